@@ -186,9 +186,9 @@ pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
-    EventStream, HookError, Hooks, Metric, NotDelivered, OpenError, Prompt, QueueMode, Receipt,
-    RequestMetric, ResumeError, Run, RunError, RunHandle, RunOutput, Subscription, ToolCallInfo,
-    ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
+    EventStream, HookError, Hooks, InvokeError, Metric, NotCached, NotDelivered, OpenError, Prompt,
+    QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunError, RunHandle, RunOutput,
+    Subscription, ToolCallInfo, ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

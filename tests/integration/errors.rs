@@ -46,6 +46,10 @@ async fn errors_print_their_sentence_first() {
     let snapshot = suspended.prompt("Go.").await.unwrap().snapshot.unwrap();
     let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
     let limited = Assistant::builder(ScriptedModel::new(["Hello!"])).limits(limits).build().unwrap();
+    let full = agent::store::MemoryStore::with_room_for(0);
+    let bad_schema = Assistant::builder(ScriptedModel::new(["Hello!"])).request(|request| {
+        request.with_output(agent::model::OutputSchema::new("answer", json!({"type": "any"})))
+    });
     let schema = json!({"properties": {"n": {"$dynamicRef": "#n"}}});
     let dynamic = DynamicTool::new("square", "Squares.", schema, |args: Value, _: ToolContext| async move {
         args.to_string()
@@ -66,6 +70,8 @@ async fn errors_print_their_sentence_first() {
         printed(Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count]).build().unwrap_err()),
         printed(Assistant::builder(ScriptedModel::new(["Hello!"])).session("ann").await.err().unwrap()),
         printed(assistant([reply().error(broken.clone())]).prompt("Hi").await.unwrap_err()),
+        printed(bad_schema.build().unwrap_err()),
+        printed(registry().invoke(&call("{}"), &ToolContext::new(), full).await.unwrap_err()),
         printed(suspended.resume(&snapshot, Decisions::new()).await.unwrap_err()),
         printed(limited.prompt("Hi").await.unwrap_err()),
         printed(broken),

@@ -30,7 +30,7 @@ impl Chance<'_> {
             0..=2 => ToolOutput::text(format!("done {}", self.below(3))).into(),
             3 => ToolOutput::text("stop").with_control(Control::EndNow).into(),
             4 => ToolOutput::text("stop").with_control(Control::EndIfAll).into(),
-            5 => ToolOutcome::Retry { message: "better".into() },
+            5 => agent::ToolError::retry("better").into(),
             6 => ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
             _ => ToolOutcome::Deferred { handle: "later".into() },
         }

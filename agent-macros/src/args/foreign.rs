@@ -60,6 +60,11 @@ impl Serde {
         self.0.iter().find(|meta| keys.iter().any(|key| meta.path().is_ident(key)))
     }
 
+    /// The type that this one is written as: `into = "…"`.
+    pub(super) fn target(&self) -> Option<Type> {
+        self.texts("into").next()?.parse().ok()
+    }
+
     /// The type that this one is read from: `from = "…"`, `try_from = "…"`.
     pub(super) fn source(&self) -> Option<Type> {
         self.texts("from").chain(self.texts("try_from")).next()?.parse().ok()

@@ -49,7 +49,9 @@ pub(crate) fn make(
     let this = quote!(#original #turbofish);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
-    let demands = bounds::stand_alone(&input);
+    // Fields of a type that is read from another one, or written as another one, have no form of their own.
+    let is_converted = if kind == Kind::Output { serde.target() } else { serde.source() }.is_some();
+    let demands = bounds::stand_alone(&input) && !is_converted;
     // What has parameters has no one schema, and says none of what it returns.
     let described = kind != Kind::Output || is_described(&input);
     let mut lowering = Lowering {

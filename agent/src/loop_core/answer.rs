@@ -179,7 +179,7 @@ impl CallEnd {
     /// Creates the end of a call that did not run. Its control is that of the output, if there is one.
     pub fn new(reply: impl Into<ToolReply>) -> Self {
         let ToolReply { outcome, coercions } = reply.into();
-        let control = outcome.output().map_or(Control::Continue, |output| output.control);
+        let control = outcome.control();
         Self {
             outcome,
             coercions,

@@ -293,7 +293,7 @@ impl AgentLoop {
             }
             Decided::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
             Decided::Deny(message) => {
-                let outcome = ToolOutcome::Denied { code: DenialCode::DENIED, message };
+                let outcome = ToolOutcome::denied(DenialCode::DENIED, message);
                 (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
             }
         };
@@ -400,7 +400,8 @@ impl AgentLoop {
             outcome.text(),
             max.saturating_add(1).max(all),
         );
-        *outcome = ToolOutcome::failed(exhausted, text);
+        let metadata = outcome.metadata().cloned().unwrap_or_default();
+        *outcome = ToolOutcome::Failed { code: exhausted, message: text, metadata };
         true
     }
 

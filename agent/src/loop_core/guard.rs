@@ -48,7 +48,14 @@ impl Signature {
             ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
                 output.content.iter().filter_map(|part| part.as_text()).for_each(|text| hash.text(text));
             }
-            other => hash.value(&serde_json::to_value(other).unwrap_or_default()),
+            other => {
+                let mut value = serde_json::to_value(other).unwrap_or_default();
+                // Only what the model reads makes a result another one.
+                if let Some(fields) = value.as_object_mut() {
+                    fields.shift_remove("metadata");
+                }
+                hash.value(&value);
+            }
         }
         Self(hash.0)
     }

@@ -125,19 +125,25 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
             output.metadata.clone_from(&result.metadata);
             ToolOutcome::Completed(output)
         }
-        OutcomeKind::Retry => ToolOutcome::Retry { message: text() },
-        OutcomeKind::Denied => ToolOutcome::Denied { code: DenialCode::from(code()), message: text() },
+        OutcomeKind::Retry => ToolOutcome::Retry { message: text(), metadata: result.metadata.clone() },
+        OutcomeKind::Denied => {
+            let code = DenialCode::from(code());
+            ToolOutcome::Denied { code, message: text(), metadata: result.metadata.clone() }
+        }
         OutcomeKind::Interrupted => {
             ToolOutcome::Interrupted { code: InterruptionCode::from(code()), reason: text() }
         }
-        OutcomeKind::Failed | OutcomeKind::Other(_) => ToolOutcome::failed(FailureCode::from(code()), text()),
+        OutcomeKind::Failed | OutcomeKind::Other(_) => {
+            let code = FailureCode::from(code());
+            ToolOutcome::Failed { code, message: text(), metadata: result.metadata.clone() }
+        }
     }
 }
 
 /// Whether the call was refused, however often its tool was tried.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
-        ToolOutcome::Failed { code, message } => {
+        ToolOutcome::Failed { code, message, .. } => {
             *code == FailureCode::INVALID_ARGUMENTS
                 || (*code == FailureCode::new("retries_exhausted") && message.starts_with(REFUSAL))
         }

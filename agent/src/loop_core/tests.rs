@@ -62,7 +62,7 @@ mod tries {
         fn outcome(&mut self) -> ToolOutcome {
             match self.below(6) {
                 0 => ToolOutcome::Completed(ToolOutput::text("done")),
-                1 => ToolOutcome::Retry { message: format!("try {}", self.below(2)) },
+                1 => crate::ToolError::retry(format!("try {}", self.below(2))).into(),
                 _ => {
                     let issues: Vec<_> =
                         ["a", "b", "c", "d"].into_iter().filter(|_| self.below(2) == 0).collect();

@@ -47,6 +47,8 @@ pub enum ManagedTool {
         /// The tool's entry in the list of tools.
         definition: Value,
     },
+    /// A tool whose results a user interface should not show. Created by [`without_rendering`](Self::without_rendering).
+    Unrendered(Box<ManagedTool>),
 }
 
 impl ManagedTool {
@@ -65,6 +67,50 @@ impl ManagedTool {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
 
+    /// Says that a user interface should not show the results of the tool. Providers and models do not learn of it.
+    ///
+    /// ```
+    /// use agent::model::{ManagedResult, ManagedTool, ScriptedModel, WebSearchResult};
+    /// use agent::Assistant;
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .managed_tool(ManagedTool::web_search().without_rendering())
+    ///     .managed_tool(ManagedTool::CodeExecution)
+    ///     .build()?;
+    /// let tools = assistant.managed_tools();
+    /// assert!(!tools[0].is_renderable() && tools[1].is_renderable());
+    ///
+    /// // An interface leaves out what should not be shown.
+    /// let is_shown = |result: &ManagedResult| {
+    ///     tools.iter().all(|tool| tool.name() != result.tool_name() || tool.is_renderable())
+    /// };
+    /// assert!(!is_shown(&ManagedResult::WebSearch(WebSearchResult::default())));
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn without_rendering(self) -> Self {
+        if self.is_renderable() { Self::Unrendered(Box::new(self)) } else { self }
+    }
+
+    /// Returns whether a user interface should show the results of the tool. Default: yes.
+    pub fn is_renderable(&self) -> bool {
+        !matches!(self, Self::Unrendered(_))
+    }
+
+    /// Returns the tool as a provider is asked for it, without settings for user interfaces. For a protocol of your own.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    ///
+    /// let search = ManagedTool::web_search();
+    /// assert_eq!(search.clone().without_rendering().as_requested(), &search);
+    /// ```
+    pub fn as_requested(&self) -> &Self {
+        match self {
+            Self::Unrendered(tool) => tool.as_requested(),
+            tool => tool,
+        }
+    }
+
     /// Returns a human-readable name, such as `web search`. For a tool that only one provider has it is the `type` of its definition.
     pub fn name(&self) -> &str {
         match self {
@@ -75,6 +121,7 @@ impl ManagedTool {
             Self::Other { definition, .. } => {
                 definition.get("type").and_then(Value::as_str).unwrap_or("another tool")
             }
+            Self::Unrendered(tool) => tool.name(),
         }
     }
 
@@ -83,7 +130,7 @@ impl ManagedTool {
     #[allow(dead_code, reason = "only providers refuse")]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
         let name = self.name();
-        let whose = match self {
+        let whose = match self.as_requested() {
             Self::Other { provider: own, .. } if own != provider => format!("it is a tool of `{own}`"),
             _ => "the protocol it is asked by has no such tool".to_owned(),
         };
@@ -160,6 +207,25 @@ pub enum ManagedResult {
     CodeExecution(CodeExecutionResult),
     /// An image that was drawn.
     ImageGeneration(ImageGenerationResult),
+}
+
+impl ManagedResult {
+    /// Returns the [name](ManagedTool::name) of the tool.
+    ///
+    /// ```
+    /// use agent::model::{ManagedResult, ManagedTool, WebFetchResult};
+    ///
+    /// let result = ManagedResult::WebFetch(WebFetchResult::default());
+    /// assert_eq!(result.tool_name(), ManagedTool::web_fetch().name());
+    /// ```
+    pub fn tool_name(&self) -> &'static str {
+        match self {
+            Self::WebSearch(_) => "web search",
+            Self::WebFetch(_) => "web fetch",
+            Self::CodeExecution(_) => "code execution",
+            Self::ImageGeneration(_) => "image generation",
+        }
+    }
 }
 
 /// The result of a web search.

@@ -42,6 +42,7 @@ use std::sync::{Arc, LazyLock};
 use crate::message::AssistantMessage;
 #[cfg(feature = "runtime")]
 use crate::message::Recipient;
+use crate::schema::Dialect;
 use crate::step_key::StepKey;
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
@@ -186,6 +187,8 @@ pub struct Capabilities {
     pub audio: bool,
     /// Whether it follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
     pub native_output: bool,
+    /// The dialect of these schemas, if others are refused: an answer whose schema it cannot express is requested by a tool, too.
+    pub output_dialect: Option<Dialect>,
     /// Whether its provider can search the web for it, beside your own tools; the same applies to the next three fields.
     pub web_search: bool,
     /// Whether its provider can read web pages for it.
@@ -203,6 +206,7 @@ impl Default for Capabilities {
             documents: true,
             audio: true,
             native_output: false,
+            output_dialect: None,
             web_search: false,
             web_fetch: false,
             code_execution: false,
@@ -256,6 +260,7 @@ impl ModelInfo {
             ManagedTool::CodeExecution => self.capabilities.code_execution,
             ManagedTool::ImageGeneration => self.capabilities.image_generation,
             ManagedTool::Other { provider, .. } => *provider == self.provider,
+            ManagedTool::Unrendered(tool) => self.runs(tool),
         }
     }
 

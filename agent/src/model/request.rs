@@ -56,7 +56,8 @@ pub struct ModelRequest {
     /// Whether the reply has events for arguments while they arrive, value by value
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema that the reply has to match.
+    /// The schema that the reply has to match. A model that keeps to no schema is asked by a tool, and an assistant
+    /// checks its answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
     /// The parts of the request that the provider's prompt cache should keep.
     pub cache: PromptCache,

@@ -8,11 +8,12 @@ use tokio::sync::Notify;
 
 use super::approval::{Approver, Signer};
 use super::begin::Begin;
-use super::cache::ResultCache;
+use super::cache::{NotCached, ResultCache};
 use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
+use super::output::Reader;
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
 use super::records::{Debts, Keeper, SessionState};
 use super::spill::{Spill, SpilledFile};
@@ -23,7 +24,7 @@ use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessa
 use crate::model::{Model, ModelRequest};
 use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
-use crate::{Argument, CancelToken, Registry, ToolDefinition};
+use crate::{Argument, CancelToken, Registry, ToolDefinition, Value};
 
 /// A model with tools and a conversation.
 ///
@@ -69,6 +70,10 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
+    /// The cache that others share; `None` if the assistant has its own.
+    pub(super) shared_cache: Option<ResultCache>,
+    /// The tools whose results are not cached.
+    pub(super) uncached: Arc<[(String, NotCached)]>,
     pub(super) spill: Option<Spill>,
     /// Where calls and sessions are recorded.
     pub(super) keeper: Option<Arc<Keeper>>,
@@ -77,6 +82,8 @@ pub(super) struct Config {
     /// The functions that choose the tools of a turn.
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
+    /// Reads the answers of all runs, if the requests have a schema for them.
+    pub(super) answer: Option<Arc<Reader<Value>>>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
 }
@@ -95,6 +102,7 @@ tokio::task_local! {
 
 struct Shared {
     config: Arc<Config>,
+    cache: ResultCache,
     state: Mutex<State>,
     idle: Notify,
     /// Notified when a steering message arrives.
@@ -115,7 +123,6 @@ pub(super) struct State {
     /// The conversation as the model is sent it, kept from request to request.
     pub(super) hand_off: HandOff,
     pub(super) last_error: Option<String>,
-    pub(super) cache: ResultCache,
     /// The files that results in the conversation refer to.
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
@@ -149,13 +156,15 @@ impl Assistant {
             listeners: config.listeners.clone(),
             hand_off: HandOff::new(recipient),
             last_error: None,
-            cache: ResultCache::default(),
             spilled: Vec::new(),
             session: None,
             debts: Debts::default(),
         };
         let state = Mutex::new(state);
-        Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
+        let cache = config.shared_cache.clone().unwrap_or_default();
+        Self {
+            shared: Arc::new(Shared { config, cache, state, idle: Notify::new(), steered: Notify::new() }),
+        }
     }
 
     #[doc = include_str!("../docs/fork.md")]
@@ -394,8 +403,8 @@ impl Assistant {
         }
     }
 
-    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results. Do not await
-    /// it in a listener, hook or tool of the same assistant, whose run waits for them.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
+    /// in a [cache that others share](AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -416,11 +425,13 @@ impl Assistant {
         }
         state.conversation.clear();
         let cleared = [state.steering.clear(), state.follow_ups.clear()];
-        state.cache.clear();
         state.last_error = None;
         let spilled = std::mem::take(&mut state.spilled);
         drop(state);
         drop(spilled);
+        if self.config().shared_cache.is_none() {
+            self.cache().clear();
+        }
         cleared.iter().flatten().for_each(Queued::clear);
         true
     }
@@ -471,6 +482,10 @@ impl Assistant {
 
     pub(super) fn config(&self) -> &Arc<Config> {
         &self.shared.config
+    }
+
+    pub(super) fn cache(&self) -> &ResultCache {
+        &self.shared.cache
     }
 
     /// Whether anyone receives events.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::approval::{self, Resumption};
 use super::assistant::{Active, Assistant, Config, State};
-use super::cache::ResultCache;
 use super::growing::Growing;
 use super::listener::Listeners;
 use super::queue::{MessageQueue, Queued};
@@ -47,7 +46,6 @@ pub(super) struct Rest<'a> {
     pub(super) follow_ups: &'a mut MessageQueue,
     pub(super) listeners: &'a Listeners,
     pub(super) hand_off: &'a mut HandOff,
-    pub(super) cache: &'a mut ResultCache,
     pub(super) growing: &'a mut Option<Box<Growing>>,
 }
 
@@ -154,9 +152,9 @@ impl Assistant {
     /// The loop of the run that goes on, with the rest of the state.
     pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
         let mut state = self.state();
-        let State { active, steering, follow_ups, listeners, hand_off, cache, .. } = &mut *state;
+        let State { active, steering, follow_ups, listeners, hand_off, .. } = &mut *state;
         let Active { core, growing, .. } = active.as_mut()?;
-        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache, growing };
+        let mut rest = Rest { steering, follow_ups, listeners, hand_off, growing };
         Some(then(core, &mut rest))
     }
 

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Config;
+use super::cache::{ResultCache, uncached};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
+use super::output::Reader;
 use super::records::{Keeper, StoreOptions};
 use super::spill::{READ_RESULT, Spill};
 use super::turn_tools::Preparer;
 use super::{Assistant, Hooks, QueueMode};
+use crate::args::SchemaError;
 use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
@@ -57,6 +60,9 @@ pub enum BuildError {
         /// How many it has.
         length: usize,
     },
+    /// The schema for answers cannot be checked.
+    #[error("the answers cannot be checked: {0}")]
+    Output(#[source] SchemaError),
     /// A former approval key only verifies, and there is none that signs.
     #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
     NoApprovalKey,
@@ -99,6 +105,7 @@ pub struct AssistantBuilder {
     pub(super) steering_mode: QueueMode,
     pub(super) follow_up_mode: QueueMode,
     cache: bool,
+    shared_cache: Option<ResultCache>,
     spill: Option<Spill>,
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
@@ -128,6 +135,7 @@ impl AssistantBuilder {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             cache: false,
+            shared_cache: None,
             spill: None,
             preparers: Vec::new(),
             meters: Vec::new(),
@@ -146,7 +154,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Changes what every request has in common: thinking, limits, sampling, tool choice.
+    /// Changes what every request has in common: thinking, limits, sampling, tool choice, the schema of answers.
+    ///
+    /// With a [schema for answers](ModelRequest::output), each run checks its answer and sends one that does not fit back, as a
+    /// prompt with [`output_schema`](super::Prompt::output_schema) does; the answer is in [`RunOutput::answer`](super::RunOutput::answer).
     ///
     /// ```
     /// use agent::model::{ScriptedModel, Thinking};
@@ -343,10 +354,27 @@ impl AssistantBuilder {
     /// is [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
     ///
     /// A kept result is used only after hooks and approvals let the call run. In a prompt with [state](super::Prompt::with_state) of its
-    /// own, results are kept and used only for tools that cannot read that state, and only if there are no hooks.
+    /// own, results are kept and used only for tools that cannot read that state, and only if there are no hooks. Durable runs keep
+    /// nothing. [`Assistant::uncached_tools`] lists the tools that are left out, with the reasons, and [`build`](Self::build) logs them.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
         self
+    }
+
+    /// Keeps completed results like [`cache_results`](Self::cache_results), in a cache that other assistants share: see [`ResultCache`].
+    ///
+    /// ```
+    /// use agent::{Assistant, ResultCache, ScriptedModel};
+    ///
+    /// let cache = ResultCache::new();
+    /// let first = Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results_in(&cache).build()?;
+    /// let second = Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results_in(&cache).build()?;
+    /// # drop((first, second));
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn cache_results_in(mut self, cache: &ResultCache) -> Self {
+        self.shared_cache = Some(cache.clone());
+        self.cache_results()
     }
 
     /// Keeps results that are too long for the conversation in files of this folder, and gives the model a tool
@@ -416,12 +444,25 @@ impl AssistantBuilder {
             problems.extend(error.problems().iter().filter(|problem| !is_promised(problem)).cloned());
         }
         RegistryError::none_of(problems)?;
+        let answer = self.request.output.clone().map(Reader::of_schema).transpose();
+        let answer = answer.map_err(BuildError::Output)?.map(Arc::new);
         let mut request = self.request;
         request.tools = registry.definitions();
         let mut rules = self.rules;
         rules.tools =
             request.tools.iter().filter_map(|tool| Some(entry(&**registry.get(tool.name())?))).collect();
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
+        let uncached = if self.cache {
+            let tools = tools.clone().map(|tool| &**tool);
+            uncached(tools, !self.hooks.is_empty(), &self.state_per_prompt)
+        } else {
+            Vec::new()
+        };
+        if !uncached.is_empty() {
+            let left_out: Vec<_> =
+                uncached.iter().map(|(tool, reason)| format!("`{tool}`: {reason}")).collect();
+            tracing::info!(tools = %left_out.join("; "), "`cache_results` keeps no results of some tools");
+        }
         let formats_results = tools.into_iter().any(|tool| tool.formats_results());
         let config = Config {
             formats_results,
@@ -436,9 +477,12 @@ impl AssistantBuilder {
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
             cache: self.cache,
+            shared_cache: self.shared_cache,
+            uncached: uncached.into(),
             spill: self.spill,
             preparers: self.preparers,
             meters: self.meters,
+            answer,
             capture: self.capture,
             keeper: self.store.map(|store| Arc::new(Keeper::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,

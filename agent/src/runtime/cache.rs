@@ -1,75 +1,209 @@
 //! Results of earlier calls.
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::assistant::Config;
 use super::prepare::Checked;
 use crate::message::ToolCall;
-use crate::{Effect, Source, Tool, ToolContext, ToolOutput};
+use crate::{Effect, StateKey, Tool, ToolContext, ToolOutput};
 
-/// How many results are kept; the oldest goes first.
+/// Maximum number of results; the oldest is dropped first.
 const MAX_RESULTS: usize = 1024;
 
-/// Completed results by their calls.
+/// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
+///
+/// An assistant reuses a result for a call of a tool of the same name and parameters, with the same arguments, for the same session
+/// and source, after its own hooks and approvals let the call run. State counts, too: two assistants share results of a tool that
+/// reads state only if they have the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state).
+/// An assistant with [hooks](super::Hooks) shares results only with its [forks](super::Assistant::fork), because a hook may have
+/// changed them. What a tool captured or reaches by itself is not compared: share a cache only where tools of one name do the same.
+///
+/// It holds up to 1,024 results; the oldest is dropped first.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, ResultCache, tool, tools};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static RUNS: AtomicU32 = AtomicU32::new(0);
+///
+/// /// Looks up a price.
+/// #[tool(read_only)]
+/// fn price(of: String) -> String {
+///     RUNS.fetch_add(1, Ordering::Relaxed);
+///     format!("{of}: 4.50")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = ResultCache::new();
+/// for _ in 0..2 {
+///     let model = ScriptedModel::new([reply().tool_call("price", r#"{"of": "tea"}"#), reply().text("4.50")]);
+///     let assistant = Assistant::builder(model).tools(tools![price]).cache_results_in(&cache).build()?;
+///     assistant.prompt("What does tea cost?").await?;
+/// }
+/// assert_eq!((RUNS.load(Ordering::Relaxed), cache.len()), (1, 1));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+pub struct ResultCache {
+    results: Arc<Mutex<Results>>,
+}
+
 #[derive(Default)]
-pub(super) struct ResultCache {
-    results: HashMap<Arc<CallKey>, ToolOutput>,
+struct Results {
+    by_call: HashMap<Arc<CallKey>, ToolOutput>,
     order: VecDeque<Arc<CallKey>>,
 }
 
 impl ResultCache {
+    /// Creates an empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of results.
+    pub fn len(&self) -> usize {
+        self.lock().order.len()
+    }
+
+    /// Returns whether there are no results.
+    ///
+    /// ```
+    /// let cache = agent::ResultCache::new();
+    /// assert!(cache.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Discards all results. [`Assistant::reset`](super::Assistant::reset) does not: others share them.
+    ///
+    /// ```
+    /// let cache = agent::ResultCache::new();
+    /// cache.clear();
+    /// assert_eq!(cache.len(), 0);
+    /// ```
+    pub fn clear(&self) {
+        let results = std::mem::take(&mut *self.lock());
+        drop(results);
+    }
+
     pub(super) fn get(&self, key: &CallKey) -> Option<ToolOutput> {
-        self.results.get(key).cloned()
+        self.lock().by_call.get(key).cloned()
     }
 
-    pub(super) fn insert(&mut self, key: CallKey, output: &ToolOutput) {
+    pub(super) fn insert(&self, key: CallKey, output: &ToolOutput) {
         let key = Arc::new(key);
-        if self.results.insert(key.clone(), output.clone()).is_none() {
-            self.order.push_back(key);
+        let mut results = self.lock();
+        let known = results.by_call.insert(key.clone(), output.clone());
+        let mut dropped = None;
+        if known.is_none() {
+            results.order.push_back(key.clone());
         }
-        if self.order.len() > MAX_RESULTS
-            && let Some(oldest) = self.order.pop_front()
+        if results.order.len() > MAX_RESULTS
+            && let Some(oldest) = results.order.pop_front()
         {
-            self.results.remove(&oldest);
+            dropped = results.by_call.remove_entry(&oldest).zip(Some(oldest));
         }
+        drop(results);
+        // Keys hold values of the application.
+        drop((key, known, dropped));
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// No code of the application runs while it is locked.
+    fn lock(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What decides the result of a call: its tool, its owner and its arguments, whatever the order of their keys.
+/// Shows no results, because they may be private.
+impl fmt::Debug for ResultCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResultCache").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// Why [`cache_results`](super::AssistantBuilder::cache_results) keeps no results of a tool, or not of each prompt. Returned by
+/// [`Assistant::uncached_tools`](super::Assistant::uncached_tools).
+///
+/// ```
+/// use agent::NotCached;
+///
+/// assert_eq!(NotCached::OptedOut.to_string(), "it says `cache = false`");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotCached {
+    /// It is neither `read_only` nor `idempotent`, so each call has to run.
+    Once,
+    /// It says `cache = false`.
+    OptedOut,
+    /// It may read state that [each prompt brings](super::AssistantBuilder::state_per_prompt).
+    PromptState,
+    /// The assistant has hooks, which may read the state that each prompt brings.
+    Hooks,
+}
+
+impl fmt::Display for NotCached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Once => "it is neither `read_only` nor `idempotent`",
+            Self::OptedOut => "it says `cache = false`",
+            Self::PromptState => "it may read state that each prompt brings",
+            Self::Hooks => "the hooks may read state that each prompt brings",
+        })
+    }
+}
+
+/// What decides the result of a call: its tool, its owner, the state that it may read, and its arguments, whatever the order of
+/// their keys.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,
     /// The fingerprint of the tool's parameters.
     fingerprint: u64,
     session: Option<String>,
-    source: Option<Owner>,
+    source: Option<Identity>,
+    /// The state that the tool may read, and the hooks that may have changed its result.
+    world: Vec<Identity>,
     args: String,
 }
 
-/// A source by its identity. It is kept alive, so that no other source gets its address.
-#[derive(Debug)]
-struct Owner(Source);
+/// A value of the application by its address. It is kept alive, so that no other value gets its address.
+struct Identity {
+    address: usize,
+    _value: Box<dyn Any + Send + Sync>,
+}
 
-impl PartialEq for Owner {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.address() == other.0.address()
+impl Identity {
+    fn new(address: usize, value: impl Any + Send + Sync) -> Self {
+        Self { address, _value: Box::new(value) }
     }
 }
 
-impl Eq for Owner {}
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
 
-impl Hash for Owner {
+impl Eq for Identity {}
+
+impl Hash for Identity {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.address().hash(state);
+        self.address.hash(state);
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
     }
 }
 
@@ -82,11 +216,18 @@ impl CallKey {
         checked: &Checked,
         context: &ToolContext,
     ) -> Self {
+        let state = config.registry.state_read_by(tool);
+        let state = state.into_iter().map(|value| Identity::new(value.address, value));
+        let hooks = config.hooks.iter();
+        let hooks = hooks.map(|hooks| Identity::new(Arc::as_ptr(hooks).cast::<()>().addr(), hooks.clone()));
+        let mut world: Vec<Identity> = state.chain(hooks).collect();
+        world.sort_unstable_by_key(|identity| identity.address);
         Self {
             tool: call.name.clone(),
             fingerprint: config.fingerprint(&call.name),
             session: context.session_id().map(str::to_owned),
-            source: context.source().cloned().map(Owner),
+            source: context.source().cloned().map(|source| Identity::new(source.address(), source)),
+            world,
             args: exact(&checked.value(tool, &call.args), checked.text(&call.args)),
         }
     }
@@ -119,6 +260,29 @@ impl Config {
                     && !tool.reads_context()
                     && !tool.requires().iter().any(|state| context.has_own(state))))
     }
+}
+
+/// Returns the tools whose results `cache_results` does not keep.
+pub(super) fn uncached<'t>(
+    tools: impl Iterator<Item = &'t dyn Tool>,
+    has_hooks: bool,
+    per_prompt: &[StateKey],
+) -> Vec<(String, NotCached)> {
+    let reason = |tool: &dyn Tool| {
+        let policy = tool.policy();
+        match policy.cache {
+            Some(false) => return Some(NotCached::OptedOut),
+            None if policy.effect == Effect::Once => return Some(NotCached::Once),
+            _ => {}
+        }
+        let may_read = tool.reads_context() || tool.requires().iter().any(|state| per_prompt.contains(state));
+        match per_prompt {
+            [] => None,
+            _ if may_read => Some(NotCached::PromptState),
+            _ => has_hooks.then_some(NotCached::Hooks),
+        }
+    };
+    tools.filter_map(|tool| Some((tool.definition().name().to_owned(), reason(tool)?))).collect()
 }
 
 /// A text that is the same for equal values, whatever the order of keys.
@@ -161,10 +325,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Source;
 
     fn key(args: &str) -> CallKey {
         let args = exact(&serde_json::from_str(args).unwrap(), args);
-        CallKey { tool: "t".to_owned(), fingerprint: 1, session: None, source: None, args }
+        CallKey { tool: "t".to_owned(), fingerprint: 1, session: None, source: None, world: Vec::new(), args }
     }
 
     #[test]
@@ -189,7 +354,8 @@ mod tests {
         let fraction = ["0.1000000000000000055", "0.1"].map(|number| key(&format!(r#"{{"a": {number}}}"#)));
         assert_ne!(fraction[0], fraction[1]);
         let source = Source::new(7_u8);
-        let of = |source: &Source| CallKey { source: Some(Owner(source.clone())), ..key("{}") };
+        let identity = |source: &Source| Identity::new(source.address(), source.clone());
+        let of = |source: &Source| CallKey { source: Some(identity(source)), ..key("{}") };
         assert_eq!(of(&source), of(&source.clone()));
         for other in [
             of(&Source::new(7_u8)),
@@ -197,6 +363,7 @@ mod tests {
             CallKey { session: Some("s".to_owned()), ..of(&source) },
             CallKey { fingerprint: 2, ..of(&source) },
             CallKey { tool: "u".to_owned(), ..of(&source) },
+            CallKey { world: vec![identity(&source)], ..of(&source) },
         ] {
             assert_ne!(of(&source), other);
         }
@@ -204,11 +371,11 @@ mod tests {
 
     #[test]
     fn the_oldest_result_goes_first() {
-        let mut cache = ResultCache::default();
+        let cache = ResultCache::new();
         for n in 0..=MAX_RESULTS {
             cache.insert(key(&n.to_string()), &ToolOutput::empty());
         }
-        assert_eq!((cache.get(&key("0")), cache.results.len()), (None, MAX_RESULTS));
+        assert_eq!((cache.get(&key("0")), cache.len()), (None, MAX_RESULTS));
         assert!(cache.get(&key("1")).is_some());
     }
 }

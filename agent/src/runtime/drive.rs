@@ -14,7 +14,7 @@ use super::builder::fingerprint;
 use super::hooks::{HookError, Hooks, asked};
 use super::listener::{LISTENER_PATIENCE, Listener};
 use super::observe::Asked;
-use super::output::Wanted;
+use super::output::{Reader, Wanted};
 use super::progress::Updates;
 use super::queue::{Delivery, QueueMode, Queued};
 use super::records::{Left, RunRecords};
@@ -24,11 +24,11 @@ use crate::loop_core::{
     AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
 };
 use crate::message::{AssistantMessage, Message, StopReason, Usage, UserMessage};
-use crate::model::{ModelError, ModelStream, ToolChoice};
+use crate::model::{ModelError, ModelStream};
 use crate::panics::{catch, catch_future};
 use crate::store::StoreError;
 use crate::{
-    BoxFuture, CancelToken, Source, StepKey, Tool as _, ToolContext, ToolContextBuilder, ToolDefinition,
+    BoxFuture, CancelToken, Source, StepKey, ToolContext, ToolContextBuilder, ToolDefinition, Value,
 };
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
@@ -50,6 +50,8 @@ pub(super) struct Driver {
     pub(super) error: Option<RunError>,
     /// What it has to come to, and how often an answer was sent back.
     wanted: Option<Arc<Wanted>>,
+    /// Reads the answer, if the schema is the assistant's.
+    answer: Option<Arc<Reader<Value>>>,
     asked_again: u32,
     /// How many steps were taken since others had their turn.
     steps: u32,
@@ -116,8 +118,10 @@ impl Driver {
         wanted: Option<Arc<Wanted>>,
     ) -> Result<Box<Self>, RunError> {
         let mut config = assistant.config().clone();
+        let answer = config.answer.clone().filter(|_| wanted.is_none());
+        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.wanted())));
         if let Some(wanted) = &wanted {
-            config = Arc::new(wanting(&config, wanted)?);
+            config = Arc::new(wanted.asked_for(&config)?);
         }
         let updates = (watcher.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
@@ -148,6 +152,7 @@ impl Driver {
             delivering: Vec::new(),
             error: None,
             wanted,
+            answer,
             asked_again: 0,
             steps: 0,
             resumption: None,
@@ -348,7 +353,7 @@ impl Driver {
             return false;
         }
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
-        let has_schema = self.config.model.info().capabilities.native_output;
+        let has_schema = wanted.is_native(self.config.model.info());
         // A check of the application that panics is left to the caller, who is told of it.
         let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
             return false;
@@ -448,6 +453,7 @@ impl Driver {
             turns: core.turn(),
             stop,
             coercions: core.coercions().to_vec(),
+            answer: None,
             snapshot: is_suspended.then(|| Box::new(core)),
         };
         if let Some(error) = self.store_error.take() {
@@ -463,7 +469,11 @@ impl Driver {
             Some(end) => end.stop(),
             None => RunStop::Suspended,
         };
-        Ok(output(core, stop))
+        let mut output = output(core, stop);
+        if let (Some(reader), Some(wanted)) = (&self.answer, &self.wanted) {
+            output.answer = reader.answer_if_any(wanted, &output)?;
+        }
+        Ok(output)
     }
 
     /// The reply as far as it came, when the run is dropped.
@@ -477,24 +487,6 @@ impl Driver {
             self.answer(Answer::Reply(Reply::new(message)));
         }
     }
-}
-
-/// The same with what the answer needs: its schema, or the tool that takes it.
-fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
-    let mut config = config.clone();
-    if config.model.info().capabilities.native_output {
-        config.request.output = Some(wanted.schema());
-        return Ok(config);
-    }
-    let tool = wanted.tool()?;
-    let name = tool.definition().name().to_owned();
-    let is_alone = config.registry.is_empty();
-    let added = config.registry.register(tool).map(drop);
-    added.map_err(|error| RunError::Output { message: error.to_string() })?;
-    config.request.tools = config.registry.definitions();
-    // Forced only when there is nothing else to call: the model may have to look things up first.
-    config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
-    Ok(config)
 }
 
 /// The same with the tools as this source is shown them.

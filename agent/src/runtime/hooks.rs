@@ -400,7 +400,7 @@ impl BeforeCall {
 pub struct AfterCall {
     /// The new content for the model. Structured data of the result is dropped; for an error, only the text parts are used.
     pub content: Option<Vec<Part>>,
-    /// The new metadata. Ignored if the result is an error.
+    /// The new metadata, in place of all that the tool gave. Without it, that is kept, also if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
     /// Whether the result is an error. True makes it a failure, with its own code or else `hook_set_error`; false makes it completed.
     pub is_error: Option<bool>,

@@ -10,6 +10,7 @@ mod closures;
 mod drive;
 mod error;
 mod executor;
+mod facts;
 mod growing;
 mod handle;
 mod hooks;
@@ -36,6 +37,7 @@ mod turn_tools;
 pub use approval::{Decision, Decisions, ResumeError};
 pub use assistant::Assistant;
 pub use builder::{AssistantBuilder, BuildError};
+pub use cache::{NotCached, ResultCache};
 pub use error::{OpenError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
@@ -44,6 +46,7 @@ pub use observe::{Metric, RequestMetric, ToolCallMetric};
 pub use output::{TypedOutput, TypedPrompt, TypedRun};
 pub use prompt::{Prompt, Run, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
+pub use records::InvokeError;
 pub use turn_tools::TurnTools;
 
 #[cfg(feature = "durable-restate")]

@@ -1,4 +1,6 @@
-//! Answers of a type.
+//! Answers of a type, or with a schema.
+
+mod schema;
 
 use std::any::type_name;
 use std::fmt;
@@ -9,19 +11,23 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::assistant::Config;
 use super::{Prompt, Run, RunError, RunOutput};
-use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions, Subject};
-use crate::loop_core::{Event, EventKind};
-use crate::model::{ModelEvent, OutputSchema};
+use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
+use crate::loop_core::{Event, EventKind, RunStop};
+use crate::model::{Capabilities, ModelEvent, ModelInfo, OutputSchema, ToolChoice};
 use crate::panics::catch;
+use crate::schema::render;
 use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
 
 /// The name of the tool whose arguments are the answer, where a model has no schema for replies.
 const TOOL: &str = "structured_output";
 
-/// What a run has to come to.
+/// The expected answer of a run.
 pub(super) struct Wanted {
     pub(super) plan: Plan,
+    /// What a model is sent that keeps to a schema for its reply.
+    schema: OutputSchema,
     /// Reads the answer once more: whether it fits.
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     /// The answer, where the tool was called with it.
@@ -35,9 +41,10 @@ struct Wrapped<T> {
     result: T,
 }
 
-/// How an answer of a type is read.
-struct Reader<T> {
+/// Reads answers of a type, or with a schema.
+pub(super) struct Reader<T> {
     plan: Plan,
+    schema: OutputSchema,
     is_wrapped: bool,
     of: PhantomData<fn() -> T>,
 }
@@ -52,7 +59,8 @@ impl<T: Argument> Reader<T> {
             Plan::for_type::<Wrapped<T>>(TOOL, PlanOptions::default()).map(|plan| (plan, true))
         };
         let (plan, is_wrapped) = plan().map_err(|error| RunError::Output { message: error.to_string() })?;
-        Ok(Self { plan, is_wrapped, of: PhantomData })
+        let schema = OutputSchema::new("output", plan.schema().clone());
+        Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
     fn read(&self, text: &str) -> Result<T, InvalidArguments> {
@@ -63,34 +71,82 @@ impl<T: Argument> Reader<T> {
         }
     }
 
-    fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         let check = if self.is_wrapped {
             |plan: &Plan, text: &str| plan.parse::<Wrapped<T>>(text).map(drop)
         } else {
             |plan: &Plan, text: &str| plan.parse::<T>(text).map(drop)
         };
         let called: Arc<Mutex<Option<String>>> = Arc::default();
-        let definition =
-            ToolDefinition::new(self.plan.clone(), "Gives the final answer. Call it once, at the end.");
+        let mut description = "Gives the final answer. Call it once, at the end.".to_owned();
+        if let Some(own) = &self.schema.description {
+            description.extend(["\n", own]);
+        }
+        let definition = ToolDefinition::new(self.plan.clone(), description);
         let tool =
             definition.map(|definition| Arc::new(OutputTool { definition, check, called: called.clone() }));
         let tool = tool.map_err(|error| error.to_string());
-        Wanted { plan: self.plan.clone(), check, called, tool }
+        let (plan, schema) = (self.plan.clone(), self.schema.clone());
+        Wanted { plan, schema, check, called, tool }
+    }
+
+    /// Returns the answer of a run that has ended.
+    fn answer(&self, wanted: &Wanted, run: &RunOutput) -> Result<T, RunError> {
+        let answer = wanted.answer().unwrap_or_else(|| run.text());
+        let read = catch(|| self.read(bare(&answer)));
+        let read =
+            read.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
+        read.map_err(|report| RunError::Output { message: faults(&report) })
+    }
+}
+
+impl Reader<Value> {
+    /// Reads answers that fit this schema.
+    pub(super) fn of_schema(mut schema: OutputSchema) -> Result<Self, SchemaError> {
+        let wrapped = schema::wrapped(&schema.schema);
+        let is_wrapped = wrapped.is_some();
+        schema.schema = wrapped.map_or(schema.schema, Arc::new);
+        let plan = Plan::compile(&schema.name, &schema.schema, PlanOptions::default())?.with_name(TOOL);
+        Ok(Self { plan, schema, is_wrapped, of: PhantomData })
+    }
+
+    /// Returns the answer of a run of an assistant that has a schema for all answers. A run that waits has none yet, and one that
+    /// a tool or a hook ended may have none.
+    pub(super) fn answer_if_any(&self, wanted: &Wanted, run: &RunOutput) -> Result<Option<Value>, RunError> {
+        if run.snapshot.is_some() {
+            return Ok(None);
+        }
+        match self.answer(wanted, run) {
+            Err(_) if run.stop != RunStop::Completed => Ok(None),
+            answer => answer.map(Some),
+        }
     }
 }
 
 impl Wanted {
-    /// What a model is asked for, where it has a schema for replies.
-    pub(super) fn schema(&self) -> OutputSchema {
-        OutputSchema::new("output", self.plan.schema().clone())
+    /// Whether the model is asked with the schema itself, and not by a tool.
+    pub(super) fn is_native(&self, model: &ModelInfo) -> bool {
+        let Capabilities { native_output, output_dialect, .. } = model.capabilities;
+        native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())
     }
 
-    /// The tool that takes the answer.
-    pub(super) fn tool(&self) -> Result<impl Tool, RunError> {
-        match &self.tool {
-            Ok(tool) => Ok(Handle(tool.clone())),
-            Err(message) => Err(RunError::Output { message: message.clone() }),
+    /// Returns the configuration with what the answer needs: its schema, or the tool that takes it.
+    pub(super) fn asked_for(&self, config: &Config) -> Result<Config, RunError> {
+        let mut config = config.clone();
+        if self.is_native(config.model.info()) {
+            config.request.output = Some(self.schema.clone());
+            return Ok(config);
         }
+        config.request.output = None;
+        let error = |message: String| RunError::Output { message };
+        let tool = self.tool.clone().map_err(error)?;
+        let name = tool.definition.name().to_owned();
+        let is_alone = config.registry.is_empty();
+        config.registry.register(Handle(tool)).map_err(|refused| error(refused.to_string()))?;
+        config.request.tools = config.registry.definitions();
+        // Forced only when there is nothing else to call: the model may have to look things up first.
+        config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
+        Ok(config)
     }
 
     /// Whether the answer is there: in a call, or as the text of a reply. A model that has no schema for replies was given the
@@ -148,7 +204,7 @@ impl Tool for Handle {
     }
 }
 
-/// A prompt whose answer is a `T`. Made by [`Prompt::output`].
+/// A prompt whose answer is a `T`. Created by [`Prompt::output`], and for answers with a schema by [`Prompt::output_schema`].
 ///
 /// A model that has a schema for replies is given it; any other gets a tool whose arguments are the answer. Either
 /// way the answer is read by the same plan as arguments of tools, and one that does not fit is sent back with the
@@ -192,7 +248,7 @@ impl Tool for Handle {
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct TypedPrompt<T> {
     prompt: Prompt,
-    of: PhantomData<fn() -> T>,
+    reader: Result<Reader<T>, RunError>,
 }
 
 /// An answer of a type, and the run that came to it.
@@ -217,15 +273,15 @@ pub struct TypedOutput<T> {
 
 impl<T: Argument> TypedPrompt<T> {
     pub(super) fn new(prompt: Prompt) -> Self {
-        Self { prompt, of: PhantomData }
+        Self { prompt, reader: Reader::new() }
     }
 
     /// The run as a stream of events, with the [answer so far](TypedRun::partial).
     ///
     /// # Errors
-    /// The schema of `T` cannot be compiled.
+    /// The schema of the answer cannot be compiled.
     pub fn stream(self) -> Result<TypedRun<T>, RunError> {
-        let reader = Reader::<T>::new()?;
+        let reader = self.reader?;
         let wanted = Arc::new(reader.wanted());
         let partial = ArgumentStream::new(&reader.plan);
         let run = self.prompt.wanting(wanted.clone()).stream();
@@ -233,25 +289,29 @@ impl<T: Argument> TypedPrompt<T> {
     }
 
     async fn run(self) -> Result<TypedOutput<T>, RunError> {
-        let reader = Reader::<T>::new()?;
+        let reader = self.reader?;
         let wanted = Arc::new(reader.wanted());
         let run = self.prompt.wanting(wanted.clone()).await?;
         finish(&reader, &wanted, run)
     }
 }
 
+impl TypedPrompt<Value> {
+    pub(super) fn of_schema(prompt: Prompt, schema: OutputSchema) -> Self {
+        let reader = Reader::of_schema(schema);
+        Self { prompt, reader: reader.map_err(|error| RunError::Output { message: error.to_string() }) }
+    }
+}
+
 fn finish<T: Argument>(
     reader: &Reader<T>,
     wanted: &Wanted,
-    run: RunOutput,
+    mut run: RunOutput,
 ) -> Result<TypedOutput<T>, RunError> {
-    if let Some(suspended) = run.snapshot {
+    if let Some(suspended) = run.snapshot.take() {
         return Err(RunError::Suspended(suspended));
     }
-    let answer = wanted.answer().unwrap_or_else(|| run.text());
-    let read = catch(|| reader.read(bare(&answer)));
-    let read = read.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
-    let value = read.map_err(|report| RunError::Output { message: faults(&report) })?;
+    let value = reader.answer(wanted, &run)?;
     Ok(TypedOutput { value, run })
 }
 
@@ -272,7 +332,10 @@ impl<T: Argument> IntoFuture for TypedPrompt<T> {
 
 impl<T> fmt::Debug for TypedPrompt<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypedPrompt").field("prompt", &self.prompt).field("of", &type_name::<T>()).finish()
+        f.debug_struct("TypedPrompt")
+            .field("prompt", &self.prompt)
+            .field("of", &type_name::<T>())
+            .finish_non_exhaustive()
     }
 }
 

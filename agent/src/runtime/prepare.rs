@@ -120,7 +120,7 @@ impl Driver {
                     };
                 }
                 Ok(BeforeCall::Block { reason, control }) => {
-                    let outcome = ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason };
+                    let outcome = ToolOutcome::denied(DenialCode::BLOCKED, reason);
                     let mut end = CallEnd::new(outcome);
                     end.control = control;
                     end.signature =
@@ -148,7 +148,7 @@ impl Driver {
         // A call that waits for a decision is looked up when it was allowed.
         if !must_ask && self.config.caches(&*tool, &self.context) {
             let key = CallKey::new(&self.config, &*tool, &call, &checked, &self.context);
-            let known = self.core(|_, rest| rest.cache.get(&key)).flatten();
+            let known = self.assistant.cache().get(&key);
             ready.cached =
                 known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked.coercions)));
         }

@@ -13,7 +13,8 @@ use super::output::Wanted;
 use super::{Assistant, RunError, RunHandle, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
 use crate::message::{Message, Usage};
-use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
+use crate::model::OutputSchema;
+use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder, Value};
 use futures_core::Stream;
 use tokio::runtime::Handle;
 
@@ -93,6 +94,32 @@ impl Prompt {
     /// ```
     pub fn output<T: Argument>(self) -> TypedPrompt<T> {
         TypedPrompt::new(self)
+    }
+
+    /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
+    /// [one of a type](Self::output). An answer that is not an object is requested as the field `result` of one.
+    ///
+    /// To ask for the same answer in every run of an assistant, set the schema [in its
+    /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
+    ///
+    /// ```
+    /// use agent::model::{OutputSchema, ScriptedModel, reply};
+    /// use agent::{Assistant, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
+    /// // The first answer does not fit: the model gets the report, and one more try.
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("structured_output", r#"{"stars": 11}"#),
+    ///     reply().tool_call("structured_output", r#"{"stars": 5}"#),
+    /// ]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let verdict = assistant.prompt("Your verdict?").output_schema(OutputSchema::new("verdict", stars)).await?.value;
+    /// assert_eq!(verdict, json!({"stars": 5}));
+    /// # Ok(()) }
+    /// ```
+    pub fn output_schema(self, schema: OutputSchema) -> TypedPrompt<Value> {
+        TypedPrompt::of_schema(self, schema)
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<Wanted>) -> Self {
@@ -432,6 +459,21 @@ pub struct RunOutput {
     pub stop: RunStop,
     /// The coercions in the arguments of its calls. Calls without any are not listed.
     pub coercions: Vec<CallCoercions>,
+    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
+    /// no other. A run that a tool or a hook ended may have none.
+    ///
+    /// ```
+    /// use agent::model::{OutputSchema, ScriptedModel, reply};
+    /// use agent::{Assistant, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);
+    /// let cities = OutputSchema::new("cities", json!({"type": "array", "items": {"type": "string"}}));
+    /// let assistant = Assistant::builder(model).request(|request| request.with_output(cities)).build()?;
+    /// assert_eq!(assistant.prompt("Two capitals?").await?.answer, Some(json!(["Rome", "Bern"])));
+    /// # Ok(()) }
+    /// ```
+    pub answer: Option<Value>,
     /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
     /// secret arguments of the calls, which are needed to run them.
     pub snapshot: Option<Box<AgentLoop>>,

@@ -213,7 +213,7 @@ pub(super) fn run(
             let tool = config.registry.get(&call.name)?;
             let checked = check(&**tool, &call.args, context.source()).ok()?;
             let key = CallKey::new(&config, &**tool, &call, &checked, &context);
-            let known = assistant.with_run(|_, rest| rest.cache.get(&key)).flatten();
+            let known = assistant.cache().get(&key);
             Some((key, known.map(|output| ToolReply::new(output).with_coercions(checked.coercions))))
         });
         let cache_key = match kept {
@@ -263,7 +263,7 @@ pub(super) fn run(
         let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
         keep_whole(&config, &assistant, &key, own, &mut end).await;
         if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
-            assistant.with_run(|_, rest| rest.cache.insert(key, output));
+            assistant.cache().insert(key, output);
         }
         end
     }
@@ -339,16 +339,20 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
         return;
     }
     let is_error = is_error.unwrap_or(end.outcome.is_error());
+    let metadata = metadata.unwrap_or_else(|| end.outcome.metadata().cloned().unwrap_or_default());
     if is_error {
         let text = match &content {
             Some(parts) => parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"),
             None => end.outcome.text().into_owned(),
         };
         match &mut end.outcome {
-            ToolOutcome::Retry { message }
-            | ToolOutcome::Failed { message, .. }
-            | ToolOutcome::Denied { message, .. } => *message = text,
-            outcome => *outcome = ToolOutcome::failed(FailureCode::new("hook_set_error"), text),
+            ToolOutcome::Retry { message, metadata: own }
+            | ToolOutcome::Failed { message, metadata: own, .. }
+            | ToolOutcome::Denied { message, metadata: own, .. } => (*message, *own) = (text, metadata),
+            outcome => {
+                let code = FailureCode::new("hook_set_error");
+                *outcome = ToolOutcome::Failed { code, message: text, metadata };
+            }
         }
         return;
     }
@@ -361,7 +365,7 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
         // It would say something else than the text.
         output.structured = None;
     }
-    output.metadata = metadata.unwrap_or(output.metadata);
+    output.metadata = metadata;
     end.outcome = ToolOutcome::Completed(output);
 }
 

@@ -97,7 +97,7 @@ impl Spill {
             schema,
             read,
         )?;
-        Ok(tool.with_policy(ToolPolicy::default().with_effect(Effect::Pure)))
+        Ok(tool.with_policy(ToolPolicy::default().with_effect(Effect::Pure).with_cache(false)))
     }
 }
 

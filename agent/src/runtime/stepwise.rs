@@ -66,6 +66,7 @@ impl Stepwise {
         let wanted = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (!config.preparers.is_empty(), "prepare_tools"),
+            (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
             (
                 config.rules.steering != SteeringPolicy::AfterBatch,
                 "a steering policy other than `AfterBatch`",
@@ -79,6 +80,9 @@ impl Stepwise {
         ];
         let wanted: Vec<_> =
             wanted.into_iter().filter_map(|(is_wanted, what)| is_wanted.then_some(what)).collect();
+        if config.cache {
+            tracing::info!("durable runs keep no results: `cache_results` has no effect on them");
+        }
         if wanted.is_empty() {
             let model_timeout = Duration::from_secs(600);
             Ok(Self { config: config.clone(), conversation: assistant.messages(), model_timeout })
@@ -373,7 +377,7 @@ impl Stepwise {
                     valid = checked(&*tool, &call.args)?;
                 }
                 BeforeCall::Block { reason, control } => {
-                    let mut end = ended(ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason });
+                    let mut end = ended(ToolOutcome::denied(DenialCode::BLOCKED, reason));
                     end.control = control;
                     end.signature =
                         guards.then(|| Signature::of(&call.name, &valid.value(&*tool, &call.args)));

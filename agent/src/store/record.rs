@@ -132,7 +132,7 @@ pub struct InvocationEnd {
 impl InvocationEnd {
     /// Creates an end with this outcome. `at` is in milliseconds since 1970.
     pub fn new(outcome: ToolOutcome, at: i64) -> Self {
-        let control = outcome.output().map_or(Control::Continue, |output| output.control);
+        let control = outcome.control();
         Self { outcome, control, at }
     }
 
@@ -248,9 +248,9 @@ impl InvocationRecord {
         self.outcome().filter(|outcome| outcome.is_error()).map(|outcome| outcome.text().into_owned())
     }
 
-    /// Returns the metadata that the tool of a completed call gave to the application.
+    /// Returns the metadata that the tool gave to the application, whether the call completed or failed.
     pub fn metadata(&self) -> Option<&Map<String, Value>> {
-        self.result().map(|output| &output.metadata)
+        self.outcome()?.metadata()
     }
 
     /// Returns when the call completed, in milliseconds since 1970, or `None` if it did not.

@@ -105,9 +105,9 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(begin, Begin::Completed(Box::new(record)), "a result is given back, and no attempt counted");
 
     let outcomes = [
-        ToolOutcome::Retry { message: "better".to_owned() },
+        crate::ToolError::retry("better").with_metadata("wait", 5).into(),
         ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
-        ToolOutcome::Denied { code: crate::DenialCode::BLOCKED, message: "no".to_owned() },
+        ToolOutcome::denied(crate::DenialCode::BLOCKED, "no"),
         ToolOutcome::Interrupted { code: crate::InterruptionCode::LOST, reason: "gone".to_owned() },
     ];
     for (ord, outcome) in (1..).zip(outcomes) {

@@ -1,6 +1,7 @@
 //! Errors that tools return: a message for the model, with a source for the operator.
 
 use super::outcome::{DenialCode, FailureCode, ToolOutcome};
+use serde_json::{Map, Value};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ use std::sync::Arc;
 pub struct ToolError {
     outcome: Kind,
     message: String,
+    /// Boxed, so that results with this error stay small.
+    metadata: Option<Box<Map<String, Value>>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -45,7 +48,12 @@ enum Kind {
 impl ToolError {
     /// The call failed, and repeating it will not help.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { outcome: Kind::Failed(FailureCode::TOOL_ERROR), message: message.into(), source: None }
+        Self {
+            outcome: Kind::Failed(FailureCode::TOOL_ERROR),
+            message: message.into(),
+            metadata: None,
+            source: None,
+        }
     }
 
     /// The model should call again with better arguments; the message says how.
@@ -67,6 +75,20 @@ impl ToolError {
     /// Adds the source, for the operator. The model never sees it.
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// Adds a value that only the application sees: it is in events, messages and records, and no model is sent it. `stop_loop: true`
+    /// ends the run, as in [`ToolOutput::with_metadata`](crate::ToolOutput::with_metadata).
+    ///
+    /// ```
+    /// use agent::{ToolError, ToolOutcome, json};
+    ///
+    /// let error = ToolError::retry("there is no city `Pariss`").with_metadata("nearest", json!(["Paris"]));
+    /// assert_eq!(ToolOutcome::from(error).metadata().unwrap()["nearest"], json!(["Paris"]));
+    /// ```
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.get_or_insert_default().insert(key.into(), value.into());
         self
     }
 
@@ -93,10 +115,12 @@ impl From<ToolError> for ToolOutcome {
         if let Some(source) = &error.source {
             tracing::warn!(error = %error.message, source = &**source as &dyn Error, "a tool failed");
         }
-        match error.outcome {
-            Kind::Failed(code) => Self::Failed { code, message: error.message },
-            Kind::Retry => Self::Retry { message: error.message },
-            Kind::Denied => Self::Denied { code: DenialCode::DENIED, message: error.message },
+        let ToolError { outcome, message, metadata, .. } = error;
+        let metadata = metadata.map(|metadata| *metadata).unwrap_or_default();
+        match outcome {
+            Kind::Failed(code) => Self::Failed { code, message, metadata },
+            Kind::Retry => Self::Retry { message, metadata },
+            Kind::Denied => Self::Denied { code: DenialCode::DENIED, message, metadata },
         }
     }
 }

@@ -84,6 +84,7 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         reply.outcome = aborted(cx);
     }
     redact(&policy, cx, &mut reply.outcome);
+    trace::warn_of_dropped(tool, &reply.coercions, cx);
     trace::end_call(&call.span, tool, arguments, &reply.outcome, &reply.coercions, cx);
     reply
 }
@@ -131,7 +132,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
 }
 
 fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
-    if let ToolOutcome::Failed { code, message } = outcome
+    if let ToolOutcome::Failed { code, message, .. } = outcome
         && policy.redact_errors
         && *code == FailureCode::TOOL_ERROR
     {

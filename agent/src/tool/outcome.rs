@@ -1,9 +1,9 @@
 //! How a call ended. Every way of ending is data, and all but one are a result for the model.
 
 use super::error::ToolError;
-use super::output::ToolOutput;
+use super::output::{Control, ToolOutput};
 use crate::args::{Coercions, InvalidArguments};
-use crate::message::{OutcomeKind, Part, ToolResultMessage};
+use crate::message::{OutcomeKind, Part, ToolResultMessage, json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ use std::fmt;
 /// let result = registry.call(&ToolCall::new("call_1", "read", r#"{"path": "a.txt"}"#), &ToolContext::new()).await;
 /// match &result.outcome {
 ///     ToolOutcome::Completed(output) => println!("{}", output.text_content()),
-///     ToolOutcome::Failed { code, message } => assert_eq!((code.as_str(), &**message), ("tool_error", "there is no a.txt")),
+///     ToolOutcome::Failed { code, message, .. } => assert_eq!((code.as_str(), &**message), ("tool_error", "there is no a.txt")),
 ///     other => println!("{}", other.text()),
 /// }
 /// # Ok(()) }
@@ -62,6 +62,9 @@ pub enum ToolOutcome {
     Retry {
         /// What to do better, for the model.
         message: String,
+        /// Data for the application and the loop, never for a model.
+        #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
     },
     /// The call failed, and the failure is final for this call.
     Failed {
@@ -69,6 +72,9 @@ pub enum ToolOutcome {
         code: FailureCode,
         /// The reason, for the model.
         message: String,
+        /// Data for the application and the loop, never for a model.
+        #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
     },
     /// The call was not allowed.
     Denied {
@@ -76,6 +82,9 @@ pub enum ToolOutcome {
         code: DenialCode,
         /// The reason, for the model.
         message: String,
+        /// Data for the application and the loop, never for a model.
+        #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
     },
     /// The call was stopped, or never started.
     Interrupted {
@@ -102,11 +111,30 @@ impl<'de> Deserialize<'de> for ToolOutcome {
         #[serde(tag = "outcome", rename_all = "snake_case")]
         enum Known {
             Completed(ToolOutput),
-            Retry { message: String },
-            Failed { code: FailureCode, message: String },
-            Denied { code: DenialCode, message: String },
-            Interrupted { code: InterruptionCode, reason: String },
-            Deferred { handle: String },
+            Retry {
+                message: String,
+                #[serde(default, with = "json::map")]
+                metadata: Map<String, Value>,
+            },
+            Failed {
+                code: FailureCode,
+                message: String,
+                #[serde(default, with = "json::map")]
+                metadata: Map<String, Value>,
+            },
+            Denied {
+                code: DenialCode,
+                message: String,
+                #[serde(default, with = "json::map")]
+                metadata: Map<String, Value>,
+            },
+            Interrupted {
+                code: InterruptionCode,
+                reason: String,
+            },
+            Deferred {
+                handle: String,
+            },
         }
         const KNOWN: [&str; 6] = ["completed", "retry", "failed", "denied", "interrupted", "deferred"];
         let stored = Map::<String, Value>::deserialize(deserializer)?;
@@ -116,9 +144,9 @@ impl<'de> Deserialize<'de> for ToolOutcome {
         }
         Ok(match Known::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
             Known::Completed(output) => Self::Completed(output),
-            Known::Retry { message } => Self::Retry { message },
-            Known::Failed { code, message } => Self::Failed { code, message },
-            Known::Denied { code, message } => Self::Denied { code, message },
+            Known::Retry { message, metadata } => Self::Retry { message, metadata },
+            Known::Failed { code, message, metadata } => Self::Failed { code, message, metadata },
+            Known::Denied { code, message, metadata } => Self::Denied { code, message, metadata },
             Known::Interrupted { code, reason } => Self::Interrupted { code, reason },
             Known::Deferred { handle } => Self::Deferred { handle },
         })
@@ -218,7 +246,12 @@ codes! {
 impl ToolOutcome {
     /// A failure with a code and a text for the model.
     pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
-        Self::Failed { code, message: message.into() }
+        Self::Failed { code, message: message.into(), metadata: Map::new() }
+    }
+
+    /// Creates the outcome of a call that was not allowed.
+    pub(crate) fn denied(code: DenialCode, message: impl Into<String>) -> Self {
+        Self::Denied { code, message: message.into(), metadata: Map::new() }
     }
 
     /// Returns the outcome of a call that was stopped because its run was cancelled for `reason`.
@@ -258,7 +291,7 @@ impl ToolOutcome {
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Completed(output) => output.text_content(),
-            Self::Retry { message } | Self::Failed { message, .. } | Self::Denied { message, .. } => {
+            Self::Retry { message, .. } | Self::Failed { message, .. } | Self::Denied { message, .. } => {
                 message.into()
             }
             Self::Interrupted { reason, .. } => reason.into(),
@@ -267,6 +300,41 @@ impl ToolOutcome {
                 let words = ["message", "reason"].iter().find_map(|key| stored.get(*key)?.as_str());
                 words.unwrap_or("It is not known how the call ended.").into()
             }
+        }
+    }
+
+    /// Returns the data that the tool gave to the application; `None` for a call that was stopped, or whose result is pending.
+    ///
+    /// ```
+    /// use agent::{ToolError, ToolOutcome, json};
+    ///
+    /// let failed = ToolOutcome::from(ToolError::new("the hotel is full").with_metadata("hotel", 7));
+    /// assert_eq!(failed.metadata().unwrap()["hotel"], json!(7));
+    /// assert_eq!(failed.text(), "the hotel is full");                     // all that the model reads
+    /// ```
+    pub fn metadata(&self) -> Option<&Map<String, Value>> {
+        match self {
+            Self::Completed(output) => Some(&output.metadata),
+            Self::Retry { metadata, .. } | Self::Failed { metadata, .. } | Self::Denied { metadata, .. } => {
+                Some(metadata)
+            }
+            Self::Unknown(stored) => stored.get("metadata").and_then(Value::as_object),
+            Self::Interrupted { .. } | Self::Deferred { .. } => None,
+        }
+    }
+
+    /// Returns whether the run continues, as far as the tool says.
+    pub(crate) fn control(&self) -> Control {
+        match self {
+            Self::Completed(output) => output.control,
+            other
+                if other
+                    .metadata()
+                    .is_some_and(|metadata| metadata.get("stop_loop") == Some(&Value::Bool(true))) =>
+            {
+                Control::EndNow
+            }
+            _ => Control::Continue,
         }
     }
 
@@ -468,6 +536,7 @@ impl ToolResult {
                 .with_metadata(output.metadata.clone()),
             other => message
                 .with_content(vec![Part::text(other.text())])
+                .with_metadata(other.metadata().cloned().unwrap_or_default())
                 .with_code(other.code().map(str::to_owned)),
         })
     }

@@ -11,6 +11,8 @@ use super::problem::{RegistryError, RegistryProblem, UnknownTool};
 use super::set::{IntoTools, ToolSet};
 use super::source::Source;
 use super::state::StateMap;
+#[cfg(feature = "runtime")]
+use super::state::StateValue;
 use super::traits::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
@@ -378,6 +380,15 @@ impl Registry {
             Err(unknown) => ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into(),
         };
         ToolResult::new(&*call.id, &*call.name, reply)
+    }
+
+    /// Returns the state that this tool may read from the registry.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn state_read_by(&self, tool: &dyn Tool) -> Vec<StateValue> {
+        if tool.reads_context() {
+            return self.inner.state.all().cloned().collect();
+        }
+        tool.requires().iter().filter_map(|key| self.inner.state.value(key).cloned()).collect()
     }
 
     /// Returns the context with the registry's state below it.

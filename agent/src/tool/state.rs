@@ -83,7 +83,16 @@ impl DuplicateState {
 /// Values by type, cheap to clone. Each is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
-    values: Arc<HashMap<StateKey, Arc<dyn Any + Send + Sync>, BuildHasherDefault<TypeHasher>>>,
+    values: Arc<HashMap<StateKey, StateValue, BuildHasherDefault<TypeHasher>>>,
+}
+
+/// A value of state: an `Arc<T>`.
+#[derive(Clone)]
+pub(crate) struct StateValue {
+    any: Arc<dyn Any + Send + Sync>,
+    /// The address of the `T`.
+    #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only an assistant compares values"))]
+    pub(crate) address: usize,
 }
 
 /// A `TypeId` is already a hash.
@@ -115,7 +124,8 @@ impl StateMap {
         if self.contains(&key) {
             return Err(DuplicateState(key));
         }
-        Arc::make_mut(&mut self.values).insert(key, Arc::new(value));
+        let address = Arc::as_ptr(&value).cast::<()>().addr();
+        Arc::make_mut(&mut self.values).insert(key, StateValue { any: Arc::new(value), address });
         Ok(())
     }
 
@@ -123,7 +133,19 @@ impl StateMap {
         if self.values.is_empty() {
             return None;
         }
-        self.values.get(&StateKey::of::<T>())?.downcast_ref::<Arc<T>>().map(|value| &**value)
+        self.values.get(&StateKey::of::<T>())?.any.downcast_ref::<Arc<T>>().map(|value| &**value)
+    }
+
+    /// Returns the value of this type.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn value(&self, key: &StateKey) -> Option<&StateValue> {
+        self.values.get(key)
+    }
+
+    /// Returns all values, in no order.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &StateValue> {
+        self.values.values()
     }
 
     #[cfg(feature = "runtime")]

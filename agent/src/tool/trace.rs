@@ -7,7 +7,9 @@ use super::outcome::{FailureCode, ToolOutcome};
 use super::secrets;
 use super::source::Source;
 use super::traits::Tool;
-use crate::args::{Coercions, InvalidArguments, push_index, push_segment};
+use crate::args::{
+    Coercion, CoercionRule, Coercions, InvalidArguments, UnknownKeys, cut, push_index, push_segment,
+};
 use crate::panics::catch;
 use serde::Serialize;
 use serde_json::Value;
@@ -87,6 +89,31 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
         error.r#type = Empty,
         otel.status_code = Empty,
     )
+}
+
+/// Warns of the arguments that were dropped because the tool does not have them: by name, never by value.
+pub(crate) fn warn_of_dropped(tool: &dyn Tool, coercions: &Coercions, cx: &ToolContext) {
+    /// Maximum number of names, and of characters in one.
+    const NAMES: usize = 10;
+    const CHARS: usize = 64;
+    let strips = || tool.definition().plan().options().unknown_keys() == UnknownKeys::Strip;
+    if coercions.is_empty() || !catch(strips).unwrap_or_default() {
+        return;
+    }
+    let dropped = coercions.iter().filter(|coercion| coercion.rule == CoercionRule::UnknownDropped);
+    let name = |coercion: &Coercion| {
+        let name = coercion.path.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
+        // Quoted: a key may have any characters.
+        format!("{:?}", cut(&name, CHARS))
+    };
+    let names: Vec<String> = dropped.clone().take(NAMES).map(name).collect();
+    if names.is_empty() {
+        return;
+    }
+    let more = dropped.count() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (tool, call, keys) = (cx.tool(), cx.call_id(), format!("{}{more}", names.join(", ")));
+    tracing::warn!(tool, call, %keys, "arguments were dropped that the tool does not have");
 }
 
 /// Records how a call ended: its kind of error, the coercions and faults of its arguments, and its content where it is captured.

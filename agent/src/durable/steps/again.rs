@@ -134,7 +134,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
                     ends.insert(ord, end);
                 }
                 Decided::Deny(message) => {
-                    let outcome = ToolOutcome::Denied { code: DenialCode::DENIED, message };
+                    let outcome = ToolOutcome::denied(DenialCode::DENIED, message);
                     ends.insert(ord, CallEnd::new(outcome));
                 }
                 Decided::Later => {}

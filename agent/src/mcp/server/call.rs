@@ -159,7 +159,7 @@ fn result(
             let missing = info.failed_for(&message);
             return Err(ErrorData::missing_required_client_capability(required(missing)));
         }
-        ToolOutcome::Failed { code, message }
+        ToolOutcome::Failed { code, message, .. }
             if code == FailureCode::PANIC || is_redacted && code == FailureCode::TOOL_ERROR =>
         {
             Err((message, format!("the call ended as `{code}`")))

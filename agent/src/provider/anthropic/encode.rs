@@ -6,7 +6,7 @@ use super::blocks::{self, BlockTarget, cache_control, safe_id};
 use super::models::{self, ThinkingStyle};
 use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
-use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::describe_unsupported;
 use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, own_data};
@@ -275,7 +275,7 @@ impl Encoder<'_> {
             tools::set_examples(&mut tool, definition, &schema);
             tools.push(tool);
         }
-        for tool in &request.managed_tools {
+        for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
         }
         if let (Some(mark), Some(last)) = (request.cache.tools, tools.last_mut()) {

@@ -149,7 +149,9 @@ impl Protocol for AnthropicMessages {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let native_output = models::has_structured_output(model);
-        let known = Capabilities { native_output, audio: false, ..Capabilities::default() };
+        // Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs: other schemas are answered with 400.
+        let output_dialect = native_output.then_some(Dialect::AnthropicStrict);
+        let known = Capabilities { native_output, output_dialect, audio: false, ..Capabilities::default() };
         managed::capabilities(model, known)
     }
 

@@ -138,7 +138,8 @@ impl Encoder<'_> {
         if let Some(thinking) = request.thinking.and_then(|level| models::thinking(name, level)) {
             set("thinkingConfig", thinking);
         }
-        if request.managed_tools.contains(&ManagedTool::ImageGeneration) {
+        let mut managed = request.managed_tools.iter().map(ManagedTool::as_requested);
+        if managed.any(|tool| *tool == ManagedTool::ImageGeneration) {
             set("responseModalities", json!(["TEXT", "IMAGE"]));
         }
         Ok(config)
@@ -158,7 +159,7 @@ impl Encoder<'_> {
         if !declarations.is_empty() {
             tools.push(json!({"functionDeclarations": declarations}));
         }
-        for tool in &request.managed_tools {
+        for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);
         }
         Ok(tools)

@@ -22,9 +22,17 @@ fn all() -> [ManagedTool; 4] {
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {
-        let request = ModelRequest::default().with_managed_tools([tool]);
-        let body = protocol.encode(&info, &request).map_err(|error| error.message().to_owned())?.body;
-        Ok(body)
+        let encode = |tool: ManagedTool| {
+            let request = ModelRequest::default().with_managed_tools([tool]);
+            let encoded = protocol.encode(&info, &request).map_err(|error| error.message().to_owned());
+            encoded.map(|request| request.body)
+        };
+        let sent = encode(tool.clone());
+        let unrendered = tool.clone().without_rendering();
+        assert_eq!(unrendered.name(), tool.name());
+        assert_eq!(info.runs(&unrendered), info.runs(&tool));
+        assert_eq!(encode(unrendered), sent, "what user interfaces show is not the provider's business");
+        sent
     })
 }
 

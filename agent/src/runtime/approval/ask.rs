@@ -173,7 +173,7 @@ pub(in crate::runtime) fn decided(
     let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
     match (decision, tool) {
         (Decision::Deny(message), _) => {
-            refused(&ToolOutcome::Denied { code: DenialCode::DENIED, message: message.clone() });
+            refused(&ToolOutcome::denied(DenialCode::DENIED, message.clone()));
             Decided::Deny(message)
         }
         (Decision::Later, _) => Decided::Later,
@@ -242,7 +242,7 @@ impl Edited {
     pub(in crate::runtime) fn end(&self, said: Result<BeforeCall, HookError>) -> Option<CallEnd> {
         let (outcome, control) = match said {
             Ok(BeforeCall::Block { reason, control }) => {
-                (ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason }, control)
+                (ToolOutcome::denied(DenialCode::BLOCKED, reason), control)
             }
             Ok(_) => return None,
             Err(error) => (hook_error(&error.to_string()), Control::Continue),

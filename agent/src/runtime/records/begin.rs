@@ -17,7 +17,7 @@ use crate::tool::secrets::SecretArguments;
 use crate::{Effect, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
 
 /// How often a call is begun whose process died, where its tool says nothing.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
 pub(in crate::runtime) struct RunRecords {
@@ -336,7 +336,7 @@ fn ended(record: &InvocationRecord) -> CallEnd {
     end
 }
 
-fn lost() -> ToolOutcome {
+pub(super) fn lost() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
 }
 
@@ -344,7 +344,7 @@ fn not_recorded() -> CallEnd {
     CallEnd::new(not_run("it could not be recorded"))
 }
 
-fn not_run(reason: &str) -> ToolOutcome {
+pub(super) fn not_run(reason: &str) -> ToolOutcome {
     let reason = format!("The call was not run: {reason}.");
     ToolOutcome::Interrupted { code: InterruptionCode::ABORTED, reason }
 }

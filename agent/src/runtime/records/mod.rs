@@ -1,12 +1,14 @@
 //! What a run leaves in a store: a record of each call, the messages of its session.
 
 mod begin;
+mod invoke;
 mod journal;
 mod keeper;
 mod open;
 mod owed;
 
 pub(super) use begin::{Found, RunRecords, Started};
+pub use invoke::InvokeError;
 pub(super) use journal::{Left, Restored, SessionState};
 pub(super) use keeper::{Keeper, StoreOptions};
 pub(super) use owed::Debts;

@@ -51,12 +51,15 @@ impl Exchange {
 impl Tape {
     pub(super) fn new(info: &ModelInfo) -> Self {
         let can = info.capabilities;
-        let model = json!({
+        let mut model = json!({
             "provider": info.provider, "api": info.api, "model": info.model,
             "images": can.images, "documents": can.documents, "audio": can.audio, "native_output": can.native_output,
             "web_search": can.web_search, "web_fetch": can.web_fetch, "code_execution": can.code_execution,
             "image_generation": can.image_generation,
         });
+        if let Some(dialect) = can.output_dialect {
+            model["output_dialect"] = dialect.as_str().into();
+        }
         Self { model, exchanges: Vec::new() }
     }
 
@@ -68,6 +71,7 @@ impl Tape {
         can.documents = is("documents", can.documents);
         can.audio = is("audio", can.audio);
         can.native_output = is("native_output", can.native_output);
+        can.output_dialect = text("output_dialect").parse().ok();
         can.web_search = is("web_search", can.web_search);
         can.web_fetch = is("web_fetch", can.web_fetch);
         can.code_execution = is("code_execution", can.code_execution);
@@ -251,5 +255,5 @@ fn tool_json(tool: &ToolDefinition) -> Value {
 }
 
 fn managed_json(tool: &ManagedTool) -> Value {
-    format!("{tool:?}").into()
+    format!("{:?}", tool.as_requested()).into()
 }

@@ -150,7 +150,7 @@ fn search_tool(deferred: Vec<ToolDefinition>) -> Result<DynamicTool, DefinitionE
         .with_keyword("maximum", MOST)
         .with_keyword("default", USUAL)
         .annotations(annotations)
-        .policy(ToolPolicy::DEFAULT.with_effect(Effect::Pure))
+        .policy(ToolPolicy::DEFAULT.with_effect(Effect::Pure).with_cache(false))
         .build(move |arguments: Value, _: ToolContext| {
             let limit = arguments["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL);
             let found = ranked(&deferred, arguments["query"].as_str().unwrap_or_default(), limit);

@@ -150,7 +150,7 @@ impl Encoder<'_> {
             }
             set("metadata", tags.into());
         }
-        for tool in &request.managed_tools {
+        for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             if let ManagedTool::WebSearch(search) = tool {
                 let own = &self.model.provider;
                 let (field, value) = managed::chat_search(search, compat.web_search, own, name)?;
@@ -211,7 +211,7 @@ impl Encoder<'_> {
             }
             tools.push(json!({"type": "function", "function": function}));
         }
-        for tool in &request.managed_tools {
+        for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
                 // Requested by a field beside the tools.
                 ManagedTool::WebSearch(_) => {}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
 use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
-use crate::model::{ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, describe_unsupported, file_name};
 use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
@@ -121,7 +121,7 @@ impl Encoder<'_> {
                 "strict": rendered.strict,
             }));
         }
-        for tool in &request.managed_tools {
+        for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider)?);
         }
         Ok(tools)

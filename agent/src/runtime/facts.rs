@@ -1,0 +1,57 @@
+//! What can be read of an assistant's configuration.
+
+use super::{Assistant, NotCached};
+use crate::model::{ManagedTool, ModelInfo, Thinking};
+
+impl Assistant {
+    /// Returns the identity of the model, and what it can do.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, Thinking};
+    /// use agent::Assistant;
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .request(|request| request.with_thinking(Thinking::High))
+    ///     .build()?;
+    /// assert_eq!(assistant.model().provider, "scripted");
+    /// assert_eq!(assistant.thinking(), Some(Thinking::High));
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn model(&self) -> &ModelInfo {
+        self.config().model.info()
+    }
+
+    /// Returns how much the model should think, or `None` if the provider decides. [`model`](Self::model) has an example.
+    pub fn thinking(&self) -> Option<Thinking> {
+        self.config().request.thinking
+    }
+
+    /// Returns the tools that the provider runs. [`ManagedTool::without_rendering`] has an example.
+    pub fn managed_tools(&self) -> &[ManagedTool] {
+        &self.config().request.managed_tools
+    }
+
+    /// Returns the tools whose results [`cache_results`](AssistantBuilder::cache_results) does not keep, each with the reason, in the order of
+    /// registration. It is empty for an assistant without `cache_results`.
+    ///
+    /// ```
+    /// use agent::{Assistant, NotCached, ScriptedModel, tool, tools};
+    ///
+    /// /// Reads a price.
+    /// #[tool(read_only)]
+    /// fn price(of: String) -> u32 {
+    ///     of.len() as u32
+    /// }
+    ///
+    /// /// Sets a price.
+    /// #[tool]
+    /// fn set_price(of: String, to: u32) {}
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![price, set_price]).cache_results().build()?;
+    /// assert_eq!(assistant.uncached_tools(), [("set_price".to_owned(), NotCached::Once)]);
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn uncached_tools(&self) -> &[(String, NotCached)] {
+        &self.config().uncached
+    }
+}

@@ -1,0 +1,268 @@
+//! One call with its record, outside of an assistant.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::begin::{ATTEMPTS, lost, not_run};
+use super::keeper::{Keeper, StoreOptions};
+use super::now;
+use crate::message::ToolCall;
+use crate::runtime::builder::fingerprint;
+use crate::runtime::new_id;
+use crate::runtime::prepare::check;
+use crate::store::{
+    Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
+};
+use crate::tool::secrets::SecretArguments;
+use crate::{
+    Effect, FailureCode, Registry, StepKey, StepKind, ToolContext, ToolDefinition, ToolOutcome, ToolReply,
+};
+
+/// Why a call was not recorded as [`Registry::invoke`] promises.
+///
+/// ```
+/// use agent::message::ToolCall;
+/// use agent::store::MemoryStore;
+/// use agent::{InvokeError, Registry, ToolContext, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool(read_only)]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let full = MemoryStore::with_room_for(0);
+/// let call = ToolCall::new("call_1", "add", r#"{"a": 40, "b": 2}"#);
+/// let error = Registry::new(tools![add])?.invoke(&call, &ToolContext::new(), full).await.unwrap_err();
+/// assert!(matches!(error, InvokeError::Store { record: None, .. }));          // it did not run
+/// # Ok(()) }
+/// ```
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvokeError {
+    /// The store failed.
+    #[error("{error}")]
+    #[non_exhaustive]
+    Store {
+        /// The error of the store.
+        #[source]
+        error: StoreError,
+        /// The record that the store lacks, if the call has ended; `None` if it did not run. The stored record is still pending.
+        record: Option<Box<InvocationRecord>>,
+    },
+    /// The idempotency key of the context belongs to the record of a call with another tool or other arguments.
+    #[error("the key `{key}` belongs to another call: give each call its own idempotency key")]
+    #[non_exhaustive]
+    KeyInUse {
+        /// The key.
+        key: StepKey,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(InvokeError);
+
+impl From<StoreError> for InvokeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store { error, record: None }
+    }
+}
+
+impl Registry {
+    /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a record is saved, the body runs, and the record
+    /// is completed or failed. Returns the record; however the call ended is in it as data.
+    ///
+    /// A refused call has a failed record, too. Secret arguments are withheld in records. No transaction is open while the body runs:
+    /// a body whose begin cannot be saved does not run.
+    ///
+    /// The [idempotency key](crate::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
+    /// has a new key. A further call with the same key returns the record of the first one and does not run. If the first one has begun
+    /// and not ended, because its process died, the [effect](crate::ToolPolicy::effect) of the tool decides, as [after a
+    /// crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted.
+    ///
+    /// ```
+    /// use agent::message::ToolCall;
+    /// use agent::store::{InvocationStatus, MemoryStore};
+    /// use agent::{Registry, ToolContext, json, tool, tools};
+    ///
+    /// /// Books a room.
+    /// #[tool]
+    /// fn book_room(nights: u32) -> Result<String, String> {
+    ///     if nights == 13 { Err("not on a Friday".to_owned()) } else { Ok(format!("{nights} nights booked")) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (registry, store) = (Registry::new(tools![book_room])?, MemoryStore::new());
+    /// let cx = ToolContext::builder().idempotency_key("order-7").build()?;
+    /// let call = ToolCall::new("call_1", "book_room", r#"{"nights": "3"}"#);
+    /// let record = registry.invoke(&call, &cx, store.clone()).await?;
+    /// assert_eq!(record.call.args, json!({"nights": 3}));
+    /// assert_eq!(record.result().unwrap().text_content(), "3 nights booked");
+    /// assert_eq!(registry.invoke(&call, &cx, store.clone()).await?, record);       // not booked twice
+    ///
+    /// let call = ToolCall::new("call_2", "book_room", r#"{"nights": 13}"#);
+    /// let record = registry.invoke(&call, &ToolContext::new(), store).await?;
+    /// assert_eq!((record.status, record.error().as_deref()), (InvocationStatus::Failed, Some("not on a Friday")));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the store does, and if the key belongs to another call. It needs a tokio runtime with its timer enabled.
+    pub async fn invoke(
+        &self,
+        call: &ToolCall,
+        cx: &ToolContext,
+        store: impl Store + 'static,
+    ) -> Result<InvocationRecord, InvokeError> {
+        let keeper = Keeper::new(Arc::new(store), StoreOptions::default()).asked_by(cx.cancel_token());
+        let (new, refused) = self.new_record(call, cx);
+        let key = new.key.clone();
+        let (attempt, found) = match keeper.begin(new.clone()).await? {
+            Begin::Fresh => (1, None),
+            Begin::Retry(record) => (record.attempt, Some(*record)),
+            Begin::Completed(record) | Begin::Failed(record) if is_same(&record.call, &new) => {
+                return Ok(*record);
+            }
+            _ => return Err(InvokeError::KeyInUse { key }),
+        };
+        if let Some(found) = &found {
+            if !is_same(&found.call, &new) {
+                return Err(InvokeError::KeyInUse { key });
+            }
+            if found.handle.is_some() {
+                return Ok(found.clone());
+            }
+        }
+        let open = Open { keeper: Some(keeper), key, end: None };
+        let outcome = match refused {
+            Some(reply) => reply.outcome,
+            None if !self.may_begin(call, attempt) => lost(),
+            None if cx.is_cancelled() => {
+                let reason = cx.cancel_token().reason();
+                not_run(reason.as_deref().unwrap_or("cancelled"))
+            }
+            None => {
+                let of_call = cx.to_builder().call_id("").idempotency_key(open.key.to_string());
+                let max = cx.max_attempts().max(attempt);
+                // No state is added, so none is given twice.
+                let cx = of_call.attempt(attempt, max).build().unwrap_or_else(|_| cx.clone());
+                self.call(call, &cx).await.outcome
+            }
+        };
+        open.end(found.map_or(new, |found| found.call), attempt, outcome).await
+    }
+
+    /// Returns what is recorded of the call, and the refusal if it cannot run.
+    fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (NewInvocation, Option<ToolReply>) {
+        let shown = cx.source().and_then(|source| self.definitions_for(Some(source)).ok());
+        let secrets = SecretArguments::new([self.definitions()].into_iter().chain(shown));
+        let sent = || call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
+        let (args, refused) = match self.fetch(&call.name) {
+            Err(unknown) => {
+                (sent(), Some(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into()))
+            }
+            Ok(tool) => match check(&**tool, &call.args, cx.source()) {
+                Ok(checked) => (checked.value(&**tool, &call.args), None),
+                Err(reply) => (sent(), Some(reply)),
+            },
+        };
+        let withheld = secrets.value(&call.name, &args);
+        let is_withheld = withheld.is_some();
+        let key = key_of(call, cx);
+        let mut new = NewInvocation::new(key, &*call.id, &*call.name, withheld.unwrap_or(args)).at(now());
+        new.is_withheld = is_withheld;
+        new.session = cx.session_id().map(str::to_owned);
+        new.source = cx.source().and_then(|source| source.label()).map(str::to_owned);
+        new.fingerprint =
+            secrets.definitions(&call.name).last().map_or(0, |tool: &ToolDefinition| fingerprint(tool));
+        (new, refused)
+    }
+
+    /// Whether a call may begin for this time.
+    fn may_begin(&self, call: &ToolCall, attempt: u32) -> bool {
+        let policy = self.get(&call.name).map(|tool| tool.policy());
+        attempt == 1
+            || policy.is_some_and(|policy| {
+                policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
+            })
+    }
+}
+
+/// The key of the record: that of the context, or a new one.
+fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
+    let given = cx.idempotency_key();
+    let text = match (cx.call_id().is_empty(), given.is_empty()) {
+        (true, true) => new_id("invoke"),
+        (true, false) => given.to_owned(),
+        // A call made from within a call is another one.
+        (false, _) => format!("{given}/{}", call.id),
+    };
+    text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
+}
+
+fn is_same(found: &NewInvocation, new: &NewInvocation) -> bool {
+    (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
+}
+
+/// A record without an end.
+struct Open {
+    keeper: Option<Keeper>,
+    key: StepKey,
+    /// How the call ended, if it has.
+    end: Option<InvocationEnd>,
+}
+
+impl Open {
+    async fn end(
+        mut self,
+        new: NewInvocation,
+        attempt: u32,
+        outcome: ToolOutcome,
+    ) -> Result<InvocationRecord, InvokeError> {
+        let mut record = InvocationRecord::begun(new);
+        record.attempt = attempt;
+        let Some(keeper) = self.keeper.clone() else { return Ok(record) };
+        let ended = match outcome {
+            ToolOutcome::Deferred { handle } => {
+                record.handle = Some(handle.clone());
+                keeper.defer(&self.key, &handle).await
+            }
+            outcome => {
+                let end = InvocationEnd::new(outcome, now());
+                (record.status, record.end) = (end.status(), Some(end.clone()));
+                self.end = Some(end.clone());
+                keeper.finish(&self.key, end).await
+            }
+        };
+        self.keeper = None;
+        // Where somebody else ended it meanwhile, that counts.
+        let stored = match ended {
+            Ok(true) => return Ok(record),
+            Ok(false) => keeper.get(&self.key).await,
+            Err(error) => Err(error),
+        };
+        match stored {
+            Ok(Some(stored)) if stored.status != InvocationStatus::Pending => Ok(stored),
+            Ok(_) => Ok(record),
+            Err(error) => Err(InvokeError::Store { error, record: Some(Box::new(record)) }),
+        }
+    }
+}
+
+impl Drop for Open {
+    /// The caller stopped waiting: the record is ended by a task of its own.
+    fn drop(&mut self) {
+        let Some(keeper) = self.keeper.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (key, keeper) = (self.key.clone(), keeper.unhurried());
+        let end = self.end.take();
+        runtime.spawn(async move {
+            let dropped = || InvocationEnd::new(ToolOutcome::aborted("the caller stopped waiting"), now());
+            let end = end.unwrap_or_else(dropped);
+            if let Err(error) = keeper.finish(&key, end).await {
+                tracing::error!(%key, %error, "the end of a call was not recorded");
+            }
+        });
+    }
+}
