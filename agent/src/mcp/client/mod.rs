@@ -28,8 +28,10 @@
 mod call;
 mod config;
 mod connection;
+mod era;
 mod error;
 mod failure;
+mod last_words;
 mod listing;
 mod masked;
 mod names;

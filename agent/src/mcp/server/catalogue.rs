@@ -1,7 +1,7 @@
 //! A set of tools as shown to clients: sorted by name, in pages.
 
 use crate::args::PlanOptions;
-use crate::mcp::output::OutputCheck;
+use crate::mcp::output::{OutputCheck, wrapped_schema};
 use crate::{Registry, ToolAnnotations, ToolDefinition};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,8 +19,15 @@ const KEPT: usize = 64;
 pub(super) struct Catalogue {
     /// Sorted by name.
     tools: Vec<Tool>,
-    outputs: HashMap<String, OutputCheck>,
+    outputs: HashMap<String, Output>,
     has_header_parameters: bool,
+}
+
+/// What is known of a tool's structured result.
+pub(super) struct Output {
+    pub(super) check: OutputCheck,
+    /// Whether clients get it as a member of an object.
+    pub(super) is_wrapped: bool,
 }
 
 /// A tool that cannot be shown: its name, and the reason.
@@ -34,7 +41,8 @@ impl Catalogue {
             if let Some(schema) = definition.output_schema() {
                 let check = OutputCheck::new(definition.name(), schema)
                     .map_err(|error| unfit(definition, format!("its output schema: {error}")))?;
-                outputs.insert(definition.name().to_owned(), check);
+                let is_wrapped = wrapped_schema(schema).is_some();
+                outputs.insert(definition.name().to_owned(), Output { check, is_wrapped });
             }
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -62,7 +70,7 @@ impl Catalogue {
         in_headers(&schema, &serde_json::from_str(arguments).ok()?)
     }
 
-    pub(super) fn output(&self, name: &str) -> Option<&OutputCheck> {
+    pub(super) fn output(&self, name: &str) -> Option<&Output> {
         self.outputs.get(name)
     }
 
@@ -130,9 +138,9 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
         Arc::new(schema),
     );
     if let Some(schema) = definition.output_schema() {
-        let schema = root_object(schema).ok_or_else(|| {
-            unfit(definition, "its output schema does not describe an object, as the protocol requires")
-        })?;
+        let schema = wrapped_schema(schema)
+            .or_else(|| root_object(schema))
+            .ok_or_else(|| unfit(definition, "its output schema is not a schema"))?;
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     if let Some(title) = definition.title() {
