@@ -268,7 +268,9 @@ impl ClientConfig {
         })
     }
 
-    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the name that the server reports.
+    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the words of the name that the server reports, without its
+    /// scope, `mcp` and `server`, in lower case and at most 24 characters: `example-servers/sequential-thinking-server` becomes
+    /// `sequential_thinking`. Two servers may get the same name then; set the name of one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

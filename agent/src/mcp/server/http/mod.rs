@@ -93,7 +93,19 @@ impl HttpService {
         self.shared.handle.clone()
     }
 
+    /// Answers a request, whatever happens.
     async fn answer<B>(self, request: Request<B>) -> Answer
+    where
+        B: Body + Send + 'static,
+    {
+        // The request's body is code of the application, too.
+        let answer = catch_future(|| Box::pin(self.clone().respond(request))).await;
+        answer.unwrap_or_else(|panic| {
+            self.unserved(&Unserved::Panicked(format!("handling the request panicked: {panic}")))
+        })
+    }
+
+    async fn respond<B>(self, request: Request<B>) -> Answer
     where
         B: Body + Send + 'static,
     {
@@ -316,14 +328,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (service, answer) = (self.clone(), Box::pin(self.clone().answer(request)));
-        Box::pin(async move {
-            // Code of the application runs here, too: that of the request's body, for one.
-            let answer = catch_future(|| answer).await;
-            Ok(answer.unwrap_or_else(|panic| {
-                service.unserved(&Unserved::Panicked(format!("handling it panicked: {panic}")))
-            }))
-        })
+        let answer = self.clone().answer(request);
+        Box::pin(async move { Ok(answer.await) })
     }
 }
 
