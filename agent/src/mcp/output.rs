@@ -17,22 +17,34 @@ const DEEPEST: usize = 16;
 
 /// Checks structured results, without coercion.
 #[derive(Clone)]
-pub(super) struct OutputCheck(Plan);
+pub(super) struct OutputCheck {
+    /// A plan of objects; other results are checked as the member of one.
+    plan: Plan,
+    is_wrapped: bool,
+}
 
 impl OutputCheck {
     pub(super) fn new(tool: &str, schema: &Value) -> Result<Self, SchemaError> {
         let exact = PlanOptions::default().coercion(CoercionPolicy::exact()).unknown(UnknownKeys::Keep);
-        Plan::compile(tool, schema, exact).map(Self)
+        let wrapper = wrapped_schema(schema).map(Value::Object);
+        let plan = Plan::compile(tool, wrapper.as_ref().unwrap_or(schema), exact)?;
+        Ok(Self { plan, is_wrapped: wrapper.is_some() })
+    }
+
+    /// Whether some results are not objects.
+    #[cfg(feature = "mcp-server")]
+    pub(super) fn is_wrapped(&self) -> bool {
+        self.is_wrapped
     }
 
     /// Returns why the result does not fit. The text is for the operator: it may quote the result.
     pub(super) fn fault(&self, structured: &Value) -> Option<String> {
-        self.0.parse::<Value>(&structured.to_string()).err().map(|report| report.to_text())
+        let text = if self.is_wrapped { wrapped(structured).to_string() } else { structured.to_string() };
+        self.plan.parse::<Value>(&text).err().map(|report| report.to_text())
     }
 }
 
 /// Returns the schema of an object with the described value as `result`, if the schema describes something else than objects.
-#[cfg(feature = "mcp-server")]
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !describes_other(schema, schema, DEEPEST) {
         return None;
@@ -65,8 +77,7 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
 }
 
 /// Returns the result as the member of an object.
-#[cfg(feature = "mcp-server")]
-pub(super) fn wrapped(value: Value) -> Value {
+pub(super) fn wrapped(value: &Value) -> Value {
     json!({RESULT: value})
 }
 
@@ -109,7 +120,6 @@ pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
 }
 
 /// Whether the schema says that some of its values are not objects.
-#[cfg(feature = "mcp-server")]
 fn describes_other(schema: &Value, root: &Value, deepest: usize) -> bool {
     let Some(deeper) = deepest.checked_sub(1) else { return false };
     let any = |key: &str| {
@@ -181,12 +191,14 @@ mod tests {
                 "$defs": {"T": {"type": "object", "properties": {"all": {"$ref": "#/properties/result"}}}},
             })
         );
-        let check = OutputCheck::new("trees", &wrapper).unwrap();
-        assert_eq!(check.fault(&wrapped(json!([{"all": [{}]}]))), None);
-        assert!(check.fault(&wrapped(json!([{"all": 1}]))).is_some());
+        for (check, value) in [(&list, json!([{"all": [{}]}])), (&wrapper, json!({"result": [{"all": [{}]}]}))] {
+            assert_eq!(OutputCheck::new("trees", check).unwrap().fault(&value), None, "{check}");
+        }
+        let check = OutputCheck::new("trees", &list).unwrap();
+        assert!(check.is_wrapped() && check.fault(&json!([{"all": 1}])).is_some());
         assert_eq!(unwrapped_schema(&wrapper), Some(list));
         assert_eq!(unwrapped_schema(&json!({"type": "object", "properties": {"result": {}}})), None);
-        assert_eq!(unwrapped(wrapped(json!([1]))), json!([1]));
+        assert_eq!(unwrapped(wrapped(&json!([1]))), json!([1]));
         for other in [json!({"result": 1, "more": 2}), json!([1]), json!(null)] {
             assert_eq!(unwrapped(other.clone()), other);
         }

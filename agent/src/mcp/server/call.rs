@@ -197,10 +197,10 @@ fn completed(
     call: &ToolCall,
     mut output: ToolOutput,
 ) -> Result<CallToolResult, (String, String)> {
-    let announced = catalogue.output(&call.name);
-    if let Some(announced) = announced {
-        if announced.is_wrapped && output.structured.is_none() {
-            output.structured = value_of_text(&output, &announced.check);
+    let check = catalogue.output(&call.name);
+    if let Some(check) = check {
+        if check.is_wrapped() && output.structured.is_none() {
+            output.structured = value_of_text(&output, check);
         }
         let Some(structured) = &output.structured else {
             return Err((
@@ -208,7 +208,7 @@ fn completed(
                 "it gave no structured result, and has an output schema".to_owned(),
             ));
         };
-        if let Some(detail) = announced.check.fault(structured) {
+        if let Some(detail) = check.fault(structured) {
             return Err((FAULT.to_owned(), format!("its result does not fit its output schema: {detail}")));
         }
     }
@@ -218,8 +218,8 @@ fn completed(
         content.push(ContentBlock::text(structured.to_string()));
     }
     let mut result = CallToolResult::success(content);
-    if announced.is_some_and(|announced| announced.is_wrapped) {
-        result.structured_content = output.structured.map(wrapped);
+    if check.is_some_and(OutputCheck::is_wrapped) {
+        result.structured_content = output.structured.as_ref().map(wrapped);
         let (key, value) = mark();
         result.meta.get_or_insert_default().insert(key, value);
     } else {

@@ -19,15 +19,8 @@ const KEPT: usize = 64;
 pub(super) struct Catalogue {
     /// Sorted by name.
     tools: Vec<Tool>,
-    outputs: HashMap<String, Output>,
+    outputs: HashMap<String, OutputCheck>,
     has_header_parameters: bool,
-}
-
-/// What is known of a tool's structured result.
-pub(super) struct Output {
-    pub(super) check: OutputCheck,
-    /// Whether clients get it as a member of an object.
-    pub(super) is_wrapped: bool,
 }
 
 /// A tool that cannot be shown: its name, and the reason.
@@ -41,8 +34,7 @@ impl Catalogue {
             if let Some(schema) = definition.output_schema() {
                 let check = OutputCheck::new(definition.name(), schema)
                     .map_err(|error| unfit(definition, format!("its output schema: {error}")))?;
-                let is_wrapped = wrapped_schema(schema).is_some();
-                outputs.insert(definition.name().to_owned(), Output { check, is_wrapped });
+                outputs.insert(definition.name().to_owned(), check);
             }
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -70,7 +62,7 @@ impl Catalogue {
         in_headers(&schema, &serde_json::from_str(arguments).ok()?)
     }
 
-    pub(super) fn output(&self, name: &str) -> Option<&Output> {
+    pub(super) fn output(&self, name: &str) -> Option<&OutputCheck> {
         self.outputs.get(name)
     }
 
