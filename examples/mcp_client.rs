@@ -35,7 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let client = Client::connect(config(args)?).await?;
     let report = client.report().await;
-    let is_hotels = ["find_hotels", "book_room"].iter().all(|own| report.tools.iter().any(|(tool, _)| tool == own));
+    let is_hotels =
+        ["find_hotels", "book_room"].iter().all(|own| report.tools.iter().any(|(tool, _)| tool == own));
     let done = match call {
         Some((tool, arguments)) => call_once(&client, &tool, &arguments).await,
         None if is_hotels => book(&client).await,
@@ -44,7 +45,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client.close().await;
     match done {
         // Whoever reads has read enough: `| head`.
-        Err(error) if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) => Ok(()),
+        Err(error)
+            if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(())
+        }
         done => done,
     }
 }

@@ -69,7 +69,8 @@ impl Test {
 
     async fn cancel(&self, headers: &str, id: &Value) {
         let params = json!({"requestId": id, "reason": "test"});
-        let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string();
+        let body =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string();
         assert_eq!(post(self.server.address, headers, &body).await.status, 202);
     }
 
@@ -158,7 +159,8 @@ async fn requests_without_a_session_and_those_of_the_new_form_are_served_as_befo
 #[tokio::test]
 async fn our_client_of_the_older_form_cancels_and_goes_on() {
     let mut test = Test::start(|server| server).await;
-    let client = Client::connect(ClientConfig::http(test.server.url()).name("s").era(Era::Legacy)).await.unwrap();
+    let client =
+        Client::connect(ClientConfig::http(test.server.url()).name("s").era(Era::Legacy)).await.unwrap();
     let registry = Registry::new(&client).unwrap();
     for name in ["first", "second"] {
         let token = CancelToken::new();

@@ -317,7 +317,8 @@ async fn a_server_that_wakes_up_slowly() {
         }
         if method == "tools/list" { Answer::tools(&["t"]) } else { Answer::Error(-32601, "Method not found") }
     });
-    let limits = |seconds| ClientLimits { connect: Some(Duration::from_secs(seconds)), ..ClientLimits::default() };
+    let limits =
+        |seconds| ClientLimits { connect: Some(Duration::from_secs(seconds)), ..ClientLimits::default() };
     let url = mock.run().await;
     let client = Client::connect(ClientConfig::http(url).limits(limits(20))).await.unwrap();
     assert_eq!(client.report().await.protocol_version.as_deref(), Some("2025-11-25"));

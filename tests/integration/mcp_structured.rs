@@ -159,7 +159,9 @@ async fn what_another_server_wraps_is_unwrapped_and_nothing_else() {
                 assert_eq!(output.text_content(), "as before", "{tool}");
                 assert_eq!(output.structured, Some(data), "{tool}");
             }
-            (ToolOutcome::Failed { message, .. }, None) => assert!(message.contains("does not fit the schema")),
+            (ToolOutcome::Failed { message, .. }, None) => {
+                assert!(message.contains("does not fit the schema"))
+            }
             (other, _) => panic!("{tool}: {other:?}"),
         }
     }

@@ -192,7 +192,10 @@ async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
             let reply = crate::mcp_support::post(server.address, header, &message).await;
             assert_eq!((reply.status, reply.code()), (500, -32603), "{reply:?}");
             let error = &reply.json()["error"];
-            assert!(error["message"].as_str().unwrap().starts_with("The server failed. Reference: "), "{error}");
+            assert!(
+                error["message"].as_str().unwrap().starts_with("The server failed. Reference: "),
+                "{error}"
+            );
             assert!(!reply.body.contains("hunter2"), "{reply:?}");
         }
         // Others are served.

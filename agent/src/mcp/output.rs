@@ -62,7 +62,8 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
         }
     }
     let from_root = |at: &str| {
-        let is_kept = DEFINITIONS.iter().any(|key| at.strip_prefix("#/").is_some_and(|at| at.starts_with(key)));
+        let is_kept =
+            DEFINITIONS.iter().any(|key| at.strip_prefix("#/").is_some_and(|at| at.starts_with(key)));
         let at = at.strip_prefix('#').filter(|at| !is_kept && (at.is_empty() || at.starts_with('/')))?;
         Some(format!("#/properties/{RESULT}{at}"))
     };
@@ -131,7 +132,8 @@ fn describes_other(schema: &Value, root: &Value, deepest: usize) -> bool {
         Some(Value::Array(kinds)) => return kinds.iter().any(|kind| kind != "object"),
         _ => {}
     }
-    let referred = schema.get("$ref").and_then(Value::as_str).and_then(|at| root.pointer(at.strip_prefix('#')?));
+    let referred =
+        schema.get("$ref").and_then(Value::as_str).and_then(|at| root.pointer(at.strip_prefix('#')?));
     let is_other = |value: &Value| !value.is_object();
     referred.is_some_and(|schema| describes_other(schema, root, deeper))
         || any("anyOf")
@@ -191,7 +193,9 @@ mod tests {
                 "$defs": {"T": {"type": "object", "properties": {"all": {"$ref": "#/properties/result"}}}},
             })
         );
-        for (check, value) in [(&list, json!([{"all": [{}]}])), (&wrapper, json!({"result": [{"all": [{}]}]}))] {
+        for (check, value) in
+            [(&list, json!([{"all": [{}]}])), (&wrapper, json!({"result": [{"all": [{}]}]}))]
+        {
             assert_eq!(OutputCheck::new("trees", check).unwrap().fault(&value), None, "{check}");
         }
         let check = OutputCheck::new("trees", &list).unwrap();
@@ -212,9 +216,15 @@ mod tests {
             (json!({"type": "object"}), false),
             (json!({"properties": {"n": {"type": "integer"}}}), false),
             (json!({}), false),
-            (json!({"oneOf": [{"type": "object"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "object"}}}), false),
+            (
+                json!({"oneOf": [{"type": "object"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "object"}}}),
+                false,
+            ),
             (json!({"$ref": "#"}), false),
-            (json!({"oneOf": [{"type": "object"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"enum": ["x"]}}}), true),
+            (
+                json!({"oneOf": [{"type": "object"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"enum": ["x"]}}}),
+                true,
+            ),
             (json!({"type": ["object", "null"]}), true),
             (json!({"type": "integer"}), true),
             (json!({"const": 1}), true),

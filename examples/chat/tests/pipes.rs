@@ -79,7 +79,19 @@ fn how_it_ends_says_what_happened() {
     // A server that is not there is named, and the chat goes on.
     let slow = "sleepy=sh -c 'echo warming up >&2; exec sleep 60'";
     let dead = "sh -c 'echo no database there >&2; exit 1'";
-    let args = ["--mcp", "/no/such/server", "--mcp", slow, "--mcp-timeout", "2", "--mcp", dead, "--allow", "sleepy__*", "hi"];
+    let args = [
+        "--mcp",
+        "/no/such/server",
+        "--mcp",
+        slow,
+        "--mcp-timeout",
+        "2",
+        "--mcp",
+        dead,
+        "--allow",
+        "sleepy__*",
+        "hi",
+    ];
     let (code, answer, notes) = run(&args, b"");
     assert_eq!((code, answer.is_empty()), (Some(0), false), "{notes}");
     for (server, cause) in [

@@ -6,8 +6,9 @@
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientConfig, ClientRequest, ClientResult, DiscoverRequest, DiscoverRequestParams, ErrorCode, InitializeRequest,
-    JsonRpcMessage, NumberOrString, ProtocolVersion, RequestId, RequestMetaObject, ServerRequest,
+    ClientConfig, ClientRequest, ClientResult, DiscoverRequest, DiscoverRequestParams, ErrorCode,
+    InitializeRequest, JsonRpcMessage, NumberOrString, ProtocolVersion, RequestId, RequestMetaObject,
+    ServerRequest,
 };
 use rmcp::service::{ClientLifecycleMode, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -325,7 +326,8 @@ mod tests {
     #[test]
     fn an_answer_belongs_to_its_request() {
         let requests = [NumberOrString::Number(DISCOVER), NumberOrString::Number(INITIALIZE)];
-        let text = json!({"jsonrpc": "2.0", "id": INITIALIZE.to_string(), "error": {"code": 1, "message": ""}});
+        let text =
+            json!({"jsonrpc": "2.0", "id": INITIALIZE.to_string(), "error": {"code": 1, "message": ""}});
         assert_eq!(position(&requests, &serde_json::from_value(text).unwrap()), Some(1));
         let nameless = json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": ""}});
         assert_eq!(position(&requests, &serde_json::from_value(nameless).unwrap()), Some(0));

@@ -10,8 +10,20 @@ const LENGTH: usize = 200;
 
 /// Words by which a line is taken for one that names an error, in lower case.
 const ERROR_WORDS: [&str; 14] = [
-    "cannot", "can't", "could not", "denied", "error", "exception", "fail", "fatal", "invalid", "missing", "no such",
-    "not found", "panic", "unable",
+    "cannot",
+    "can't",
+    "could not",
+    "denied",
+    "error",
+    "exception",
+    "fail",
+    "fatal",
+    "invalid",
+    "missing",
+    "no such",
+    "not found",
+    "panic",
+    "unable",
 ];
 
 /// The first lines that name an error, and the last lines. Programs such as npm write the reason first, and then how to get help.
@@ -98,15 +110,20 @@ mod tests {
              npm error 404 Note that you can also install from a / npm error 404 tarball, folder, http url, or git folder. / \
              npm error A complete log of this run can be found in: /x.log"
         );
-        let node = words(&["loader:1", "", "Error: Cannot find module 'x'", "  at a", "  at b", "}", "Node.js v22"]);
+        let node =
+            words(&["loader:1", "", "Error: Cannot find module 'x'", "  at a", "  at b", "}", "Node.js v22"]);
         assert_eq!(node, "Error: Cannot find module 'x' / … /   at b / } / Node.js v22");
     }
 
     #[test]
     fn few_lines_are_all_there_and_many_are_bounded() {
         assert_eq!(words(&["starting", "no database"]), "starting / no database");
-        assert_eq!(words(&["one", "Error: no such file there", "three"]), "one / Error: no such file there / three");
-        let many: Vec<String> = (0..10_000).map(|n| format!("error number {n}: {}", "x".repeat(5_000))).collect();
+        assert_eq!(
+            words(&["one", "Error: no such file there", "three"]),
+            "one / Error: no such file there / three"
+        );
+        let many: Vec<String> =
+            (0..10_000).map(|n| format!("error number {n}: {}", "x".repeat(5_000))).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(words(&many).chars().count() <= (LAST + ERRORS) * (LENGTH + 10));
     }

@@ -89,8 +89,8 @@ use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, Too
 use catalogue::{Catalogue, Catalogues};
 use gate::Quota;
 use handler::Visit;
-use running::RunningCalls;
 use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
+use running::RunningCalls;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -58,7 +58,12 @@ pub(super) struct RunningCalls {
 impl RunningCalls {
     /// Makes a call cancellable until the returned guard is dropped. A request id that is in use in the session already names the other
     /// call; the protocol forbids this.
-    pub(super) fn enter(self: &Arc<Self>, caller: &Caller, session: &SessionId, request: &RequestId) -> RunningCall {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &SessionId,
+        request: &RequestId,
+    ) -> RunningCall {
         let (key, token) = (key(caller, session, request), CancelToken::new());
         let key = match self.calls.lock().unwrap_or_else(PoisonError::into_inner).entry(key) {
             Entry::Occupied(_) => None,
@@ -118,9 +123,12 @@ mod tests {
         let (one, other) = (SessionId::random(), SessionId::random());
         let (number, text) = (RequestId::Number(1), RequestId::String("1".into()));
         let call = calls.enter(&ann, &one, &number);
-        for (caller, session, request) in
-            [(&bob, &one, &number), (&ann, &other, &number), (&ann, &one, &text), (&Caller::anonymous(), &one, &number)]
-        {
+        for (caller, session, request) in [
+            (&bob, &one, &number),
+            (&ann, &other, &number),
+            (&ann, &one, &text),
+            (&Caller::anonymous(), &one, &number),
+        ] {
             assert!(!calls.cancel(caller, session, request));
         }
         assert!(!call.token.is_cancelled());
@@ -142,7 +150,9 @@ mod tests {
         let id = SessionId::random();
         assert_eq!(of(&[id.as_str()]).as_ref(), Some(&id));
         assert_ne!(id, SessionId::random());
-        for no_session in [&[][..], &["1"], &[id.as_str(), id.as_str()], &[&"x".repeat(36)], &[&"0".repeat(36)]] {
+        for no_session in
+            [&[][..], &["1"], &[id.as_str(), id.as_str()], &[&"x".repeat(36)], &[&"0".repeat(36)]]
+        {
             assert_eq!(of(no_session), None, "{no_session:?}");
         }
     }

@@ -4,8 +4,8 @@ use super::gate::Phase;
 use super::handler::{Handler, RawArguments};
 use super::http::Envelope;
 use super::{ServerError, Shared};
-use crate::mcp::ErrorCode;
 use crate::CancelToken;
+use crate::mcp::ErrorCode;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
@@ -218,7 +218,9 @@ where
                     self.finish().await;
                     return None;
                 }
-                Some(Line::TooLong) => Err((ErrorCode::InvalidRequest, "Invalid request: the line is too long")),
+                Some(Line::TooLong) => {
+                    Err((ErrorCode::InvalidRequest, "Invalid request: the line is too long"))
+                }
                 Some(Line::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
                     self.line.clear();
                     continue;
@@ -234,8 +236,7 @@ where
                     return Some(message);
                 }
                 Err((code, told)) => {
-                    let answer =
-                        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": told}});
+                    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": told}});
                     let open = self.open.clone();
                     open.send_modify(|open| *open += 1);
                     // In a task of its own: this read may be dropped in the middle of a line.
