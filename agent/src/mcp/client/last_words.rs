@@ -86,7 +86,9 @@ mod tests {
     fn words(lines: &[&str]) -> String {
         let mut words = LastWords::default();
         assert!(words.is_empty());
-        lines.iter().for_each(|line| words.push(line));
+        for line in lines {
+            words.push(line);
+        }
         words.text()
     }
 

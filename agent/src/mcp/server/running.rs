@@ -144,7 +144,9 @@ mod tests {
     fn a_session_is_named_by_a_uuid_alone() {
         let of = |values: &[&str]| {
             let mut headers = HeaderMap::new();
-            values.iter().for_each(|value| _ = headers.append(SESSION, value.parse().unwrap()));
+            for value in values {
+                headers.append(SESSION, value.parse().unwrap());
+            }
             SessionId::of(&headers)
         };
         let id = SessionId::random();
