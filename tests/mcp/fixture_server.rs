@@ -91,7 +91,9 @@ struct Cancelled(AtomicUsize);
 #[tool]
 async fn test_cancellation(cx: &ToolContext, cancelled: &Cancelled) -> &'static str {
     tokio::select! {
-        () = cx.cancelled() => _ = cancelled.0.fetch_add(1, Ordering::Relaxed),
+        () = cx.cancelled() => {
+            cancelled.0.fetch_add(1, Ordering::Relaxed);
+        }
         () = sleep(Duration::from_secs(30)) => {}
     }
     "Done."
