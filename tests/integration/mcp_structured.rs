@@ -22,8 +22,8 @@ fn find_hotels(city: String) -> Vec<Hotel> {
 
 /// Names colours.
 #[tool(inline)]
-fn colours() -> Result<Vec<String>, String> {
-    Ok(vec!["red".to_owned()])
+fn colours() -> Vec<String> {
+    vec!["red".to_owned()]
 }
 
 /// Counts, and has no schema.
@@ -160,7 +160,7 @@ async fn what_another_server_wraps_is_unwrapped_and_nothing_else() {
                 assert_eq!(output.structured, Some(data), "{tool}");
             }
             (ToolOutcome::Failed { message, .. }, None) => {
-                assert!(message.contains("does not fit the schema"))
+                assert!(message.contains("does not fit the schema"));
             }
             (other, _) => panic!("{tool}: {other:?}"),
         }
