@@ -24,8 +24,6 @@ const SHOWN: usize = 100;
 pub(crate) enum Refused {
     /// It was called wrongly.
     Usage(Box<dyn Error>),
-    /// Something outside does not work.
-    Failed(Box<dyn Error>),
 }
 
 /// A chat that goes on.

@@ -75,7 +75,7 @@ async fn distinct(client: Client, others: &[Client], config: ClientConfig) -> Re
     if !is_taken(&own) {
         return Ok(client);
     }
-    let name = (2..).map(|number| format!("{own}_{number}")).find(|name| !is_taken(name)).unwrap_or(own);
+    let name = (2..=99).map(|number| format!("{own}_{number}")).find(|name| !is_taken(name)).unwrap_or(own);
     client.close().await;
     Client::connect(config.name(name)).await
 }
