@@ -1,23 +1,24 @@
-//! An assistant with the tools of an MCP server.
+//! An assistant with the tools of an MCP server; or a look at any server: its tools, and one call.
 //!
 //! ```sh
 //! cargo build --example mcp_server --features mcp-server
 //! cargo run --example mcp_client --features mcp-client                                  # starts the server itself
 //! cargo run --example mcp_client --features mcp-client -- http://127.0.0.1:8080/mcp     # uses a running server
-//! cargo run --example mcp_client --features mcp-client -- npx -y some-mcp-server        # starts another server
+//! cargo run --example mcp_client --features mcp-client -- npx -y some-mcp-server        # lists the tools of another server
+//! cargo run --example mcp_client --features mcp-client -- --call add '{"a": 1, "b": 2}' npx -y some-mcp-server
 //! ```
 //!
 //! A scripted model takes the model's place, so no key and no network are needed.
-#![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
 use agent::mcp::{Client, client::ClientConfig};
+use agent::message::ToolCall;
 use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, EventKind};
+use agent::{Assistant, EventKind, Registry, ToolContext};
 use std::error::Error;
+use std::io::{self, Write as _};
 
 /// What is to be connected to: a URL, a command, or the example beside this one.
-fn config() -> Result<ClientConfig, Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
+fn config(mut args: impl Iterator<Item = String>) -> Result<ClientConfig, Box<dyn Error>> {
     match args.next() {
         Some(url) if url.starts_with("http") => Ok(ClientConfig::http(url)),
         Some(program) => Ok(ClientConfig::command(program).args(args)),
@@ -27,10 +28,55 @@ fn config() -> Result<ClientConfig, Box<dyn Error>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::connect(config()?).await?;
-    println!("{}\n", client.report().await);
+    let mut args = std::env::args().skip(1).peekable();
+    let call = match args.next_if(|arg| arg == "--call") {
+        Some(_) => Some(args.next().zip(args.next()).ok_or("--call wants a tool and its arguments as JSON")?),
+        None => None,
+    };
+    let client = Client::connect(config(args)?).await?;
+    let report = client.report().await;
+    let is_hotels =
+        ["find_hotels", "book_room"].iter().all(|own| report.tools.iter().any(|(tool, _)| tool == own));
+    let done = match call {
+        Some((tool, arguments)) => call_once(&client, &tool, &arguments).await,
+        None if is_hotels => book(&client).await,
+        None => list(&client),
+    };
+    client.close().await;
+    match done {
+        // Whoever reads has read enough: `| head`.
+        Err(error)
+            if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(())
+        }
+        done => done,
+    }
+}
 
-    // The model errs as models do: text for a number is coerced, a guest too few is told.
+/// Says what the tools are, and what they take.
+fn list(client: &Client) -> Result<(), Box<dyn Error>> {
+    for tool in Registry::new(client)?.definitions().iter() {
+        let summary = tool.description().lines().next().unwrap_or_default();
+        writeln!(io::stdout(), "{}: {summary}\n  {}", tool.name(), tool.parameters())?;
+    }
+    Ok(())
+}
+
+/// Calls one tool, by its name with or without that of the server. The arguments are checked here, before anything is sent.
+async fn call_once(client: &Client, tool: &str, arguments: &str) -> Result<(), Box<dyn Error>> {
+    let shown = client.report().await.tools.into_iter().find(|(own, _)| own == tool);
+    let call = ToolCall::new("call_1", shown.map_or(tool.to_owned(), |(_, shown)| shown), arguments);
+    let outcome = Registry::new(client)?.call(&call, &ToolContext::default()).await.outcome;
+    if outcome.is_error() {
+        return Err(outcome.text().into());
+    }
+    Ok(writeln!(io::stdout(), "{}", outcome.text())?)
+}
+
+/// The model errs as models do: text for a number is coerced, a guest too few is told.
+async fn book(client: &Client) -> Result<(), Box<dyn Error>> {
+    writeln!(io::stdout(), "{}\n", client.report().await)?;
     let model = ScriptedModel::new([
         reply().tool_call("hotels__find_hotels", r#"{"city": "Paris", "stars": "4"}"#),
         reply().tool_call("hotels__book_room", r#"{"hotel": "Lutetia", "nights": 2, "guests": []}"#),
@@ -38,14 +84,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         reply().text("Two nights at the Lutetia are booked."),
     ]);
     let assistant = Assistant::builder(model)
-        .mcp("hotels", &client)
+        .mcp("hotels", client)
         .on_event(|event| {
             if let EventKind::ToolExecutionEnd { result, .. } = &event.kind {
-                println!("{}: {}\n", result.tool, result.outcome.text());
+                let _ = writeln!(io::stdout(), "{}: {}\n", result.tool, result.outcome.text());
             }
         })
         .build()?;
-    println!("{}", assistant.prompt("Book me a good hotel in Paris.").await?.text());
-    client.close().await;
-    Ok(())
+    Ok(writeln!(io::stdout(), "{}", assistant.prompt("Book me a good hotel in Paris.").await?.text())?)
 }

@@ -5,6 +5,7 @@ use lexopt::prelude::*;
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
@@ -19,6 +20,7 @@ usage: chat [options] [question]
                          Else the built-in demo model, which is no language model.
   --mcp [NAME=]URL       also use the tools of an MCP server over HTTP; with a name, NAME_MCP_TOKEN is its bearer token
   --mcp [NAME=]COMMAND   also use the tools of an MCP server that is a program: 'npx -y some-server'
+  --mcp-timeout SECONDS  how long an MCP server may take to connect (else 60, over HTTP 30); the chat begins without it then
   --session NAME         go on with this conversation, and keep it
   --log FILE             append what goes to the model and to MCP servers, and comes back, to this file, without keys and secrets
   --system TEXT          the system prompt
@@ -37,6 +39,7 @@ It ends with 0; in a pipe with 1 when there is no answer; with 2 when it is call
 pub(crate) struct Args {
     pub(crate) model: Option<String>,
     pub(crate) mcp: Vec<String>,
+    pub(crate) mcp_timeout: Option<Duration>,
     pub(crate) session: Option<String>,
     pub(crate) log: Option<PathBuf>,
     pub(crate) system: Option<String>,
@@ -47,8 +50,8 @@ pub(crate) struct Args {
     pub(crate) help: bool,
 }
 
-const FLAGS: [&str; 9] =
-    ["model", "mcp", "session", "log", "system", "thinking", "allow", "no-tools", "help"];
+const FLAGS: [&str; 10] =
+    ["model", "mcp", "mcp-timeout", "session", "log", "system", "thinking", "allow", "no-tools", "help"];
 
 impl Args {
     /// Reads what stands behind the program's name.
@@ -59,6 +62,7 @@ impl Args {
             match arg {
                 Long("model") => args.model = Some(parser.value()?.string()?),
                 Long("mcp") => args.mcp.push(parser.value()?.string()?),
+                Long("mcp-timeout") => args.mcp_timeout = Some(seconds(&parser.value()?.string()?)?),
                 Long("session") => args.session = Some(parser.value()?.string()?),
                 Long("log") => args.log = Some(parser.value()?.into()),
                 Long("system") => args.system = Some(parser.value()?.string()?),
@@ -74,6 +78,12 @@ impl Args {
         args.question = (!question.is_empty()).then(|| question.join(" "));
         Ok(args)
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    limit.ok_or_else(|| format!("--mcp-timeout {text}: give a number of seconds"))
 }
 
 fn unknown(flag: &str) -> String {
@@ -148,6 +158,10 @@ mod tests {
         assert!(said(&["--thinking", "hard"]).contains("minimal, low, medium"));
         assert!(said(&["--model"]).contains("--model"));
         assert!(said(&["-x"]).contains("-x"));
+        assert_eq!(read(&["--mcp-timeout", "1.5"]).unwrap().mcp_timeout, Some(Duration::from_millis(1_500)));
+        for wrong in ["soon", "0", "-1", "NaN", "1e300"] {
+            assert!(said(&["--mcp-timeout", wrong]).ends_with("give a number of seconds"), "{wrong}");
+        }
     }
 
     #[test]

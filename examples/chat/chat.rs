@@ -24,8 +24,6 @@ const SHOWN: usize = 100;
 pub(crate) enum Refused {
     /// It was called wrongly.
     Usage(Box<dyn Error>),
-    /// Something outside does not work.
-    Failed(Box<dyn Error>),
 }
 
 /// A chat that goes on.
@@ -84,9 +82,11 @@ impl Chat {
             Some(chosen) => chosen,
             None => resumed(session.as_ref(), log.as_ref()).map_err(Refused::Usage)?,
         };
-        let configs = args.mcp.iter().map(|given| servers::config(given)).collect::<Result<Vec<_>, _>>();
-        let clients =
-            servers::connect(configs.map_err(usage)?, log.as_ref()).await.map_err(Refused::Failed)?;
+        let configs = args.mcp.iter().map(|given| servers::config(given, args.mcp_timeout));
+        let configs = configs.collect::<Result<Vec<_>, _>>().map_err(usage)?;
+        let (clients, missing) = servers::connect(configs, log.as_ref()).await;
+        let is_complete = missing.is_empty();
+        notes.extend(missing);
         for client in &clients {
             let report = client.report().await;
             notes.extend(
@@ -127,7 +127,11 @@ impl Chat {
         };
         if let Some(allowed) = args.allow.iter().find(|allowed| !chat.has_tool_like(allowed)) {
             let known = chat.assistant.registry().names().collect::<Vec<_>>().join(", ");
-            return Err(usage(format!("--allow {allowed}: there is no such tool; known are {known}")));
+            let text = format!("--allow {allowed}: there is no such tool; known are {known}");
+            if is_complete {
+                return Err(usage(text));
+            }
+            notes.push(text);
         }
         Ok((chat, notes))
     }

@@ -123,7 +123,6 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
             note(&format!("chat: {}", harmless(&error.to_string())));
             return Ok(ExitCode::from(USAGE));
         }
-        Err(Refused::Failed(error)) => return Err(error),
     };
     for text in &notes {
         note(&look.paint(Kind::Notice, &harmless(text)));

@@ -2,11 +2,11 @@
 
 use crate::traffic::Log;
 use agent::mcp::Client;
-use agent::mcp::client::ClientConfig;
-use std::error::Error;
+use agent::mcp::client::{ClientConfig, ClientError, ClientLimits};
+use std::time::Duration;
 
-/// What `--mcp` says: a name, if one is given, and how the server is reached.
-pub(crate) fn config(given: &str) -> Result<ClientConfig, String> {
+/// What `--mcp` says: a name, if one is given, and how the server is reached; and how long it may take to connect.
+pub(crate) fn config(given: &str, timeout: Option<Duration>) -> Result<ClientConfig, String> {
     let (name, place) = match given.split_once('=') {
         Some((name, place)) if is_name(name) => (Some(name), place.trim()),
         _ => (None, given.trim()),
@@ -32,7 +32,7 @@ pub(crate) fn config(given: &str) -> Result<ClientConfig, String> {
             config = config.bearer_token(token.trim());
         }
     }
-    Ok(config)
+    Ok(config.limits(ClientLimits { connect: timeout, ..ClientLimits::default() }))
 }
 
 /// So that `A=b program` and URLs with `=` are what they look like: a name is short and has no signs.
@@ -42,26 +42,42 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Connects to all of them, at the same time.
-pub(crate) async fn connect(
-    configs: Vec<ClientConfig>,
-    log: Option<&Log>,
-) -> Result<Vec<Client>, Box<dyn Error>> {
+/// Connects to all of them, at the same time. Returns those that are there, and a line about each that is not.
+pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (Vec<Client>, Vec<String>) {
     let mut connecting = tokio::task::JoinSet::new();
     for (at, config) in configs.into_iter().enumerate() {
         let config = match log.cloned() {
             Some(log) => config.on_traffic(move |traffic| log.mcp(traffic)),
             None => config,
         };
-        connecting.spawn(async move { (at, Client::connect(config).await) });
+        connecting.spawn(async move { (at, Client::connect(config.clone()).await, config) });
     }
-    let mut connected = Vec::new();
-    while let Some(one) = connecting.join_next().await {
-        let (at, client) = one?;
-        connected.push((at, client?));
+    let mut all = connecting.join_all().await;
+    all.sort_unstable_by_key(|(at, _, _)| *at);
+    let (mut clients, mut missing) = (Vec::new(), Vec::new());
+    for (_, client, config) in all {
+        let client = match client {
+            Ok(client) => distinct(client, &clients, config).await,
+            Err(error) => Err(error),
+        };
+        match client {
+            Ok(client) => clients.push(client),
+            Err(error) => missing.push(format!("{error}; the chat goes on without it")),
+        }
     }
-    connected.sort_unstable_by_key(|(at, _)| *at);
-    Ok(connected.into_iter().map(|(_, client)| client).collect())
+    (clients, missing)
+}
+
+/// Servers that call themselves the same are numbered, so that their tools have different names.
+async fn distinct(client: Client, others: &[Client], config: ClientConfig) -> Result<Client, ClientError> {
+    let is_taken = |name: &str| others.iter().any(|other| other.name() == name);
+    let own = client.name();
+    if !is_taken(&own) {
+        return Ok(client);
+    }
+    let name = (2..=99).map(|number| format!("{own}_{number}")).find(|name| !is_taken(name)).unwrap_or(own);
+    client.close().await;
+    Client::connect(config.name(name)).await
 }
 
 #[cfg(test)]
@@ -70,12 +86,12 @@ mod tests {
 
     #[test]
     fn places_are_told_apart() {
-        let place = |given: &str| format!("{:?}", config(given).unwrap());
+        let place = |given: &str| format!("{:?}", config(given, None).unwrap());
         assert!(place("https://a.example/mcp?key=s3cret").contains("\"https://a.example/mcp\""));
         assert!(place("docs=https://a.example/mcp").contains("\"https://a.example/mcp\""));
         assert!(place("npx -y 'some server'").contains("\"npx\""));
         assert!(place("files=/usr/bin/files --root=/x").contains("\"/usr/bin/files\""));
-        assert!(config("a 'b").unwrap_err().contains("quote"));
-        assert!(config("docs=").unwrap_err().contains("a URL or a command"));
+        assert!(config("a 'b", None).unwrap_err().contains("quote"));
+        assert!(config("docs=", None).unwrap_err().contains("a URL or a command"));
     }
 }

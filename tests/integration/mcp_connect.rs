@@ -1,5 +1,6 @@
 //! Connections that are not made: each says what happened, in the system's words too, and one thing to try.
 
+use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::run;
 use agent::mcp::client::{ClientConfig, ClientError, ClientLimits, ConnectErrorKind as Kind, Era};
 use agent::mcp::server::{Bearer, Caller};
@@ -241,6 +242,88 @@ async fn a_program_that_ends_at_once_says_its_last_words() {
     }
 }
 
+/// A program that answers `server/discover` and `initialize` as given, but only when it got both, and then lists one tool.
+#[cfg(unix)]
+fn slow(discover: &str, initialize: &str, is_reversed: bool) -> ClientConfig {
+    let answer = |body: &str| match body {
+        "" => "true".to_owned(),
+        body => format!(r#"printf '{{"jsonrpc":"2.0","id":%s,{body}}}\n' "$id""#),
+    };
+    let order = if is_reversed { r#""$second" "$first""# } else { r#""$first" "$second""# };
+    let script = format!(
+        r#"answer() {{
+  id=$(printf %s "$1" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $1 in
+    *server/discover*) {} ;;
+    *'"initialize"'*) {} ;;
+    *tools/list*) {} ;;
+  esac
+}}
+read -r first; read -r second; for line in {order}; do answer "$line"; done
+while read -r line; do answer "$line"; done"#,
+        answer(discover),
+        answer(initialize),
+        answer(r#""result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#),
+    );
+    let limits = ClientLimits { connect: Some(Duration::from_secs(6)), ..ClientLimits::default() };
+    ClientConfig::command("sh").args(["-c", &*script]).name("slow").limits(limits)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_starts_slowly() {
+    let discovered = r#""result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
+    let initialized = r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}"#;
+    let unknown = r#""error":{"code":-32601,"message":"Method not found"}"#;
+    let mut connecting = tokio::task::JoinSet::new();
+    for (discover, initialize, version) in [
+        (unknown, initialized, "2025-06-18"),
+        (discovered, unknown, "2026-07-28"),
+        // It does not answer what it does not know.
+        ("", initialized, "2025-06-18"),
+        (discovered, "", "2026-07-28"),
+        // It knows both, and was initialized.
+        (discovered, initialized, "2025-06-18"),
+    ] {
+        for is_reversed in [false, true] {
+            let config = slow(discover, initialize, is_reversed);
+            connecting.spawn(async move {
+                let what = format!("{discover} {initialize} {is_reversed}");
+                let client = Client::connect(config).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+                let report = client.report().await;
+                assert_eq!(report.protocol_version.as_deref(), Some(version), "{what}");
+                assert_eq!(report.tools, [("t".to_owned(), "slow__t".to_owned())], "{what}");
+                // The answers that came late are not taken for those of other requests.
+                assert!(client.refresh().await.unwrap_or_else(|error| panic!("{what}: {error}")).is_empty());
+            });
+        }
+    }
+    while let Some(connected) = connecting.join_next().await {
+        connected.unwrap();
+    }
+    let refused = r#""error":{"code":-32000,"message":"Buy a licence"}"#;
+    let (kind, text) = refusal(slow(unknown, refused, false)).await;
+    assert_eq!(kind, Kind::Refused);
+    assert_eq!(text, "cannot connect to slow: it refused with error -32000: Buy a licence");
+}
+
+/// A slow server over HTTP gets one request after the other, and each of them may take as long as the limit says.
+#[tokio::test]
+async fn a_server_that_wakes_up_slowly() {
+    let woken = std::sync::OnceLock::new();
+    let mock = Mock::start(move |method, _, _| {
+        if woken.set(()).is_ok() {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        if method == "tools/list" { Answer::tools(&["t"]) } else { Answer::Error(-32601, "Method not found") }
+    });
+    let limits =
+        |seconds| ClientLimits { connect: Some(Duration::from_secs(seconds)), ..ClientLimits::default() };
+    let url = mock.run().await;
+    let client = Client::connect(ClientConfig::http(url).limits(limits(20))).await.unwrap();
+    assert_eq!(client.report().await.protocol_version.as_deref(), Some("2025-11-25"));
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_server_that_is_silent() {
@@ -248,14 +331,14 @@ async fn a_server_that_is_silent() {
     let limits = || ClientLimits { connect: Some(Duration::from_millis(500)), ..ClientLimits::default() };
     let command = || ClientConfig::command("sh").args(["-c", "echo loading >&2; exec sleep 600"]);
     let words = "it did not answer within 0.5 s";
-    for (era, hint) in
-        [(Era::Auto, "say so with `.era(Era::Legacy)`"), (Era::Legacy, "with `ClientLimits::connect`")]
-    {
+    let more_time = "give it more with `ClientLimits::connect`";
+    for (era, hint) in [(Era::Auto, "say so with `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
         let (kind, text) = refusal(ClientConfig::http(&url).era(era).limits(limits())).await;
         assert_eq!(kind, Kind::Timeout);
-        assert!(text.contains(words) && text.ends_with(hint), "{text}");
+        assert!(text.contains(words) && text.contains(more_time) && text.ends_with(hint), "{text}");
+        // A program was asked in both forms.
         let (kind, text) = refusal(command().era(era).limits(limits())).await;
         assert_eq!(kind, Kind::Timeout);
-        assert!(text.contains(words) && text.ends_with(hint), "{text}");
+        assert!(text.contains(words) && text.ends_with(more_time), "{text}");
     }
 }

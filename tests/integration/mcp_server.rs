@@ -97,7 +97,11 @@ async fn hosts_and_origins_come_before_everything() {
         (format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:{port}\r\n"), 200),
         (format!("host: localhost:{port}\r\n"), 200),
     ] {
-        assert_eq!(post(server.address, &headers, &ping).await.status, status, "{headers}");
+        let reply = post(server.address, &headers, &ping).await;
+        assert_eq!(reply.status, status, "{headers}");
+        if status == 403 {
+            assert_eq!((reply.code(), &reply.json()["id"]), (-32003, &Value::Null), "{headers}");
+        }
     }
     let get = format!("GET /mcp HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n\r\n");
     let get = send(server.address, &get).await;
@@ -271,7 +275,7 @@ async fn without_a_good_token_nothing_is_read_or_run() {
         assert_eq!(challenge.contains("invalid_token"), !token.is_empty());
     }
     let little = post(server.address, "authorization: Bearer little\r\n", &list).await;
-    assert_eq!(little.status, 403);
+    assert_eq!((little.status, little.code()), (403, -32003));
     assert!(little.header("www-authenticate").unwrap().contains(r#"error="insufficient_scope""#));
     // Refused before a byte of the body came.
     let mut stream = TcpStream::connect(server.address).await.unwrap();

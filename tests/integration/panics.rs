@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::mcp::client::{ChangePolicy, ClientConfig, Era};
-use agent::mcp::server::{AuthRefusal, Bearer, Caller, LoadError, Token};
+use agent::mcp::server::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, RequestHead, Token};
 use agent::mcp::{Client, Server as McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions, TrafficKind};
-use agent::{FailureCode, Registry, ToolContext, ToolOutcome, json, tool, tools};
+use agent::{BoxFuture, FailureCode, Registry, ToolContext, ToolOutcome, json, tool, tools};
 
 use crate::mcp_mock::{Answer, Mock};
 use crate::mcp_support::{ask, run};
@@ -182,15 +182,39 @@ async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
     let loader = |_: &Caller| -> Result<Registry, LoadError> { panic_any(Bomb) };
     let verifying = McpServer::new(tools![]).authenticator(Bearer::verify(verify));
     let loading = McpServer::with_loader(loader);
-    for (server, header) in [(verifying, "authorization: Bearer x\r\n"), (loading, "")] {
+    let guarding = McpServer::new(tools![]).authenticator(Guard);
+    for (server, header) in
+        [(verifying, "authorization: Bearer x\r\n"), (guarding, "x-crash: now\r\n"), (loading, "")]
+    {
         let server = run(server).await;
         let message = crate::mcp_support::message("tools/list", &json!({}));
-        let reply = crate::mcp_support::post(server.address, header, &message).await;
-        assert_eq!(reply.status, 503, "{reply:?}");
-        assert!(reply.body.contains("Reference: "), "{reply:?}");
-        assert_eq!(
-            ask(server.address, "tools/list", json!({})).await.status,
-            if header.is_empty() { 503 } else { 401 }
-        );
+        for _ in 0..3 {
+            let reply = crate::mcp_support::post(server.address, header, &message).await;
+            assert_eq!((reply.status, reply.code()), (500, -32603), "{reply:?}");
+            let error = &reply.json()["error"];
+            assert!(
+                error["message"].as_str().unwrap().starts_with("The server failed. Reference: "),
+                "{error}"
+            );
+            assert!(!reply.body.contains("hunter2"), "{reply:?}");
+        }
+        // Others are served.
+        let status = ask(server.address, "tools/list", json!({})).await.status;
+        assert_eq!(status, if header.is_empty() { 500 } else { 401 });
+    }
+}
+
+/// Panics after a while where a header says so.
+struct Guard;
+
+impl Authenticator for Guard {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            match head.header("x-crash") {
+                Some(_) => panic!("the password is hunter2"),
+                None => Err(AuthRefusal::no_token()),
+            }
+        })
     }
 }

@@ -8,6 +8,7 @@ use agent::mcp::Server;
 use agent::mcp::server::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
 use agent::message::{Content, Part, Resource};
 use agent::{DynamicTool, Progress, ToolContext, ToolError, ToolOutput, json, tool, tools};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -80,6 +81,28 @@ async fn test_tool_with_progress(cx: &ToolContext) -> &'static str {
         sleep(Duration::from_millis(50)).await;
     }
     "Done."
+}
+
+/// How many calls of `test_cancellation` their clients cancelled.
+#[derive(Default)]
+struct Cancelled(AtomicUsize);
+
+/// Waits for half a minute, or until its client cancels it.
+#[tool]
+async fn test_cancellation(cx: &ToolContext, cancelled: &Cancelled) -> &'static str {
+    tokio::select! {
+        () = cx.cancelled() => {
+            cancelled.0.fetch_add(1, Ordering::Relaxed);
+        }
+        () = sleep(Duration::from_secs(30)) => {}
+    }
+    "Done."
+}
+
+/// Counts the calls of `test_cancellation` that were cancelled.
+#[tool(read_only)]
+fn test_cancelled_calls(cancelled: &Cancelled) -> Vec<usize> {
+    vec![cancelled.0.load(Ordering::Relaxed)]
 }
 
 /// Takes a moment.
@@ -185,6 +208,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         test_error_handling,
         test_tool_with_progress,
         test_reconnection,
+        test_cancellation,
+        test_cancelled_calls,
         test_custom_header,
         test_missing_capability,
         test_logging_tool,
@@ -201,7 +226,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .version(env!("CARGO_PKG_VERSION"))
         .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() });
     let handle = server.handle();
-    let server = server.state(handle);
+    let server = server.state(handle).state(Cancelled::default());
     if is_child {
         return Ok(server.serve_stdio().await?);
     }

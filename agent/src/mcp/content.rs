@@ -2,10 +2,8 @@
 
 #[cfg(feature = "mcp-client")]
 pub(super) use incoming::part;
-#[cfg(feature = "mcp-server")]
 pub(super) use outgoing::block;
 
-#[cfg(feature = "mcp-server")]
 mod outgoing {
     use crate::message::{Content, Media, MediaSource, Part, ResourceBody, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
@@ -125,6 +123,38 @@ mod incoming {
     }
 }
 
+#[cfg(feature = "mcp-client")]
+impl crate::ToolOutput {
+    /// Returns the first item of the content as JSON text, in the form of MCP; `None` if there is no content.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-server")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::ClientConfig};
+    /// use agent::message::ToolCall;
+    /// use agent::{Registry, ToolContext, ToolOutcome, tool, tools};
+    ///
+    /// /// Greets.
+    /// #[tool(read_only)]
+    /// fn greet(name: String) -> String {
+    ///     format!("Hello, {name}!")
+    /// }
+    ///
+    /// let server = Server::new(tools![greet]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let config = ClientConfig::http(server.url()).name("demo");
+    /// tokio::spawn(server.run());
+    /// let registry = Registry::new(&Client::connect(config).await?)?;
+    /// let call = ToolCall::new("call_1", "demo__greet", r#"{"name": "Ann"}"#);
+    /// let ToolOutcome::Completed(output) = registry.call(&call, &ToolContext::default()).await.outcome else { panic!() };
+    /// assert_eq!(output.first_item_json().as_deref(), Some(r#"{"type":"text","text":"Hello, Ann!"}"#));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
+    /// ```
+    pub fn first_item_json(&self) -> Option<String> {
+        serde_json::to_string(&block(self.content.first()?)?).ok()
+    }
+}
+
 #[cfg(all(test, feature = "mcp-server", feature = "mcp-client"))]
 mod tests {
     use super::*;
@@ -156,6 +186,21 @@ mod tests {
         assert_eq!(block(&Part::thinking("hm")), None);
         let file = Part::new(Content::Image(Media::file_id("file_1")));
         assert!(matches!(part(block(&file).unwrap()).content, Content::ResourceLink(_)));
+    }
+
+    #[test]
+    fn the_first_item_is_the_protocols_json() {
+        use crate::ToolOutput;
+
+        let json = |output: &ToolOutput| {
+            output.first_item_json().map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap())
+        };
+        let image = ToolOutput::parts(vec![Part::image(b"png", "image/png"), Part::text("what it shows")]);
+        assert_eq!(
+            json(&image),
+            Some(serde_json::json!({"type": "image", "data": "cG5n", "mimeType": "image/png"}))
+        );
+        assert_eq!(json(&ToolOutput::empty()), None);
     }
 
     #[test]

@@ -29,11 +29,13 @@
 #[cfg(feature = "mcp-client")]
 pub mod client;
 mod content;
+mod error_code;
 mod output;
 #[cfg(feature = "mcp-server")]
 pub mod server;
 
 #[cfg(feature = "mcp-client")]
 pub use client::Client;
+pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::Server;

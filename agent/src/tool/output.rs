@@ -43,7 +43,7 @@ use std::borrow::Cow;
 pub struct ToolOutput {
     /// The content that the model reads.
     pub content: Vec<Part>,
-    /// The result as structured data: a JSON object.
+    /// The result as structured data: a JSON object or list.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// Data for the application and the loop, never for a model.
@@ -116,7 +116,7 @@ impl ToolOutput {
     }
 
     /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a
-    /// model cannot tell an empty result from a success without a value. An object is also kept as
+    /// model cannot tell an empty result from a success without a value. An object or a list is also kept as
     /// [`structured`](Self::structured) data. JSON has no form for numbers that are not finite: such a number alone becomes the
     /// text `NaN`, `inf` or `-inf`; inside a value it is an error.
     ///
@@ -147,7 +147,8 @@ impl ToolOutput {
             Value::Null => Self::absent(),
             Value::String(text) => Self::text(text),
             value => {
-                Self { structured: value.is_object().then(|| value.clone()), ..Self::text(value.to_string()) }
+                let is_structured = value.is_object() || value.is_array();
+                Self { structured: is_structured.then(|| value.clone()), ..Self::text(value.to_string()) }
             }
         })
     }
@@ -162,7 +163,7 @@ impl ToolOutput {
         self
     }
 
-    /// Sets the result as structured data: a JSON object.
+    /// Sets the result as structured data: a JSON object or list.
     ///
     /// ```
     /// use agent::{ToolOutput, json};

@@ -140,7 +140,7 @@ pub trait OutputUnknown {
 
 impl<T> OutputUnknown for &OutputOf<T> {}
 
-/// Structured results are objects; other return values are sent only as text.
+/// Structured results are objects and lists; other return values are sent only as text.
 fn of<T: JsonSchema>() -> Option<Value> {
     let generator = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -148,6 +148,6 @@ fn of<T: JsonSchema>() -> Option<Value> {
         .into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
     schema.remove("title");
-    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
-    is_object.then(|| schema.to_value())
+    let is_structured = matches!(schema.get("type").and_then(Value::as_str), Some("object" | "array"));
+    is_structured.then(|| schema.to_value())
 }

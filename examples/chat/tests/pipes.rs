@@ -76,9 +76,33 @@ fn how_it_ends_says_what_happened() {
         assert_eq!((code, answer.as_str()), (Some(2), ""), "{args:?}: {notes}");
         assert!(notes.contains(said), "{args:?}: {notes}");
     }
-    let (code, _, notes) = run(&["--mcp", "/no/such/server", "hi"], b"");
-    assert_eq!(code, Some(1), "{notes}");
-    assert!(notes.contains("/no/such/server"), "{notes}");
+    // A server that is not there is named, and the chat goes on.
+    let slow = "sleepy=sh -c 'echo warming up >&2; exec sleep 60'";
+    let dead = "sh -c 'echo no database there >&2; exit 1'";
+    let args = [
+        "--mcp",
+        "/no/such/server",
+        "--mcp",
+        slow,
+        "--mcp-timeout",
+        "2",
+        "--mcp",
+        dead,
+        "--allow",
+        "sleepy__*",
+        "hi",
+    ];
+    let (code, answer, notes) = run(&args, b"");
+    assert_eq!((code, answer.is_empty()), (Some(0), false), "{notes}");
+    for (server, cause) in [
+        ("/no/such/server", "the program cannot be started (No such file"),
+        ("sleepy", "it did not answer within 2 s; its last words on standard error: warming up"),
+        ("sh", "the program ended before it answered; its last words on standard error: no database there"),
+    ] {
+        let line = notes.lines().find(|line| line.contains(&format!("cannot connect to {server}: ")));
+        let line = line.unwrap_or_else(|| panic!("{server}: {notes}"));
+        assert!(line.contains(cause) && line.ends_with("the chat goes on without it"), "{line}");
+    }
     let (code, help, _) = run(&["--help"], b"");
     assert_eq!((code, help.contains("--session NAME")), (Some(0), true));
 }

@@ -7,6 +7,7 @@ use super::listing::Offered;
 use super::traffic::SentArguments;
 use super::{ClientError, Inner};
 use crate::mcp::content::part;
+use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
 use crate::{FailureCode, ToolContext, ToolOutcome, ToolOutput};
 use rmcp::model::{
@@ -280,9 +281,8 @@ async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToo
         if output.content.is_empty() {
             output.content.push(crate::message::Part::text(structured.to_string()));
         }
-        if structured.is_object() {
-            output = output.with_structured(structured);
-        }
+        let is_wrapped = offered.is_wrapped || result.meta.as_ref().is_some_and(|meta| is_marked(meta));
+        output = output.with_structured(if is_wrapped { unwrapped(structured) } else { structured });
     }
     ToolOutcome::Completed(output)
 }

@@ -84,8 +84,9 @@ pub(super) const INHERITED: [&str; 10] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
-    /// The client detects it. An older server over standard input that does not answer unknown requests costs ten seconds of
-    /// waiting. A server that answers every request with success looks like a new one: set its era.
+    /// The client detects it. A program that does not answer within ten seconds, or within half of [`ClientLimits::connect`] if that is
+    /// less, is asked in both forms: it may be slow, or it may be an older one that does not answer unknown requests. A server that
+    /// answers every request with success looks like a new one: set its era.
     #[default]
     Auto,
     /// 2026-07-28 and later, which have no sessions.
@@ -156,7 +157,8 @@ pub struct ToolChange {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLimits {
-    /// Time to connect. Default: 10 s over HTTP, 15 s for a program, which has to start.
+    /// Time to connect. Default: 30 s over HTTP, where a server may be started by the first request; 60 s for a program, which may have to
+    /// be downloaded first, as with `npx` and `uvx`.
     pub connect: Option<Duration>,
     /// Time for a call without progress; each progress message restarts it. Default: 60 s.
     pub call: Duration,
@@ -266,7 +268,9 @@ impl ClientConfig {
         })
     }
 
-    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the name that the server reports.
+    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the words of the name that the server reports, without its
+    /// scope, `mcp` and `server`, in lower case and at most 24 characters: `example-servers/sequential-thinking-server` becomes
+    /// `sequential_thinking`. Two servers may get the same name then; set the name of one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -504,8 +508,8 @@ impl ClientConfig {
 
     pub(super) fn connect_limit(&self) -> Duration {
         self.limits.connect.unwrap_or(match self.place {
-            Place::Http(_) => Duration::from_secs(10),
-            Place::Command(_) => Duration::from_secs(15),
+            Place::Http(_) => Duration::from_secs(30),
+            Place::Command(_) => Duration::from_secs(60),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::ClientError;
 use super::config::{ClientConfig, ClientLimits, CommandPlace, Era, HttpPlace, Place};
+use super::era::{self, Probed};
 use super::error::ConnectErrorKind as Kind;
 use super::failure::{Failure, is_end, refused};
 use super::news::{Listener, News};
@@ -14,7 +15,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use rmcp::transport::{IntoTransport, TokioChildProcess};
-use rmcp::{Peer, RoleClient};
+use rmcp::{ClientHandler as _, Peer, RoleClient};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -89,15 +90,21 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-        let lifecycle = match config.era {
-            Era::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
-            Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
-            Era::Legacy => ClientLifecycleMode::Initialize,
+        let (listener, transport) =
+            (Listener(news.clone()), Tapped::new(transport.into_transport(), tap.clone()));
+        let (transport, lifecycle) = match config.era {
+            Era::Auto => {
+                // Over HTTP a request is sent when the one before it was answered.
+                let patience = match config.place {
+                    Place::Http(_) => None,
+                    Place::Command(_) => Some(era::patience(config.connect_limit())),
+                };
+                Probed::determine(transport, &listener.get_info(), patience).await
+            }
+            Era::Modern => (Probed::unused(transport), era::modern()),
+            Era::Legacy => (Probed::unused(transport), ClientLifecycleMode::Initialize),
         };
-        let outcome = Listener(news.clone())
-            .serve_with_lifecycle(Tapped::new(transport.into_transport(), tap.clone()), lifecycle)
-            .await;
+        let outcome = listener.serve_with_lifecycle(transport, lifecycle).await;
         let running = match outcome {
             Ok(running) => running,
             Err(error) => {

@@ -41,11 +41,11 @@ impl Failure {
             return ClientError::Unauthorized { server, challenge: Challenge::default() };
         }
         let mut reason: String = tap.masked(&what).chars().take(LONGEST).collect();
-        let wrote = tap.last_error_output();
-        if !wrote.is_empty() && matches!(kind, Kind::Ended | Kind::Timeout) {
-            let _ = write!(reason, "; its last words on standard error: {}", wrote.join(" / "));
+        let wrote = tap.last_words();
+        if let (Some(words), Kind::Ended | Kind::Timeout) = (&wrote, kind) {
+            let _ = write!(reason, "; its last words on standard error: {words}");
         }
-        if let Some(hint) = hint(kind, config, tap, !wrote.is_empty()) {
+        if let Some(hint) = hint(kind, config, wrote.is_some()) {
             let _ = write!(reason, "; {hint}");
         }
         ClientError::Connect { server, kind, reason }
@@ -77,11 +77,7 @@ pub(super) fn is_end(config: &ClientConfig, error: &ClientInitializeError) -> bo
     handshake(config, error).kind == Kind::Ended
 }
 
-fn handshake(config: &ClientConfig, mut error: &ClientInitializeError) -> Failure {
-    // Both forms of the protocol were tried: the server was last asked in the second one.
-    while let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
-        error = fallback;
-    }
+fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> Failure {
     match error {
         ClientInitializeError::TransportError { error, .. } => transport(config, &*error.error),
         ClientInitializeError::ConnectionClosed(_) => closed(config),
@@ -190,7 +186,7 @@ fn status(code: u16, body: &str) -> Failure {
 }
 
 /// Returns the hint that is most likely to help, if there is one.
-fn hint(kind: Kind, config: &ClientConfig, tap: &Tap, has_words: bool) -> Option<String> {
+fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
     let hint = match (kind, &config.place) {
         (Kind::Unreachable, Place::Http(place)) if place.url.starts_with("https:") => {
             "check that the server runs, host and port, and that it speaks TLS: without it the URL begins with `http:`"
@@ -205,8 +201,8 @@ fn hint(kind: Kind, config: &ClientConfig, tap: &Tap, has_words: bool) -> Option
             "if it speaks 2025-11-25 or older, leave `.era(Era::Modern)` away"
         }
         (Kind::Ended, _) if !has_words => "run the command by hand to see why",
-        (Kind::Timeout, _) if config.era == Era::Auto && !tap.has_tried_legacy() => {
-            "if it speaks 2025-11-25 or older and is silent about what is new, say so with `.era(Era::Legacy)`"
+        (Kind::Timeout, Place::Http(_)) if config.era == Era::Auto => {
+            "if it is slow, give it more with `ClientLimits::connect`; if it is old and silent about what is new, say so with `.era(Era::Legacy)`"
         }
         (Kind::Timeout, Place::Http(_)) => "if it is slow, give it more with `ClientLimits::connect`",
         (Kind::Timeout, Place::Command(_)) => {

@@ -5,7 +5,7 @@ use super::failure::told;
 use super::names::{distinct, exposed, is_clean, shown};
 use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
-use crate::mcp::output::OutputCheck;
+use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
 use crate::tool::definition::MAX_NAME;
 use crate::{ToolAnnotations, ToolDefinition};
@@ -35,6 +35,8 @@ pub(super) struct Offered {
     /// Under the server's name, or the part of it that is valid.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
+    /// Whether a structured result is the member of an object that the server made for it.
+    pub(super) is_wrapped: bool,
     pub(super) hints: ToolAnnotations,
     /// A hash of everything that a model or a policy could rely on.
     pub(super) fingerprint: [u8; 32],
@@ -161,17 +163,20 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<Offered, String> {
     if let Some(title) = &tool.title {
         definition = definition.with_title(cleaned(title, 256));
     }
+    let mut is_wrapped = false;
     let output = match tool.output_schema {
         None => None,
         Some(schema) => {
             let schema = Value::Object((*schema).clone());
             let check =
                 OutputCheck::new(&name, &schema).map_err(|error| format!("its output schema: {error}"))?;
-            definition = definition.with_output_schema(schema);
+            let value = unwrapped_schema(&schema);
+            is_wrapped = value.is_some();
+            definition = definition.with_output_schema(value.unwrap_or(schema));
             Some(check)
         }
     };
-    Ok(Offered { definition, output, hints, fingerprint })
+    Ok(Offered { definition, output, is_wrapped, hints, fingerprint })
 }
 
 /// Cleans foreign text for a model: bounded length, no invisible characters.

@@ -22,14 +22,17 @@
 //! * A child that died is started again by the next call, after half a second, then after twice as long each time, at most five times.
 //! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] says otherwise. A call of a tool that is
 //!   gone says that it is gone.
+//! * The name of a server is short, because models read it before every tool: see [`ClientConfig::name`].
 //! * Names of tools are shown in the characters that every provider accepts. If two names become one, the tool that has the name
 //!   already keeps it, and the other is shown with a hash; [`Client::report`] lists both.
 
 mod call;
 mod config;
 mod connection;
+mod era;
 mod error;
 mod failure;
+mod last_words;
 mod listing;
 mod masked;
 mod names;
@@ -46,7 +49,7 @@ use crate::tool::set::IntoTools;
 use config::Place;
 use connection::Connection;
 use listing::{Listing, list};
-use names::shown;
+use names::server_name;
 use news::News;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,7 +167,7 @@ impl Client {
         let news = Arc::new(News::default());
         let connection = Connection::open(&config, &server, &news).await?;
         let server = match (&config.name, connection.server()) {
-            (None, Some((name, _))) => shown(&name, 24),
+            (None, Some((name, _))) => server_name(&name),
             _ => server,
         };
         let listing = list(&connection.peer, &config, &server).await?;

@@ -18,6 +18,39 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
     hashed(&clean, name, longest)
 }
 
+/// Maximum length of the name of a server.
+const LONGEST_SERVER: usize = 24;
+
+/// Returns the name of a server in this program, from the one that it reports: the words of its last part, in lower case, without `mcp` and
+/// `server`, as many as fit. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+///
+/// The name depends on nothing else, so that it stays the same wherever and whenever the server is used.
+pub(super) fn server_name(reported: &str) -> String {
+    // A package has its scope, or its registry, before a slash.
+    let parts = reported.split(['/', '\\', ':']).rev();
+    let words = |part: &str| -> Vec<String> {
+        let words = part.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_ascii_lowercase).collect()
+    };
+    let Some(all) = parts.map(words).find(|words| !words.is_empty()) else {
+        return hashed("server", reported, LONGEST_SERVER);
+    };
+    let mut own: Vec<&String> =
+        all.iter().filter(|word| !matches!(&***word, "mcp" | "server" | "servers")).collect();
+    if own.is_empty() {
+        own = all.iter().collect();
+    }
+    let mut name: String = own[0].chars().take(LONGEST_SERVER).collect();
+    for word in &own[1..] {
+        if name.len() + 1 + word.len() > LONGEST_SERVER {
+            break;
+        }
+        name.push('_');
+        name.push_str(word);
+    }
+    name
+}
+
 /// Returns `server__tool` with a hash of the whole, for a tool whose name would be that of another one.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
@@ -46,6 +79,36 @@ fn is_letter(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_servers_are_short_and_readable() {
+        for (reported, name) in [
+            ("docs", "docs"),
+            ("MCP Server", "mcp_server"),
+            ("sequential-thinking-server", "sequential_thinking"),
+            ("mcp-servers/everything", "everything"),
+            ("example-servers/everything", "everything"),
+            ("@modelcontextprotocol/server-github", "github"),
+            ("better-gitlab-mcp-server", "better_gitlab"),
+            ("zereight-gitlab-mcp", "zereight_gitlab"),
+            ("io.github.someone/time-server", "time"),
+            ("secure-filesystem-server", "secure_filesystem"),
+            ("FastMCP 2", "fastmcp_2"),
+            ("a name of very many short words", "a_name_of_very_many"),
+            ("Donaudampfschifffahrtsgesellschaft server", "donaudampfschifffahrtsge"),
+            ("server/", "server"),
+            ("mcp", "mcp"),
+        ] {
+            assert_eq!(server_name(reported), name);
+            assert!(name.len() <= LONGEST_SERVER);
+        }
+        // Nothing of it can be shown: a hash tells such servers apart.
+        for nameless in ["", "/", "\u{6587}\u{66f8}"] {
+            let name = server_name(nameless);
+            assert!(name.starts_with("server_") && name.len() == 15, "{name}");
+        }
+        assert_ne!(server_name("/"), server_name(""));
+    }
 
     #[test]
     fn names_fit_every_provider_and_stay_apart() {

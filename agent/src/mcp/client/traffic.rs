@@ -1,6 +1,7 @@
 //! Messages to and from a server, for debugging, with the secrets of the configuration masked.
 
 use super::config::ClientConfig;
+use super::last_words::LastWords;
 pub(super) use super::masked::Secrets;
 use crate::panics::Observer;
 use rmcp::RoleClient;
@@ -8,8 +9,6 @@ use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A message to or from a server, or another event of its connection, as passed to [`ClientConfig::on_traffic`].
@@ -96,10 +95,6 @@ pub enum TrafficKind<'a> {
 
 pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
-/// Number of lines of a program's error output that are kept for an error, and the maximum length of each in characters.
-const KEPT_LINES: usize = 3;
-const KEPT_LENGTH: usize = 200;
-
 /// The state of one connection while it is used: reports its traffic to the listener, and masks its secrets.
 #[derive(Clone)]
 pub(super) struct Tap(Arc<Wire>);
@@ -108,9 +103,7 @@ struct Wire {
     on_traffic: Option<OnTraffic>,
     server: String,
     secrets: Mutex<Secrets>,
-    /// Whether a handshake of the older protocol was tried.
-    tried_legacy: AtomicBool,
-    last_lines: Mutex<VecDeque<String>>,
+    last_words: Mutex<LastWords>,
 }
 
 impl Tap {
@@ -119,8 +112,7 @@ impl Tap {
             on_traffic: config.on_traffic.clone(),
             server: server.to_owned(),
             secrets: Mutex::new(Secrets::of(config)),
-            tried_legacy: AtomicBool::new(false),
-            last_lines: Mutex::default(),
+            last_words: Mutex::default(),
         }))
     }
 
@@ -134,25 +126,16 @@ impl Tap {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text.to_owned())
     }
 
-    pub(super) fn has_tried_legacy(&self) -> bool {
-        self.0.tried_legacy.load(Ordering::Acquire)
-    }
-
-    /// The last lines of a program's error output.
-    pub(super) fn last_error_output(&self) -> Vec<String> {
-        self.0.last_lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    /// The lines of a program's error output that say why it ended, if it wrote any.
+    pub(super) fn last_words(&self) -> Option<String> {
+        let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        (!words.is_empty()).then(|| words.text())
     }
 
     pub(super) fn error_output(&self, line: &str) {
         let line = self.masked(line.trim_end());
         tracing::debug!(server = %self.0.server, %line, "a server says on its error output");
-        if !line.trim().is_empty() {
-            let mut last = self.0.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.len() == KEPT_LINES {
-                last.pop_front();
-            }
-            last.push_back(line.chars().take(KEPT_LENGTH).collect());
-        }
+        self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
         self.tell(|| line, |line| TrafficKind::ErrorOutput { line });
     }
 
@@ -191,16 +174,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
         &mut self,
         mut message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let JsonRpcMessage::Request(request) = &mut message {
-            match &mut request.request {
-                ClientRequest::InitializeRequest(_) => self.tap.0.tried_legacy.store(true, Ordering::Release),
-                ClientRequest::CallToolRequest(call) => {
-                    if let Some(SentArguments(arguments)) = call.extensions.remove() {
-                        call.params.arguments = Some(arguments);
-                    }
-                }
-                _ => {}
-            }
+        if let JsonRpcMessage::Request(request) = &mut message
+            && let ClientRequest::CallToolRequest(call) = &mut request.request
+            && let Some(SentArguments(arguments)) = call.extensions.remove()
+        {
+            call.params.arguments = Some(arguments);
         }
         self.tap.tell(|| text(&message), |message| TrafficKind::Sent { message });
         let (sending, tap) = (self.transport.send(message), self.tap.clone());

@@ -8,12 +8,14 @@ use super::handler::{RawArguments, Visit};
 use super::progress::ProgressSender;
 use super::request_info::{ClientCapability, RequestInfo};
 use crate::mcp::content::block;
+use crate::mcp::output::{OutputCheck, mark, wrapped};
 use crate::message::ToolCall;
 use crate::tool::state::StateMap;
 use crate::{CallError, FailureCode, Registry, ToolContext, ToolOutcome, ToolOutput};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};
+use serde_json::Value;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +40,7 @@ pub(super) async fn call(
     // The text of the arguments as it was sent, where it is known.
     let arguments = match visit.arguments.as_ref().or_else(|| context.extensions.get()) {
         Some(raw) => RawArguments::text(raw).to_owned(),
-        None => request.arguments.map_or_else(String::new, |map| serde_json::Value::Object(map).to_string()),
+        None => request.arguments.map_or_else(String::new, |map| Value::Object(map).to_string()),
     };
     if is_deeper(arguments.as_bytes(), shared.limits.depth) {
         let text = format!("The arguments nest deeper than {} levels.", shared.limits.depth);
@@ -46,6 +48,8 @@ pub(super) async fn call(
     }
     let arguments = if arguments == "null" { String::new() } else { arguments };
     let call = ToolCall::new(id_text(&context.id), name, arguments);
+    let session = visit.session.as_ref();
+    let running = session.map(|session| shared.running.enter(&visit.caller, session, &context.id));
     let Some(place) = place(shared, visit, &call).await? else {
         return Ok(failure("The server is busy. Try again in a moment."));
     };
@@ -56,13 +60,22 @@ pub(super) async fn call(
     let info = Arc::new(RequestInfo::of(context));
     let cx = tool_context(shared, &visit.caller, info.clone(), progress.as_ref())
         .map_err(|reason| fault(&call.name, &reason))?;
-    let outcome = run(shared, &visit.tools, &call, &cx, &info).await;
+    let gone = async {
+        match &running {
+            None => info.given_up().await,
+            Some(running) => tokio::select! {
+                () = info.given_up() => {}
+                () = running.cancelled() => {}
+            },
+        }
+    };
+    let outcome = run(shared, &visit.tools, &call, &cx, gone).await;
     drop(place);
     if let Some(progress) = progress {
         progress.finish().await;
     }
     let Some(outcome) = outcome else {
-        // Nobody waits for the answer; the transport drops it.
+        // The client takes no answer; the transport drops it where it can.
         return Err(ErrorData::internal_error("cancelled", None));
     };
     result(shared, visit, &call, outcome, &info)
@@ -108,17 +121,17 @@ pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     own
 }
 
-/// Runs the call; `None` when the client cancelled it.
+/// Runs the call; `None` when the client cancelled it, which is when `gone` completes.
 async fn run(
     shared: &Shared,
     tools: &Registry,
     call: &ToolCall,
     cx: &ToolContext,
-    info: &RequestInfo,
+    gone: impl Future<Output = ()>,
 ) -> Option<ToolOutcome> {
     let limit = shared.limits.longest_call;
     let mut running = pin!(tools.call(call, cx));
-    let mut gone = pin!(info.given_up());
+    let mut gone = pin!(gone);
     let mut is_gone = false;
     let mut late = pin!(tokio::time::sleep(limit));
     let ended = std::future::poll_fn(|task| {
@@ -182,9 +195,13 @@ fn result(
 fn completed(
     catalogue: &Catalogue,
     call: &ToolCall,
-    output: ToolOutput,
+    mut output: ToolOutput,
 ) -> Result<CallToolResult, (String, String)> {
-    if let Some(check) = catalogue.output(&call.name) {
+    let check = catalogue.output(&call.name);
+    if let Some(check) = check {
+        if check.is_wrapped() && output.structured.is_none() {
+            output.structured = value_of_text(&output, check);
+        }
         let Some(structured) = &output.structured else {
             return Err((
                 FAULT.to_owned(),
@@ -201,8 +218,23 @@ fn completed(
         content.push(ContentBlock::text(structured.to_string()));
     }
     let mut result = CallToolResult::success(content);
-    result.structured_content = output.structured;
+    if check.is_some_and(OutputCheck::is_wrapped) {
+        result.structured_content = output.structured.as_ref().map(wrapped);
+        let (key, value) = mark();
+        result.meta.get_or_insert_default().insert(key, value);
+    } else {
+        // What is announced by no schema is text for most clients, and only objects are data for all.
+        result.structured_content = output.structured.filter(Value::is_object);
+    }
     Ok(result)
+}
+
+/// Returns the value that a result has only as text: a number, a truth value, a list as JSON, or the text itself.
+fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
+    let [part] = &*output.content else { return None };
+    let text = part.as_text()?;
+    let json = serde_json::from_str(text).ok();
+    json.into_iter().chain([Value::from(text)]).find(|value| check.fault(value).is_none())
 }
 
 fn failure(text: impl Into<String>) -> CallToolResult {

@@ -1,7 +1,7 @@
 //! A set of tools as shown to clients: sorted by name, in pages.
 
 use crate::args::PlanOptions;
-use crate::mcp::output::OutputCheck;
+use crate::mcp::output::{OutputCheck, wrapped_schema};
 use crate::{Registry, ToolAnnotations, ToolDefinition};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -130,9 +130,9 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
         Arc::new(schema),
     );
     if let Some(schema) = definition.output_schema() {
-        let schema = root_object(schema).ok_or_else(|| {
-            unfit(definition, "its output schema does not describe an object, as the protocol requires")
-        })?;
+        let schema = wrapped_schema(schema)
+            .or_else(|| root_object(schema))
+            .ok_or_else(|| unfit(definition, "its output schema is not a schema"))?;
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     if let Some(title) = definition.title() {

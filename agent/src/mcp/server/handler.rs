@@ -5,6 +5,7 @@ use super::call::{call, fault};
 use super::caller::{Caller, RequestHead};
 use super::catalogue::Catalogue;
 use super::gate::{Phase, Place};
+use super::running::SessionId;
 use crate::Registry;
 use bytes::Bytes;
 use rmcp::model::{
@@ -25,6 +26,8 @@ pub(super) struct Visit {
     pub(super) catalogue: Arc<Catalogue>,
     /// The arguments, if the request is a call over HTTP.
     pub(super) arguments: Option<RawArguments>,
+    /// The session in which the request can be cancelled, over HTTP in the older versions.
+    pub(super) session: Option<SessionId>,
 }
 
 /// The text of a call's arguments, as it was sent.
@@ -72,7 +75,7 @@ impl Handler {
         let head = RequestHead::default();
         let load = self.shared.load(caller, &head);
         match tokio::time::timeout(self.shared.limits.load, load).await {
-            Ok(loaded) => loaded.map(Arc::new).map_err(|reason| fault("tools", &reason)),
+            Ok(loaded) => loaded.map(Arc::new).map_err(|unserved| fault("tools", &unserved.reason())),
             Err(_) => Err(fault("tools", &"loading them took too long")),
         }
     }
@@ -125,7 +128,8 @@ impl ServerHandler for Handler {
         // `rmcp` moves this future; boxing keeps what it holds while a tool runs in one place.
         let mut result = Box::pin(call(&self.shared, &visit, request, context)).await?;
         if modern {
-            result.meta = Some(self.shared.meta.clone());
+            let own = result.meta.get_or_insert_default();
+            own.extend(self.shared.meta.clone());
         }
         Ok(result.into())
     }

@@ -30,7 +30,8 @@
 //!
 //! Over HTTP the checks run in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
 //! challenge), the [`ToolLoader`] (503), the body with its limits of size and time (413, 408), its form (400), the call. The body
-//! of a request without a valid token is never read.
+//! of a request without a valid token is never read. A panic of an authenticator or a loader is answered with 500. The bodies of 400, 401,
+//! 403, 500 and 503 are JSON-RPC errors, with the codes of [`ErrorCode`](crate::mcp::ErrorCode).
 //!
 //! | request or result | answer |
 //! | --- | --- |
@@ -43,8 +44,17 @@
 //! Tools receive the [`Caller`], the values added [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference.
 //! The [state](Server::state) of the server is available, too. Missing state is an error when the server is built.
 //!
-//! Approval rules of tools do not apply here: the client asks its user. There are no sessions in either form of the protocol, so
-//! nothing is kept for a client that does not come back.
+//! Approval rules of tools do not apply here: the client asks its user.
+//!
+//! A tool whose result is not an object, such as a list, is shown with an output schema and a structured result that have it as `result`,
+//! because clients of the older versions take only objects: `{"result": [1, 2]}`. The schema is marked by `x-fastmcp-wrap-result`, as
+//! FastMCP marks it, so that its clients and this library's return the list itself.
+//!
+//! Nothing is kept for a client that does not come back. In the older form of the protocol a client gets a session id at `initialize`, for
+//! one purpose: it cancels a call by a notification in a request of its own, which has to name the session of the call. Requests without
+//! a session are answered as well, and a session that another process named is as good, so that several processes can stand behind one
+//! address; there a cancellation reaches the call only in the process that runs it. Where callers are authenticated, a session is also
+//! bound to its caller. In 2026-07-28 a client cancels a call by ending its request.
 
 mod bearer;
 mod call;
@@ -58,6 +68,7 @@ mod loader;
 mod metadata;
 mod progress;
 mod request_info;
+mod running;
 mod stdio;
 
 pub use self::http::{HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
@@ -79,6 +90,7 @@ use catalogue::{Catalogue, Catalogues};
 use gate::Quota;
 use handler::Visit;
 use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
+use running::RunningCalls;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -157,6 +169,7 @@ struct Shared {
     /// Limits the calls whose arguments are refused.
     refusals: Arc<Quota>,
     listeners: Arc<Quota>,
+    running: Arc<RunningCalls>,
     handle: ServerHandle,
 }
 
@@ -404,6 +417,7 @@ impl Server {
             calls: Quota::new(limits.calls, limits.calls_per_caller),
             refusals: Quota::new(limits.calls, limits.calls_per_caller),
             listeners: Quota::new(limits.listeners, limits.listeners_per_caller),
+            running: Arc::default(),
             limits,
             handle: self.handle,
         })
@@ -424,17 +438,34 @@ fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Resu
     Ok(RegistryError::none_of(left)?)
 }
 
+/// Why a request is not served. The reason is for the log.
+enum Unserved {
+    /// The application says so, or takes too long.
+    Unavailable(String),
+    /// Code of the application panicked.
+    Panicked(String),
+}
+
+impl Unserved {
+    fn reason(&self) -> &str {
+        match self {
+            Self::Unavailable(reason) | Self::Panicked(reason) => reason,
+        }
+    }
+}
+
 impl Shared {
-    /// Loads the tools of a caller, and their form for clients. The reason of an error is for the log.
-    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, String> {
+    /// Loads the tools of a caller, and their form for clients.
+    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, Unserved> {
         let loaded = catch_future(|| self.loader.load(&caller, head)).await;
-        let loaded = loaded.map_err(|panic| format!("the loader of the tools panicked: {panic}"))?;
-        let tools = loaded.map_err(|error| error.to_string())?;
-        let (tools, catalogue): (Registry, Arc<Catalogue>) = self
-            .catalogues
-            .of(&tools)
-            .map_err(|(tool, reason)| format!("tool `{tool}` cannot be shown: {reason}"))?;
-        Ok(Visit { caller, tools, catalogue, arguments: None })
+        let loaded = loaded
+            .map_err(|panic| Unserved::Panicked(format!("the loader of the tools panicked: {panic}")))?;
+        let tools = loaded.map_err(|error| Unserved::Unavailable(error.to_string()))?;
+        let (tools, catalogue): (Registry, Arc<Catalogue>) =
+            self.catalogues.of(&tools).map_err(|(tool, reason)| {
+                Unserved::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
+            })?;
+        Ok(Visit { caller, tools, catalogue, arguments: None, session: None })
     }
 }
 

@@ -5,6 +5,7 @@ use super::handler::{Handler, RawArguments};
 use super::http::Envelope;
 use super::{ServerError, Shared};
 use crate::CancelToken;
+use crate::mcp::ErrorCode;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
@@ -135,12 +136,12 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
     }
 
     /// Parses the line as a message, or returns the code and text of the error.
-    fn message(&self) -> Result<ClientJsonRpcMessage, (i64, &'static str)> {
+    fn message(&self) -> Result<ClientJsonRpcMessage, (ErrorCode, &'static str)> {
         let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
         let rest = envelope.without_arguments(|_, _| None);
         let mut message: ClientJsonRpcMessage =
             serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes))
-                .map_err(|_| (-32600, "Invalid request: no message of the protocol"))?;
+                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: no message of the protocol"))?;
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
             && let Some(arguments) = envelope.arguments()
@@ -217,7 +218,9 @@ where
                     self.finish().await;
                     return None;
                 }
-                Some(Line::TooLong) => Err((-32600, "Invalid request: the line is too long")),
+                Some(Line::TooLong) => {
+                    Err((ErrorCode::InvalidRequest, "Invalid request: the line is too long"))
+                }
                 Some(Line::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
                     self.line.clear();
                     continue;
@@ -233,8 +236,7 @@ where
                     return Some(message);
                 }
                 Err((code, told)) => {
-                    let answer =
-                        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": told}});
+                    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": told}});
                     let open = self.open.clone();
                     open.send_modify(|open| *open += 1);
                     // In a task of its own: this read may be dropped in the middle of a line.

@@ -122,6 +122,34 @@ mod tests {
     use http_body_util::{BodyExt, Full};
     use std::convert::Infallible;
 
+    /// The body of a request, in an application of its own.
+    struct BrokenBody;
+
+    impl Body for BrokenBody {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _task: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+            panic!("the password is hunter2")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_panics_is_answered() {
+        let mut service = Server::new(tools![]).into_service().unwrap();
+        for _ in 0..2 {
+            let request = Request::post("http://localhost/mcp").header("host", "localhost").body(BrokenBody);
+            let answer = service.call(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), 500);
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let body = String::from_utf8_lossy(&body);
+            assert!(body.contains("-32603") && !body.contains("hunter2"), "{body}");
+        }
+    }
+
     /// An application that gives back what it was sent.
     #[derive(Clone)]
     struct Echo;

@@ -1,11 +1,13 @@
 //! Request bodies under their limits, and answers.
 
 use super::super::call::is_deeper;
+use crate::mcp::ErrorCode;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -95,11 +97,11 @@ pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Ans
 pub(super) fn rpc_error(
     status: StatusCode,
     id: Option<&RawValue>,
-    code: i64,
+    code: ErrorCode,
     message: &str,
     data: Option<Value>,
 ) -> Answer {
-    let mut error = json!({"code": code, "message": message});
+    let mut error = json!({"code": code.code(), "message": message});
     if let Some(data) = data {
         error["data"] = data;
     }
@@ -178,16 +180,18 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
 }
 
 /// A message that cannot be handed on, as an error code and text.
-pub(in super::super) struct Malformed(pub(in super::super) i64, pub(in super::super) &'static str);
+pub(in super::super) struct Malformed(pub(in super::super) ErrorCode, pub(in super::super) &'static str);
 
 impl<'a> Envelope<'a> {
     /// Parses a message.
     pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         if is_deeper(body, DEEPEST) {
-            return Err(Malformed(-32700, "Parse error: nested too deep"));
+            return Err(Malformed(ErrorCode::ParseError, "Parse error: nested too deep"));
         }
         if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
             let is_id = envelope
@@ -199,7 +203,7 @@ impl<'a> Envelope<'a> {
         }
         match serde_json::from_slice::<IgnoredAny>(body) {
             Ok(_) => Err(NO_MESSAGE),
-            Err(_) => Err(Malformed(-32700, "Parse error")),
+            Err(_) => Err(Malformed(ErrorCode::ParseError, "Parse error")),
         }
     }
 
@@ -210,6 +214,18 @@ impl<'a> Envelope<'a> {
 
     fn is_call(&self) -> bool {
         self.method.as_deref() == Some(CALL)
+    }
+
+    /// Whether the request begins a session of the older versions.
+    pub(super) fn is_initialize(&self) -> bool {
+        self.method.as_deref() == Some("initialize") && self.id.is_some()
+    }
+
+    /// Returns which request the message cancels, if it cancels one.
+    pub(super) fn cancelled_request(&self) -> Option<RequestId> {
+        let is_notification = self.method.as_deref() == Some("notifications/cancelled") && self.id.is_none();
+        let params = self.params.as_ref().filter(|_| is_notification)?;
+        serde_json::from_str(params.request_id?.get()).ok()
     }
 
     /// Returns the message without what it calls a tool with: `rmcp` writes whole messages to its log. `None` if it is none that can hold
@@ -281,14 +297,15 @@ const KNOWN: [&str; 11] = [
     "tools/list",
 ];
 
-const NO_MESSAGE: Malformed = Malformed(-32600, "Invalid request: no message of JSON-RPC 2.0");
+const NO_MESSAGE: Malformed =
+    Malformed(ErrorCode::InvalidRequest, "Invalid request: no message of JSON-RPC 2.0");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn code(body: &str) -> i64 {
-        Envelope::read(body.as_bytes()).map_or_else(|malformed| malformed.0, |_| 0)
+    fn code(body: &str) -> i32 {
+        Envelope::read(body.as_bytes()).map_or_else(|malformed| malformed.0.code(), |_| 0)
     }
 
     #[test]

@@ -12,11 +12,13 @@ pub(super) use listen::bind;
 pub(super) use message::Envelope;
 pub use message::ResponseBody;
 
-use super::Shared;
 use super::call::reference;
-use super::caller::{AuthRefusal, Caller, RequestHead};
+use super::caller::{AuthRefusal, RequestHead};
 use super::handler::{Handler, RawArguments, Visit};
 use super::metadata::WELL_KNOWN;
+use super::running::{SESSION, SessionId};
+use super::{Shared, Unserved};
+use crate::mcp::ErrorCode;
 use crate::panics::catch_future;
 use ::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use ::http::request::Parts;
@@ -91,7 +93,19 @@ impl HttpService {
         self.shared.handle.clone()
     }
 
+    /// Answers a request, whatever happens.
     async fn answer<B>(self, request: Request<B>) -> Answer
+    where
+        B: Body + Send + 'static,
+    {
+        // The request's body is code of the application, too.
+        let answer = catch_future(|| Box::pin(self.clone().respond(request))).await;
+        answer.unwrap_or_else(|panic| {
+            self.unserved(&Unserved::Panicked(format!("handling the request panicked: {panic}")))
+        })
+    }
+
+    async fn respond<B>(self, request: Request<B>) -> Answer
     where
         B: Body + Send + 'static,
     {
@@ -99,7 +113,7 @@ impl HttpService {
         let (head, body) = request.into_parts();
         let version = head.version;
         let admitted = match self.shared.hosts.check(&head) {
-            Err(told) => Err(Box::new(plain(StatusCode::FORBIDDEN, told))),
+            Err(told) => Err(Box::new(forbidden(told))),
             Ok(()) => match self.metadata(&head) {
                 Some(answer) => return answer,
                 None => self.admit(head, body).await,
@@ -134,7 +148,8 @@ impl HttpService {
         let (head, limits) = (RequestHead::new(head), &self.shared.limits);
         let visit = tokio::time::timeout(limits.load, self.visit(&head)).await;
         let visit = visit.unwrap_or_else(|_| {
-            Err(Box::new(self.unavailable(&"authenticating and loading the tools took too long")))
+            let reason = "authenticating and loading the tools took too long".to_owned();
+            Err(Box::new(self.unserved(&Unserved::Unavailable(reason))))
         })?;
         let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
         let head = head.into_parts().ok_or_else(lost)?;
@@ -149,32 +164,32 @@ impl HttpService {
 
     /// Determines the caller and its tools.
     async fn visit(&self, head: &RequestHead) -> Result<Visit, Box<Answer>> {
-        let caller = self.caller(head).await.map_err(|refusal| Box::new(self.refused(&refusal)))?;
-        self.shared.load(caller, head).await.map_err(|reason| Box::new(self.unavailable(&reason)))
-    }
-
-    async fn caller(&self, head: &RequestHead) -> Result<Caller, AuthRefusal> {
-        match &self.shared.authenticator {
-            None => Ok(self.shared.local.clone()),
-            Some(authenticator) => {
-                catch_future(|| authenticator.authenticate(head)).await.unwrap_or_else(|panic| {
-                    Err(AuthRefusal::unavailable(format!("the authenticator panicked: {panic}")))
-                })
-            }
-        }
+        let caller = match &self.shared.authenticator {
+            None => self.shared.local.clone(),
+            Some(authenticator) => match catch_future(|| authenticator.authenticate(head)).await {
+                Ok(caller) => caller.map_err(|refusal| Box::new(self.refused(&refusal)))?,
+                Err(panic) => {
+                    let reason = format!("the authenticator panicked: {panic}");
+                    return Err(Box::new(self.unserved(&Unserved::Panicked(reason))));
+                }
+            },
+        };
+        self.shared.load(caller, head).await.map_err(|unserved| Box::new(self.unserved(&unserved)))
     }
 
     fn refused(&self, refusal: &AuthRefusal) -> Answer {
         let (mut answer, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
-                rpc_error(StatusCode::UNAUTHORIZED, None, UNAUTHORIZED, "Unauthorized", None),
+                rpc_error(StatusCode::UNAUTHORIZED, None, ErrorCode::Unauthorized, "Unauthorized", None),
                 challenge(error.as_deref(), scope.as_deref()),
             ),
             AuthRefusal::Forbidden { scope } => (
-                plain(StatusCode::FORBIDDEN, "The token does not allow this."),
+                forbidden("The token does not allow this."),
                 challenge(Some("insufficient_scope"), Some(scope)),
             ),
-            AuthRefusal::Unavailable { reason } => return self.unavailable(reason),
+            AuthRefusal::Unavailable { reason } => {
+                return self.unserved(&Unserved::Unavailable(reason.clone()));
+            }
         };
         if let Some(metadata) = &self.shared.metadata {
             push_parameter(&mut challenge, "resource_metadata", &metadata.url());
@@ -184,11 +199,16 @@ impl HttpService {
         answer
     }
 
-    fn unavailable(&self, reason: &dyn fmt::Display) -> Answer {
-        let reference = reference();
+    /// Answers that the server cannot serve the request. The reason goes to the log.
+    fn unserved(&self, unserved: &Unserved) -> Answer {
+        let (reference, reason) = (reference(), unserved.reason());
         tracing::error!(server = %self.shared.config.server_info.name, %reference, %reason, "a request cannot be served");
-        let told = format!("The server is unavailable. Reference: {reference}.");
-        rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL, &told, None)
+        let (status, told) = match unserved {
+            Unserved::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "The server is unavailable."),
+            Unserved::Panicked(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The server failed."),
+        };
+        let told = format!("{told} Reference: {reference}.");
+        rpc_error(status, None, ErrorCode::InternalError, &told, None)
     }
 
     /// The metadata document for clients without a token, at its path.
@@ -207,7 +227,8 @@ impl HttpService {
 
     /// Passes a message with its caller's tools to the protocol.
     async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
-        let (rest, id) = match Envelope::read(&body) {
+        let session = SessionId::of(&head.headers);
+        let (rest, id, is_initialize) = match Envelope::read(&body) {
             Err(Malformed(code, told)) => {
                 return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
             }
@@ -216,9 +237,14 @@ impl HttpService {
                     return answer;
                 }
                 visit.arguments = envelope.arguments().map(|arguments| RawArguments::of(&body, arguments));
+                if let (Some(session), Some(request)) = (&session, envelope.cancelled_request()) {
+                    self.shared.running.cancel(&visit.caller, session, &request);
+                }
+                // A request of the newer versions is cancelled by its end.
+                visit.session = session.filter(|_| envelope.version().is_none());
                 let kept = |tool: &str, arguments: &str| visit.catalogue.header_arguments(tool, arguments);
                 let rest = envelope.without_arguments(kept);
-                (rest.map_or_else(|| body.clone(), Bytes::from), envelope.id)
+                (rest.map_or_else(|| body.clone(), Bytes::from), envelope.id, envelope.is_initialize())
             }
         };
         let is_json = head
@@ -226,11 +252,17 @@ impl HttpService {
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let request = Request::from_parts(head, Full::new(rest));
-        let answer = VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await;
+        let mut answer = VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await;
+        if is_initialize
+            && answer.status() == StatusCode::OK
+            && let Ok(session) = HeaderValue::from_str(SessionId::random().as_str())
+        {
+            answer.headers_mut().insert(SESSION, session);
+        }
         if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // JSON that is not a message of the protocol, with the words of the deserializer.
             let told = "Invalid request: no message of the protocol";
-            return rpc_error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, told, None);
+            return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, told, None);
         }
         answer.map(ResponseBody::wrap)
     }
@@ -241,11 +273,9 @@ tokio::task_local! {
     static VISIT: Arc<Visit>;
 }
 
-/// Error codes of JSON-RPC and of the protocol.
-const UNAUTHORIZED: i64 = -32002;
-const INVALID_REQUEST: i64 = -32600;
-const INTERNAL: i64 = -32603;
-const UNSUPPORTED_VERSION: i64 = -32022;
+fn forbidden(told: &str) -> Answer {
+    rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, told, None)
+}
 
 /// A request that names its version is one of 2026-07-28 or later. An older version in it is a mistake, and would be taken for
 /// the older protocol.
@@ -259,7 +289,8 @@ fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<Answer> {
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});
     let told = "Unsupported protocol version";
-    Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, UNSUPPORTED_VERSION, told, Some(data)))
+    let code = ErrorCode::UnsupportedVersion;
+    Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, code, told, Some(data)))
 }
 
 /// A challenge of RFC 6750.

@@ -1,0 +1,134 @@
+//! The error codes of the protocol.
+
+/// The codes of JSON-RPC errors: those of JSON-RPC itself, those of this library, and those of the protocol.
+///
+/// ```
+/// use agent::mcp::ErrorCode;
+///
+/// assert_eq!(ErrorCode::InvalidParams.code(), -32602);
+/// assert_eq!(ErrorCode::from_code(-32002), Some(ErrorCode::Unauthorized));
+/// assert_eq!(ErrorCode::from_code(-1), None);
+/// assert_eq!(ErrorCode::Forbidden.to_string(), "forbidden (-32003)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum ErrorCode {
+    /// The message is not JSON.
+    ParseError = -32700,
+    /// The JSON is not a message of the protocol.
+    InvalidRequest = -32600,
+    /// There is no such method.
+    MethodNotFound = -32601,
+    /// The parameters cannot be read, or name an unknown tool.
+    InvalidParams = -32602,
+    /// The server failed.
+    InternalError = -32603,
+    /// An error of the server that has no code of its own.
+    ServerError = -32000,
+    /// What was asked for does not exist.
+    NotFound = -32001,
+    /// The token is missing or invalid.
+    Unauthorized = -32002,
+    /// The caller may not do this.
+    Forbidden = -32003,
+    /// There is no such resource.
+    ResourceNotFound = -32004,
+    /// Too many requests.
+    RateLimited = -32005,
+    /// A header and the body differ, or a required header is missing.
+    HeaderMismatch = -32020,
+    /// The client lacks a capability that the request needs.
+    MissingCapability = -32021,
+    /// The version of the protocol is not supported.
+    UnsupportedVersion = -32022,
+}
+
+impl ErrorCode {
+    /// All codes.
+    pub const ALL: [Self; 14] = [
+        Self::ParseError,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::InternalError,
+        Self::ServerError,
+        Self::NotFound,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::ResourceNotFound,
+        Self::RateLimited,
+        Self::HeaderMismatch,
+        Self::MissingCapability,
+        Self::UnsupportedVersion,
+    ];
+
+    /// Returns the number.
+    pub const fn code(self) -> i32 {
+        self as i32
+    }
+
+    /// Returns the code with this number, if there is one.
+    pub fn from_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.code() == code)
+    }
+
+    /// Returns what the code means, in a few words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ParseError => "parse error",
+            Self::InvalidRequest => "invalid request",
+            Self::MethodNotFound => "method not found",
+            Self::InvalidParams => "invalid parameters",
+            Self::InternalError => "internal error",
+            Self::ServerError => "server error",
+            Self::NotFound => "not found",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::ResourceNotFound => "resource not found",
+            Self::RateLimited => "too many requests",
+            Self::HeaderMismatch => "header mismatch",
+            Self::MissingCapability => "missing client capability",
+            Self::UnsupportedVersion => "unsupported protocol version",
+        }
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.as_str(), self.code())
+    }
+}
+
+impl From<ErrorCode> for rmcp::model::ErrorCode {
+    fn from(code: ErrorCode) -> Self {
+        Self(code.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::ErrorCode as Known;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_codes_are_those_of_the_protocol_and_differ() {
+        for (own, known) in [
+            (ErrorCode::ParseError, Known::PARSE_ERROR),
+            (ErrorCode::InvalidRequest, Known::INVALID_REQUEST),
+            (ErrorCode::MethodNotFound, Known::METHOD_NOT_FOUND),
+            (ErrorCode::InvalidParams, Known::INVALID_PARAMS),
+            (ErrorCode::InternalError, Known::INTERNAL_ERROR),
+            (ErrorCode::HeaderMismatch, Known::HEADER_MISMATCH),
+            (ErrorCode::MissingCapability, Known::MISSING_REQUIRED_CLIENT_CAPABILITY),
+            (ErrorCode::UnsupportedVersion, Known::UNSUPPORTED_PROTOCOL_VERSION),
+        ] {
+            assert_eq!(Known::from(own), known);
+        }
+        let codes: HashSet<i32> = ErrorCode::ALL.iter().map(|code| code.code()).collect();
+        assert!((-32005..=-32000).chain(-32603..=-32600).chain([-32700]).all(|code| codes.contains(&code)));
+        assert_eq!(codes.len(), ErrorCode::ALL.len());
+        assert!(ErrorCode::ALL.iter().all(|code| ErrorCode::from_code(code.code()) == Some(*code)));
+    }
+}

@@ -1,0 +1,161 @@
+//! The calls that clients of the older versions can cancel over HTTP.
+//!
+//! Such a client cancels a call by a notification, in a request of its own. The ids of its requests are its own, too, so that only a session
+//! says whose call is meant. A session is a name here, which the server gives at `initialize` and does not keep.
+
+use super::caller::Caller;
+use crate::CancelToken;
+use http::HeaderMap;
+use rmcp::model::RequestId;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The header that names a session.
+pub(super) const SESSION: &str = "mcp-session-id";
+
+/// The name of a session: a random UUID, which nobody can guess.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SessionId(Arc<str>);
+
+impl SessionId {
+    pub(super) fn random() -> Self {
+        Self(rmcp::transport::common::server_side_http::session_id())
+    }
+
+    /// Returns the session of a request, if it names one in the form of [`random`](Self::random). It need not be one that this process
+    /// named: another process behind the same address may have done so.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut values = headers.get_all(SESSION).iter();
+        let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
+        let is_uuid = id.len() == 36
+            && id.bytes().enumerate().all(|(at, byte)| match at {
+                8 | 13 | 18 | 23 => byte == b'-',
+                _ => byte.is_ascii_hexdigit(),
+            });
+        is_uuid.then(|| Self(id.into()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    /// The authenticated caller, if there is one: a session serves nobody else.
+    caller: Option<Arc<str>>,
+    session: SessionId,
+    request: RequestId,
+}
+
+/// The calls of sessions that run now. There are never more than calls that the server admits.
+#[derive(Default)]
+pub(super) struct RunningCalls {
+    calls: Mutex<HashMap<Key, CancelToken>>,
+}
+
+impl RunningCalls {
+    /// Makes a call cancellable until the returned guard is dropped. A request id that is in use in the session already names the other
+    /// call; the protocol forbids this.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &SessionId,
+        request: &RequestId,
+    ) -> RunningCall {
+        let (key, token) = (key(caller, session, request), CancelToken::new());
+        let key = match self.calls.lock().unwrap_or_else(PoisonError::into_inner).entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(free) => {
+                let key = free.key().clone();
+                free.insert(token.clone());
+                Some(key)
+            }
+        };
+        RunningCall { calls: self.clone(), key, token }
+    }
+
+    /// Cancels a call of this caller and session. Returns whether it runs.
+    pub(super) fn cancel(&self, caller: &Caller, session: &SessionId, request: &RequestId) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = calls.get(&key(caller, session, request)).cloned();
+        drop(calls);
+        token.inspect(|token| token.cancel("the client cancelled the call")).is_some()
+    }
+}
+
+fn key(caller: &Caller, session: &SessionId, request: &RequestId) -> Key {
+    let caller = caller.is_known().then(|| caller.shared_id().clone());
+    Key { caller, session: session.clone(), request: request.clone() }
+}
+
+/// A call that its client can cancel while this exists.
+pub(super) struct RunningCall {
+    calls: Arc<RunningCalls>,
+    key: Option<Key>,
+    token: CancelToken,
+}
+
+impl RunningCall {
+    /// Completes when the client cancels the call.
+    pub(super) async fn cancelled(&self) {
+        self.token.cancelled().await;
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.calls.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_session_and_the_caller_of_a_call_cancel_it() {
+        let calls = Arc::new(RunningCalls::default());
+        let (ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+        let (one, other) = (SessionId::random(), SessionId::random());
+        let (number, text) = (RequestId::Number(1), RequestId::String("1".into()));
+        let call = calls.enter(&ann, &one, &number);
+        for (caller, session, request) in [
+            (&bob, &one, &number),
+            (&ann, &other, &number),
+            (&ann, &one, &text),
+            (&Caller::anonymous(), &one, &number),
+        ] {
+            assert!(!calls.cancel(caller, session, request));
+        }
+        assert!(!call.token.is_cancelled());
+        // A second call of the same id does not hide the first.
+        drop(calls.enter(&ann, &one, &number));
+        assert!(calls.cancel(&ann, &one, &number) && call.token.is_cancelled());
+        drop(call);
+        assert!(!calls.cancel(&ann, &one, &number));
+        assert!(calls.calls.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_session_is_named_by_a_uuid_alone() {
+        let of = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(SESSION, value.parse().unwrap());
+            }
+            SessionId::of(&headers)
+        };
+        let id = SessionId::random();
+        assert_eq!(of(&[id.as_str()]).as_ref(), Some(&id));
+        assert_ne!(id, SessionId::random());
+        for no_session in
+            [&[][..], &["1"], &[id.as_str(), id.as_str()], &[&"x".repeat(36)], &[&"0".repeat(36)]]
+        {
+            assert_eq!(of(no_session), None, "{no_session:?}");
+        }
+    }
+}
