@@ -195,7 +195,7 @@ fn script() -> ScriptedModel {
             .tool_call("look", r#"{"wat": "tea", "what": ["tea"]}"#)
             .tool_call("boom", "{}")
             .tool_call("nothing", "{}"),
-        reply().text("Done").stop_reason("max_tokens").usage(usage()),
+        reply().text("{}").stop_reason("max_tokens").usage(usage()),
     ])
     .with_info(ModelInfo::new("xai", "openai-chat", "grok").with_server("api.x.ai", 443))
 }

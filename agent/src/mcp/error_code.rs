@@ -9,6 +9,7 @@
 /// assert_eq!(ErrorCode::from_code(-32002), Some(ErrorCode::Unauthorized));
 /// assert_eq!(ErrorCode::from_code(-1), None);
 /// assert_eq!(ErrorCode::Forbidden.to_string(), "forbidden (-32003)");
+/// assert_eq!(ErrorCode::Forbidden.as_str(), "forbidden");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -26,7 +26,17 @@ impl Assistant {
         self.config().request.thinking
     }
 
-    /// Returns the tools that the provider runs. [`ManagedTool::without_rendering`] has an example.
+    /// Returns the tools that the provider runs.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// let assistant = Assistant::builder(model).managed_tool(ManagedTool::web_search()).build()?;
+    /// assert_eq!(assistant.managed_tools(), [ManagedTool::web_search()]);
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
     pub fn managed_tools(&self) -> &[ManagedTool] {
         &self.config().request.managed_tools
     }
