@@ -26,6 +26,22 @@ fn colours() -> Vec<String> {
     vec!["red".to_owned()]
 }
 
+#[derive(agent::ToolOutput)]
+struct Room {
+    beds: Vec<Bed>,
+}
+
+#[derive(agent::ToolOutput)]
+struct Bed {
+    width: u32,
+}
+
+/// Lists rooms.
+#[tool(inline)]
+fn rooms() -> Vec<Room> {
+    vec![Room { beds: vec![Bed { width: 90 }] }]
+}
+
 /// Counts, and has no schema.
 #[tool(inline)]
 fn count() -> u32 {
@@ -51,7 +67,8 @@ fn server() -> Server {
     let maybe = announced("maybe", json!({"type": ["object", "null"]}), ToolOutput::text("null"));
     let wrong = announced("wrong", json!({"type": "array"}), ToolOutput::text("hunter2"));
     let bare = announced("bare", json!({}), ToolOutput::text("a list").with_structured(json!({"a": 1})));
-    let set = tools![find_hotels, colours, count, { number }, { word }, { maybe }, { wrong }, { bare }];
+    let set =
+        tools![find_hotels, rooms, colours, count, { number }, { word }, { maybe }, { wrong }, { bare }];
     Server::new(set).name("hotels")
 }
 
@@ -98,8 +115,15 @@ async fn the_schema_of_a_list_is_that_of_an_object_around_it() {
     assert_eq!((&hotels["type"], &hotels["x-fastmcp-wrap-result"]), (&json!("object"), &json!(true)));
     assert_eq!(hotels["required"], json!(["result"]));
     assert_eq!(hotels["properties"]["result"]["type"], "array");
-    let at = hotels["properties"]["result"]["items"]["$ref"].as_str().unwrap();
+    let hotel = &hotels["properties"]["result"]["items"];
+    assert_eq!(hotel["properties"]["name"]["type"], "string", "{hotels}");
+    let at = hotel["properties"]["annexes"]["items"]["$ref"].as_str().unwrap();
     assert_eq!(hotels.pointer(at.trim_start_matches('#')).unwrap()["type"], "object", "{hotels}");
+    // What does not refer to itself stands where it is used.
+    let rooms = schema("rooms");
+    let room = &rooms["properties"]["result"]["items"];
+    assert_eq!(room["properties"]["beds"]["items"]["properties"]["width"]["type"], "integer", "{rooms}");
+    assert!(!rooms.to_string().contains("$"), "{rooms}");
     assert_eq!(schema("colours")["properties"]["result"]["items"], json!({"type": "string"}));
     assert_eq!(schema("bare"), json!({"type": "object"}));
     assert_eq!(schema("count"), Value::Null);

@@ -11,8 +11,8 @@ use agent::message::{
     ToolResultMessage, Usage,
 };
 use agent::model::{
-    ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema, ScriptedModel, Thinking,
-    reply,
+    Capabilities, ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema,
+    ScriptedModel, Thinking, reply,
 };
 use agent::provider::Catalogue;
 use agent::{Assistant, AssistantBuilder, ToolOutput, json, tool, tools};
@@ -183,6 +183,8 @@ fn usage() -> Usage {
 
 /// Calls of every end, a reply with thinking, and one cut short.
 fn script() -> ScriptedModel {
+    let mut capabilities = Capabilities::default();
+    capabilities.native_output = true;
     ScriptedModel::new([
         reply()
             .thinking("Let me see.")
@@ -197,7 +199,11 @@ fn script() -> ScriptedModel {
             .tool_call("nothing", "{}"),
         reply().text("{}").stop_reason("max_tokens").usage(usage()),
     ])
-    .with_info(ModelInfo::new("xai", "openai-chat", "grok").with_server("api.x.ai", 443))
+    .with_info(
+        ModelInfo::new("xai", "openai-chat", "grok")
+            .with_server("api.x.ai", 443)
+            .with_capabilities(capabilities),
+    )
 }
 
 fn builder(model: ScriptedModel) -> AssistantBuilder {

@@ -140,14 +140,35 @@ pub trait OutputUnknown {
 
 impl<T> OutputUnknown for &OutputOf<T> {}
 
+/// Largest schema of a list in which definitions are written where they are used, in bytes.
+const MAX_INLINED: usize = 16 * 1024;
+
 /// Structured results are objects and lists; other return values are sent only as text.
+///
+/// The schema of a list has its definitions where they are used, apart from recursive ones: FastMCP's client makes types of the
+/// part that describes the list, without the definitions of the whole.
 fn of<T: JsonSchema>() -> Option<Value> {
+    let schema = generated::<T>(false);
+    match schema.get("type").and_then(Value::as_str)? {
+        "object" => Some(schema),
+        "array" if schema.get("$defs").is_some() => {
+            let inlined = generated::<T>(true);
+            Some(if inlined.to_string().len() <= MAX_INLINED { inlined } else { schema })
+        }
+        "array" => Some(schema),
+        _ => None,
+    }
+}
+
+fn generated<T: JsonSchema>(inlined: bool) -> Value {
     let generator = SchemaSettings::draft2020_12()
         .for_serialize()
-        .with(|settings| settings.meta_schema = None)
+        .with(|settings| {
+            settings.meta_schema = None;
+            settings.inline_subschemas = inlined;
+        })
         .into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
     schema.remove("title");
-    let is_structured = matches!(schema.get("type").and_then(Value::as_str), Some("object" | "array"));
-    is_structured.then(|| schema.to_value())
+    schema.to_value()
 }
