@@ -101,12 +101,6 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-impl From<ErrorCode> for rmcp::model::ErrorCode {
-    fn from(code: ErrorCode) -> Self {
-        Self(code.code())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +119,7 @@ mod tests {
             (ErrorCode::MissingCapability, Known::MISSING_REQUIRED_CLIENT_CAPABILITY),
             (ErrorCode::UnsupportedVersion, Known::UNSUPPORTED_PROTOCOL_VERSION),
         ] {
-            assert_eq!(Known::from(own), known);
+            assert_eq!(Known(own.code()), known);
         }
         let codes: HashSet<i32> = ErrorCode::ALL.iter().map(|code| code.code()).collect();
         assert!((-32005..=-32000).chain(-32603..=-32600).chain([-32700]).all(|code| codes.contains(&code)));
