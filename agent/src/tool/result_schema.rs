@@ -150,12 +150,11 @@ const MAX_INLINED: usize = 16 * 1024;
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {
-        "object" => Some(schema),
         "array" if schema.get("$defs").is_some() => {
             let inlined = generated::<T>(true);
             Some(if inlined.to_string().len() <= MAX_INLINED { inlined } else { schema })
         }
-        "array" => Some(schema),
+        "object" | "array" => Some(schema),
         _ => None,
     }
 }
