@@ -123,7 +123,7 @@ async fn the_schema_of_a_list_is_that_of_an_object_around_it() {
     let rooms = schema("rooms");
     let room = &rooms["properties"]["result"]["items"];
     assert_eq!(room["properties"]["beds"]["items"]["properties"]["width"]["type"], "integer", "{rooms}");
-    assert!(!rooms.to_string().contains("$"), "{rooms}");
+    assert!(!rooms.to_string().contains('$'), "{rooms}");
     assert_eq!(schema("colours")["properties"]["result"]["items"], json!({"type": "string"}));
     assert_eq!(schema("bare"), json!({"type": "object"}));
     assert_eq!(schema("count"), Value::Null);
