@@ -41,7 +41,7 @@ impl Assistant {
         &self.config().request.managed_tools
     }
 
-    /// Returns the tools whose results [`cache_results`](AssistantBuilder::cache_results) does not keep, each with the reason, in the order of
+    /// Returns the tools whose results [`cache_results`](super::AssistantBuilder::cache_results) does not keep, each with the reason, in the order of
     /// registration. It is empty for an assistant without `cache_results`.
     ///
     /// ```
