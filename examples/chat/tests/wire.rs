@@ -182,12 +182,15 @@ fn the_traffic_of_a_server_that_is_a_program_is_logged() {
 }
 
 #[test]
-fn a_server_that_is_not_there_ends_the_chat_with_words() {
+fn a_server_that_is_not_there_is_named_and_the_chat_begins() {
     let home = Folder::new();
     // Nobody listens there: the port was given back.
     let url = format!("http://{}/mcp", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let start = Start::new(&home, &["--mcp", &format!("docs={url}")]).env("NO_PROXY", "127.0.0.1");
     let chat = start.run();
-    chat.wait_for("chat: cannot connect to docs:");
-    assert_eq!(chat.end().code(), Some(1));
+    chat.wait_for("cannot connect to docs:");
+    chat.wait_for_prompt();
+    assert!(chat.written().contains("nothing listens there"), "{}", chat.screen());
+    chat.say("quit");
+    assert_eq!(chat.end().code(), Some(0));
 }
