@@ -1,16 +1,15 @@
 //! Drives the [agent loop](crate::loop_core) on any host, with one asynchronous function for each kind of step.
 //!
-//! [`Assistant`](crate::Assistant) drives the loop in one process on tokio, with live events, queues and hooks. A host that records its
-//! steps, such as a durable execution engine or a job queue, implements [`Steps`] instead. Each step has a [`StepKey`] that is the same on
-//! every replay, so the host can find the recorded result by its key. If the futures of the host are not `Send`, match on [`Effect`]
-//! directly.
+//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs are implementations of [`Steps`], and a host of your own,
+//! such as a job queue, is another one. Each step has a [`StepKey`] that is the same on every replay, so a host that records its steps finds
+//! the recorded result by its key. If the futures of the host are not `Send`, match on [`Effect`] directly.
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
 //! use agent::message::{Conversation, Message, MessageList, ToolCall};
 //! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx, reply};
-//! use agent::steps::{StepError, Steps, drive};
-//! use agent::{BoxFuture, Registry, StepKey, ToolContext, tool, tools};
+//! use agent::steps::{SharedLoop, StepError, Steps, drive};
+//! use agent::{Registry, StepKey, ToolContext, tool, tools};
 //!
 //! /// Adds two numbers.
 //! #[tool(inline)]
@@ -21,169 +20,272 @@
 //! struct Plain { model: ScriptedModel, tools: Registry }
 //!
 //! impl Steps for Plain {
-//!     fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
+//!     async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
 //!         let mut request = ModelRequest::default().with_tools(self.tools.definitions());
 //!         request.messages = messages;
-//!         let reply = self.model.call(&StepCx::new().with_key(key), &request);
-//!         Box::pin(async move { reply.await.map(Reply::new).map_err(|error| StepError::terminal(error.to_string())) })
+//!         let reply = self.model.call(&StepCx::new().with_key(key), &request).await;
+//!         reply.map(Reply::new).map_err(|error| StepError::terminal(error.to_string()))
 //!     }
 //!
-//!     fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
-//!         Box::pin(async move {
-//!             let mut ends = Vec::new();
-//!             for (key, call) in calls {
-//!                 let cx = ToolContext::builder().idempotency_key(key.to_string()).build();
-//!                 let result = self.tools.call(&call, &cx.map_err(|error| StepError::terminal(error.to_string()))?).await;
-//!                 ends.push(CallEnd::ran(result.outcome, 0));
-//!             }
-//!             Ok(ends)
-//!         })
+//!     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+//!         for (key, call) in calls {
+//!             let cx = ToolContext::builder().idempotency_key(key.to_string()).build();
+//!             let result = self.tools.call(&call, &cx.map_err(|error| StepError::terminal(error.to_string()))?).await;
+//!             run.lock().record_call_end(key.ord, CallEnd::ran(result.outcome, 0))?;
+//!         }
+//!         Ok(())
 //!     }
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": 1, "b": 2}"#), reply().text("3")]);
-//! let steps = Plain { model, tools: Registry::new(tools![add])? };
-//! let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("1 + 2?")]);
-//! drive(&mut run, &steps).await?;
-//! assert!(run.end().is_some_and(|end| end.is_completed()));
-//! assert_eq!(run.conversation().last().unwrap().text(), "3");
+//! let mut steps = Plain { model, tools: Registry::new(tools![add])? };
+//! let run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("1 + 2?")]);
+//! let run = SharedLoop::new(run);
+//! drive(&run, &mut steps).await?;
+//! assert!(run.lock().end().is_some_and(|end| end.is_completed()));
+//! assert_eq!(run.lock().conversation().last().unwrap().text(), "3");
 //! # Ok(()) }
 //! ```
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::StepKey;
 use crate::loop_core::{
-    AgentLoop, Answer, AnswerError, ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Queue, Ready,
-    Reply, TurnSummary, Verdict,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Ready,
+    RecordError, Reply, TurnSummary, Verdict,
 };
 use crate::message::{Message, MessageList, ToolCall};
-use crate::{BoxFuture, StepKey};
 
-/// The work that a run needs, with one function for each [`Effect`]. Each function answers in the order of its arguments.
-///
-/// What a model or a tool does wrong is part of the answer (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed.
+/// The loop of a run that is driven: its driver records what happens, and others may look at it meanwhile.
 ///
 /// ```
-/// use agent::loop_core::{CallEnd, Reply};
-/// use agent::message::{AssistantMessage, MessageList, ToolCall};
-/// use agent::steps::{StepError, Steps};
-/// use agent::{BoxFuture, StepKey};
+/// use agent::loop_core::{AgentLoop, LoopConfig};
+/// use agent::message::{Conversation, Message};
+/// use agent::steps::SharedLoop;
 ///
-/// /// Nothing but talk. The [module](self) has one with tools.
+/// let run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// let run = SharedLoop::new(run);
+/// let other = run.clone();
+/// assert_eq!(other.lock().turn(), 1);
+/// assert_eq!(run.into_inner().conversation().len(), 1);
+/// ```
+#[derive(Clone)]
+pub struct SharedLoop(Arc<Mutex<AgentLoop>>);
+
+impl SharedLoop {
+    /// Shares a loop.
+    pub fn new(mut run: AgentLoop) -> Self {
+        run.set_driven(true);
+        Self(Arc::new(Mutex::new(run)))
+    }
+
+    /// Returns the loop for a look, or to record a result. The run stands still until the guard is dropped.
+    pub fn lock(&self) -> MutexGuard<'_, AgentLoop> {
+        // The loop runs no code of the application, and is whole between two calls.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the loop, or a copy of it if others still look at it.
+    pub fn into_inner(self) -> AgentLoop {
+        let mut run = match Arc::try_unwrap(self.0) {
+            Ok(run) => run.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Err(shared) => Self(shared).lock().clone(),
+        };
+        run.set_driven(false);
+        run
+    }
+}
+
+impl fmt::Debug for SharedLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLoop").field("run_id", self.lock().run_id()).finish_non_exhaustive()
+    }
+}
+
+/// The work that a run needs, with one function for each [`Effect`].
+///
+/// What has one result is returned, and [`drive`] records it. Results of calls are recorded by the step itself, as they arrive. What a model
+/// or a tool does wrong is part of the result (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed, or that the run has to
+/// end: see [`StepError`].
+///
+/// ```
+/// use agent::StepKey;
+/// use agent::loop_core::Reply;
+/// use agent::message::{AssistantMessage, MessageList, ToolCall};
+/// use agent::steps::{SharedLoop, StepError, Steps};
+///
+/// /// Repeats what it hears. The [module](self) has one with tools.
 /// struct Parrot;
 ///
 /// impl Steps for Parrot {
-///     fn model(&self, _: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
-///         let said = messages.last().map(|message| message.text()).unwrap_or_default();
-///         Box::pin(async move { Ok(Reply::new(AssistantMessage::from(said))) })
+///     async fn model(&mut self, _: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+///         let last = messages.last().map(|message| message.text()).unwrap_or_default();
+///         Ok(Reply::new(AssistantMessage::from(last)))
 ///     }
 ///
-///     fn tools(&self, _: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
-///         Box::pin(async { Err(StepError::terminal("there are no tools")) })
+///     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+///         Err(StepError::terminal("there are no tools"))
 ///     }
 /// }
 /// ```
 #[doc = include_str!("docs/steps.md")]
 #[expect(unused_variables, reason = "the defaults do nothing")]
-pub trait Steps: Send + Sync {
-    /// Returns one reply of the model. A streamed reply is read to its end within the step.
-    fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>>;
+pub trait Steps: Send {
+    /// Returns one reply of the model. A reply is read to its end within the step; while it streams, its pieces may be
+    /// [recorded](AgentLoop::record_reply_start).
+    fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<Reply, StepError>> + Send;
 
-    /// Runs calls, concurrently or one after the other.
-    fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>>;
+    /// Runs calls, concurrently or one after the other, and [records](AgentLoop::record_call_end) the end of each.
+    fn tools(
+        &mut self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<(), StepError>> + Send;
 
     /// Takes messages from a queue. The default returns none.
-    fn poll(&self, key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn poll(
+        &mut self,
+        key: StepKey,
+        queue: Queue,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<Vec<Arc<Message>>, StepError>> + Send {
+        std::future::ready(Ok(Vec::new()))
     }
 
-    /// Checks calls before they run. By default all of them run, and the validation during the call rejects what is wrong.
-    fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
-        let ready = calls.iter().map(|_| Prepared::Ready(Ready::default())).collect();
-        Box::pin(std::future::ready(Ok(ready)))
+    /// Checks calls before they run, and [records](AgentLoop::record_prepared) the result of each, in call order. The position of the first
+    /// is that of the key. By default all of them run, and the validation during the call refuses what is wrong.
+    fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<ToolCall>,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<(), StepError>> + Send {
+        let ready = (key.ord..)
+            .zip(calls)
+            .try_for_each(|(ord, _)| run.lock().record_prepared(ord, Prepared::Ready(Ready::default())));
+        std::future::ready(ready.map_err(StepError::from))
     }
 
-    /// Asks whether calls may run. By default nobody decides, and the run is suspended.
+    /// Asks whether calls may run, and returns the decision on each. By default nobody decides, and the run is suspended. If a [steering
+    /// message](AgentLoop::steered) ended the calls meanwhile, the result is ignored.
     fn approvals(
-        &self,
+        &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
-    ) -> BoxFuture<'_, Result<Vec<Decided>, StepError>> {
-        Box::pin(std::future::ready(Ok(vec![Decided::Later; requests.len()])))
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<Vec<Decided>, StepError>> + Send {
+        std::future::ready(Ok(vec![Decided::Later; requests.len()]))
     }
 
-    /// Waits for results from outside, by the handles that the tools gave. Returning `None`, the default, suspends the run.
+    /// Waits for results from outside, by the handles that the tools gave, and returns the end of each call. Returning `None`, the default,
+    /// suspends the run.
     fn await_deferred(
-        &self,
+        &mut self,
         deferred: Vec<(StepKey, String)>,
-    ) -> BoxFuture<'_, Result<Option<Vec<CallEnd>>, StepError>> {
-        Box::pin(std::future::ready(Ok(None)))
+    ) -> impl Future<Output = Result<Option<Vec<CallEnd>>, StepError>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// Decides whether the run continues after a turn. By default the turn itself decides.
-    fn turn_end(&self, key: StepKey, summary: TurnSummary) -> BoxFuture<'_, Result<Verdict, StepError>> {
-        Box::pin(std::future::ready(Ok(Verdict::default())))
+    fn turn_end(
+        &mut self,
+        key: StepKey,
+        summary: TurnSummary,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<Verdict, StepError>> + Send {
+        std::future::ready(Ok(Verdict::default()))
     }
 
-    /// Returns the reason if the run is to end. It is called after each step, whose answer still counts. On a replay it must return the
-    /// same value at the same step.
-    fn cancelled(&self) -> Option<Arc<str>> {
-        None
+    /// Is called before each step, and before the end, when all events so far were received: the place to store the run, or to end it with an
+    /// error. On a replay it must end the run before the same step.
+    fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
+        std::future::ready(Ok(()))
     }
 
-    /// Receives each event. On a replay it receives them again.
-    fn event(&self, event: Event) {}
+    /// Receives each event. On a replay it receives them again. An error ends the run as in [`before_step`](Self::before_step).
+    fn event(
+        &mut self,
+        event: Event,
+        run: &SharedLoop,
+    ) -> impl Future<Output = Result<(), StepError>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
-/// A failure of the host. The run is as it was before the step, and can be driven further.
+/// The reason why a step has no result: the run has to end, or the host failed.
 ///
 /// ```
 /// use agent::steps::StepError;
 ///
-/// let error = StepError::engine("the journal cannot be reached");
-/// assert_eq!(error.to_string(), "the engine failed: the journal cannot be reached");
-/// assert!(!matches!(error, StepError::Terminal { .. }));                      // it may be driven on
-///
+/// // These end the run.
 /// let stop = StepError::cancelled("the user left");
 /// assert_eq!(stop.to_string(), "the step was cancelled: the user left");
+/// let failed = StepError::failed("the budget could not be read");
+/// assert_eq!(failed.to_string(), "the run failed: the budget could not be read");
+///
+/// // These are returned by `drive`.
+/// let error = StepError::engine("the journal cannot be reached");
+/// assert_eq!(error.to_string(), "the engine failed: the journal cannot be reached");
+/// assert!(!matches!(error, StepError::Terminal { .. }));                      // another attempt may succeed
 /// let no_tools = StepError::terminal("there are no tools");
 /// assert_eq!(no_tools.to_string(), "the step failed for good: there are no tools");
 /// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
-    /// The host wants the run to end. The caller of [`drive`] decides whether to [`abort`](AgentLoop::abort) it.
+    /// The run is cancelled: [`drive`] [aborts](AgentLoop::abort) it.
     #[error("the step was cancelled: {reason}")]
     #[non_exhaustive]
     Cancelled {
         /// The reason.
         reason: String,
     },
-    /// The step failed, and another attempt would not help.
+    /// The run has reached a limit that the host measures, such as time: [`drive`] [ends](AgentLoop::abort_by_limit) it.
+    #[error("{0}")]
+    Limit(LimitReached),
+    /// The run cannot continue, for example because a hook failed: [`drive`] ends it [with an error](AgentLoop::fail).
+    #[error("the run failed: {message}")]
+    #[non_exhaustive]
+    Failed {
+        /// The error message.
+        message: String,
+    },
+    /// The step failed, and another attempt would not help. The run is as it was before the step.
     #[error("the step failed for good: {message}")]
     #[non_exhaustive]
     Terminal {
         /// The error message.
         message: String,
     },
-    /// The engine failed. It may try again.
+    /// The engine failed. It may try again. The run is as it was before the step.
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
         /// The error message.
         message: String,
     },
-    /// A step returned an answer that does not fit.
-    #[error("a step gave a wrong answer: {0}")]
-    Answer(#[from] AnswerError),
+    /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
+    #[error("a step recorded a wrong result: {0}")]
+    Record(#[from] RecordError),
 }
 
 crate::error_text::debug_is_the_sentence!(StepError);
 
 impl StepError {
-    /// Returns an error that says the host wants the run to end.
+    /// Returns an error that cancels the run.
     pub fn cancelled(reason: impl Into<String>) -> Self {
         Self::Cancelled { reason: reason.into() }
+    }
+
+    /// Returns an error that ends the run with this message.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into() }
     }
 
     /// Returns an error for a step that failed permanently.
@@ -202,67 +304,125 @@ impl StepError {
 /// A suspended run continues when it is driven again.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
+/// use agent::StepKey;
+/// use agent::loop_core::{AgentLoop, LoopConfig, Reply};
 /// use agent::message::{AssistantMessage, Conversation, Message, MessageList, ToolCall};
-/// use agent::steps::{StepError, Steps, drive};
-/// use agent::{BoxFuture, StepKey};
+/// use agent::steps::{SharedLoop, StepError, Steps, drive};
 ///
 /// struct Hello;
 ///
 /// impl Steps for Hello {
-///     fn model(&self, _: StepKey, _: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
-///         Box::pin(async { Ok(Reply::new(AssistantMessage::from("Hello!"))) })
+///     async fn model(&mut self, _: StepKey, _: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+///         Ok(Reply::new(AssistantMessage::from("Hello!")))
 ///     }
-/// #     fn tools(&self, _: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
-/// #         Box::pin(async { Err(StepError::terminal("there are no tools")) })
+/// #     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+/// #         Err(StepError::terminal("there are no tools"))
 /// #     }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), StepError> {
-/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// drive(&mut run, &Hello).await?;
-/// assert_eq!(run.conversation().last().unwrap().text(), "Hello!");
+/// let run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// let run = SharedLoop::new(run);
+/// drive(&run, &mut Hello).await?;
+/// assert_eq!(run.lock().conversation().last().unwrap().text(), "Hello!");
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
-/// Returns an error if a step failed or returned an answer that does not fit. The run still waits for the answer to that step.
-pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result<(), StepError> {
-    run.resume();
+/// Returns an error if the host failed, or if a step recorded a result that does not fit.
+pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
+    run.lock().resume();
     loop {
-        while let Some(event) = run.take_event() {
-            steps.event(event);
-        }
-        let answer = match run.next() {
-            Effect::Poll { key, queue } => Answer::Messages(steps.poll(key, queue).await?),
-            Effect::CallModel { key, messages } => Answer::Reply(steps.model(key, messages).await?),
-            Effect::Prepare { key, calls } => Answer::Prepared(steps.prepare(key, calls).await?),
-            Effect::Approve { requests } => {
-                let decided = steps.approvals(requests).await?;
-                if decided.contains(&Decided::Later) {
-                    run.suspend();
-                    break;
-                }
-                Answer::Decisions(decided)
+        match advance(run, steps).await {
+            Ok(Advanced::Stepped) => {}
+            Ok(Advanced::Done) => break,
+            Ok(Advanced::Suspended) => {
+                run.lock().suspend();
+                break;
             }
-            Effect::CallTools { calls } => Answer::Outcomes(steps.tools(calls).await?),
-            Effect::Await { deferred } => {
-                let Some(ends) = steps.await_deferred(deferred).await? else {
-                    run.suspend();
-                    break;
-                };
-                Answer::Outcomes(ends)
+            // What stops a run does not matter to one that is over.
+            Err(StepError::Cancelled { .. } | StepError::Limit(_) | StepError::Failed { .. })
+                if run.lock().end().is_some() =>
+            {
+                break;
             }
-            Effect::TurnEnd { key, summary } => Answer::Verdict(steps.turn_end(key, summary).await?),
-            Effect::Done(_) => break,
-        };
-        run.answer(answer)?;
-        if let Some(reason) = steps.cancelled() {
-            run.abort(&reason);
+            Err(StepError::Cancelled { reason }) => run.lock().abort(&reason),
+            Err(StepError::Limit(reached)) => run.lock().abort_by_limit(reached),
+            Err(StepError::Failed { message }) => run.lock().fail(&message),
+            Err(StepError::Record(error)) => {
+                run.lock().fail(&error.to_string());
+                emit(run, steps).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error),
         }
     }
-    while let Some(event) = run.take_event() {
-        steps.event(event);
+    emit(run, steps).await
+}
+
+/// The state of a run after a step.
+enum Advanced {
+    Stepped,
+    Suspended,
+    Done,
+}
+
+/// Takes one step of the run.
+async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, StepError> {
+    emit(run, steps).await?;
+    steps.before_step(run).await?;
+    let Some(effect) = run.lock().next_if_settled() else { return Ok(Advanced::Stepped) };
+    match effect {
+        Effect::Poll { key, queue } => {
+            let messages = steps.poll(key, queue, run).await?;
+            run.lock().record_messages(messages)?;
+        }
+        Effect::CallModel { key, messages } => {
+            let reply = steps.model(key, messages, run).await?;
+            run.lock().record_reply(reply)?;
+        }
+        Effect::Prepare { key, calls } => {
+            steps.prepare(key, calls, run).await?;
+            run.lock().check_recorded()?;
+        }
+        Effect::Approve { requests } => {
+            let decided = steps.approvals(requests, run).await?;
+            let mut run = run.lock();
+            if !run.is_asking() {
+                return Ok(Advanced::Stepped);
+            }
+            if decided.contains(&Decided::Later) {
+                return Ok(Advanced::Suspended);
+            }
+            run.record_decisions(decided)?;
+        }
+        Effect::CallTools { calls } => {
+            steps.tools(calls, run).await?;
+            run.lock().check_recorded()?;
+        }
+        Effect::Await { deferred } => {
+            let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
+            let Some(ends) = steps.await_deferred(deferred).await? else { return Ok(Advanced::Suspended) };
+            if ords.len() != ends.len() {
+                return Err(RecordError::WrongCount { wanted: ords.len(), got: ends.len() }.into());
+            }
+            let mut run = run.lock();
+            ords.into_iter().zip(ends).try_for_each(|(ord, end)| run.record_call_end(ord, end))?;
+        }
+        Effect::TurnEnd { key, summary } => {
+            let verdict = steps.turn_end(key, summary, run).await?;
+            run.lock().record_turn_end(verdict)?;
+        }
+        Effect::Done(_) => return Ok(Advanced::Done),
+    }
+    Ok(Advanced::Stepped)
+}
+
+/// Hands over all events so far, and those of the transitions that follow without waiting.
+pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
+    let next = || run.lock().take_event();
+    while let Some(event) = next() {
+        steps.event(event, run).await?;
     }
     Ok(())
 }

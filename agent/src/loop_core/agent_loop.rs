@@ -11,8 +11,8 @@ use super::retries::Tries;
 use super::secrets::{Secrets, ShownEvent, StreamedCalls};
 use super::waiting::Origin;
 use super::{
-    Answer, AnswerError, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note,
-    Queue, Reply, TurnSummary, Verdict,
+    CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
+    Verdict,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::{Control, StepKey, StepKind};
@@ -61,14 +61,14 @@ pub struct AgentLoop {
     #[serde(skip)]
     pub(super) secrets: Secrets,
     #[serde(skip)]
-    streamed_calls: StreamedCalls,
+    pub(super) streamed_calls: StreamedCalls,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
     is_muted: bool,
-    /// Whether the driver takes the [steps](Self::step) that need no waiting itself.
+    /// Whether transitions that need no waiting follow when the events before them were [taken](Self::take_event), and not at once.
     #[serde(skip)]
-    pub(super) is_live: bool,
+    pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
@@ -157,7 +157,7 @@ impl AgentLoop {
             streamed_calls: StreamedCalls::default(),
             events: VecDeque::new(),
             is_muted,
-            is_live: false,
+            is_driven: false,
             origin: Origin::Here,
         };
         this.tell(|_| EventKind::AgentStart);
@@ -174,7 +174,7 @@ impl AgentLoop {
         self
     }
 
-    /// Returns what has to happen next. It changes nothing, and returns the same until the effect is answered.
+    /// Returns what has to happen next. It changes nothing, and returns the same until the result is recorded.
     pub fn next(&self) -> Effect {
         match &self.phase {
             Phase::PollFirst => Effect::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -207,74 +207,6 @@ impl AgentLoop {
                 },
             },
             Phase::Ending(end) | Phase::Done(end) => Effect::Done(end.clone()),
-        }
-    }
-
-    /// Takes the answer to the pending effect.
-    ///
-    /// # Errors
-    /// Returns an error if the answer does not fit. Nothing has changed then.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), AnswerError> {
-        match (&self.phase, answer) {
-            (Phase::Ending(_) | Phase::Done(_), _) => return Err(AnswerError::Over),
-            (Phase::Skip, Answer::Prepared(prepared)) if prepared.is_empty() => while self.step() {},
-            (Phase::PollFirst, Answer::Messages(messages)) => {
-                self.inject(messages);
-                self.enter_request();
-            }
-            (Phase::PollSteering(go_on), Answer::Messages(messages)) => {
-                let go_on = *go_on;
-                if !messages.is_empty() || self.calls_were_made() {
-                    self.next_turn(messages);
-                } else {
-                    self.phase = Phase::PollFollowUps(go_on);
-                }
-            }
-            (Phase::PollFollowUps(go_on), Answer::Messages(messages)) => {
-                if *go_on || !messages.is_empty() {
-                    self.next_turn(messages);
-                } else {
-                    self.finish(End::Completed);
-                }
-            }
-            (Phase::CallModel, Answer::Reply(reply)) => self.take_reply(reply),
-            (Phase::Prepare, Answer::Prepared(prepared)) => self.take_prepared(prepared)?,
-            (Phase::Approve, Answer::Decisions(decided)) => self.take_decisions(decided)?,
-            (Phase::CallTools, Answer::Outcomes(ends)) => self.take_outcomes(ends)?,
-            (Phase::Await, Answer::Outcomes(ends)) => self.take_arrived(ends)?,
-            (Phase::TurnEnd, Answer::Verdict(verdict)) => self.take_verdict(verdict),
-            (phase, _) => return Err(AnswerError::WrongKind { wanted: phase.wanted() }),
-        }
-        self.settle();
-        Ok(())
-    }
-
-    /// Takes what a live driver reports while it works on the pending effect.
-    ///
-    /// # Errors
-    /// Returns an error if the note does not belong to the pending effect. Nothing has changed then.
-    pub fn note(&mut self, note: Note) -> Result<(), AnswerError> {
-        match note {
-            Note::ReplyStarted(message) => {
-                if self.phase != Phase::CallModel {
-                    return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
-                }
-                if self.streaming.is_none() {
-                    self.streamed_calls.clear();
-                    self.tell(|_| EventKind::MessageStart { message: message.clone() });
-                    self.streaming = Some(message);
-                }
-                Ok(())
-            }
-            Note::ReplyUpdated(update) => {
-                if self.streaming.is_none() {
-                    return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
-                }
-                let hides_update = self.streamed_calls.hides(&self.secrets, &update);
-                self.emit(hides_update, |_| EventKind::MessageUpdate { update });
-                Ok(())
-            }
-            note => self.note_call(note),
         }
     }
 
@@ -316,15 +248,16 @@ impl AgentLoop {
         self.stop(End::error(message), message);
     }
 
-    /// Notes that a steering message arrived. Depending on the [policy](super::SteeringPolicy), calls that have not begun are skipped.
-    pub fn steered(&mut self) {
-        if self.config.steering != super::SteeringPolicy::AfterBatch {
-            self.batch.is_steered = true;
-        }
+    /// Removes and returns the oldest pending event. While the run is [driven](crate::steps::drive), the next transition follows once all
+    /// events are taken, so that a listener can still stop or steer the run in between.
+    pub fn take_event(&mut self) -> Option<Event> {
+        while self.events.is_empty() && self.is_driven && self.step() {}
+        self.events.pop_front()
     }
 
-    /// Removes and returns the oldest pending event.
-    pub fn take_event(&mut self) -> Option<Event> {
+    /// Removes and returns the oldest pending event, without a transition.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn pop_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
@@ -385,7 +318,7 @@ impl AgentLoop {
         self.emit(false, kind);
     }
 
-    fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
+    pub(super) fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
             let shown = ShownEvent { secrets: self.secrets.shown(), hides_update };
@@ -409,12 +342,12 @@ impl AgentLoop {
         self.inject(messages);
     }
 
-    fn next_turn(&mut self, messages: Vec<Arc<Message>>) {
+    pub(super) fn next_turn(&mut self, messages: Vec<Arc<Message>>) {
         self.begin_turn(messages);
         self.enter_request();
     }
 
-    fn inject(&mut self, messages: Vec<Arc<Message>>) {
+    pub(super) fn inject(&mut self, messages: Vec<Arc<Message>>) {
         for message in messages {
             if matches!(*message, Message::User(_)) {
                 self.repeats.clear();
@@ -450,7 +383,7 @@ impl AgentLoop {
         self.keep(message);
     }
 
-    fn enter_request(&mut self) {
+    pub(super) fn enter_request(&mut self) {
         match self.exceeded() {
             None => self.phase = Phase::CallModel,
             Some(reached) => {
@@ -460,7 +393,7 @@ impl AgentLoop {
         }
     }
 
-    fn take_reply(&mut self, Reply { message, is_cut, limit }: Reply) {
+    pub(super) fn take_reply(&mut self, Reply { message, is_cut, limit }: Reply) {
         self.requests += 1;
         self.turn_usage.clone_from(&message.usage);
         self.usage += &message.usage;
@@ -515,7 +448,7 @@ impl AgentLoop {
         });
     }
 
-    fn take_verdict(&mut self, Verdict { go_on, is_queued }: Verdict) {
+    pub(super) fn take_verdict(&mut self, Verdict { go_on, is_queued }: Verdict) {
         let goes_on = self.calls_were_made() || is_queued || go_on == Some(true);
         if go_on == Some(false) {
             let end = if goes_on { End::Terminated } else { End::Completed };
@@ -532,7 +465,7 @@ impl AgentLoop {
     }
 
     /// Whether the model must be asked again, whatever the queues hold.
-    fn calls_were_made(&self) -> bool {
+    pub(super) fn calls_were_made(&self) -> bool {
         !self.batch.is_settled
             && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
     }

@@ -6,8 +6,8 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
-    AgentLoop, AnswerError, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit,
-    LimitReached, LoopGuard, Note, Prepared, Ready, Signature,
+    AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
+    LoopGuard, Prepared, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
@@ -102,95 +102,7 @@ impl AgentLoop {
         }
     }
 
-    pub(super) fn take_prepared(&mut self, prepared: Vec<Prepared>) -> Result<(), AnswerError> {
-        check_count(self.batch.segment.len(), prepared.len())?;
-        for (at, prepared) in self.batch.segment.clone().zip(prepared) {
-            self.prepare_call(at, prepared);
-        }
-        self.advance();
-        Ok(())
-    }
-
-    pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), AnswerError> {
-        let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
-        check_count(asked.len(), decided.len())?;
-        // They are asked and resolved together. Until then, all of them wait.
-        if decided.contains(&Decided::Later) {
-            return Ok(());
-        }
-        for (at, decided) in asked.into_iter().zip(decided) {
-            self.decide(at, decided);
-        }
-        self.advance();
-        Ok(())
-    }
-
-    pub(super) fn take_outcomes(&mut self, ends: Vec<CallEnd>) -> Result<(), AnswerError> {
-        let ready = self.batch.positions(|state| *state == State::Ready);
-        check_count(ready.len(), ends.len())?;
-        for (at, end) in ready.into_iter().zip(ends) {
-            self.end_call(at, end);
-        }
-        self.advance();
-        Ok(())
-    }
-
-    pub(super) fn take_arrived(&mut self, ends: Vec<CallEnd>) -> Result<(), AnswerError> {
-        let deferred = self.batch.positions(|state| matches!(state, State::Deferred(_)));
-        check_count(deferred.len(), ends.len())?;
-        for (at, end) in deferred.into_iter().zip(ends) {
-            self.end_call(at, end);
-        }
-        self.advance();
-        Ok(())
-    }
-
-    pub(super) fn note_call(&mut self, note: Note) -> Result<(), AnswerError> {
-        let ord = match &note {
-            Note::CallStarted(ord) | Note::CallPrepared(ord, _) => {
-                Some(*ord).filter(|_| self.phase == Phase::Prepare)
-            }
-            Note::CallUpdated(ord, _) | Note::CallEnded(ord, _) => {
-                Some(*ord).filter(|_| matches!(self.phase, Phase::CallTools | Phase::Await))
-            }
-            Note::ReplyStarted(_) | Note::ReplyUpdated(_) => None,
-        };
-        let Some(ord) = ord else { return Err(AnswerError::WrongKind { wanted: self.phase.wanted() }) };
-        let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        // In call order: the end of a call that does not run follows directly after its start.
-        let open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
-        let is_first = |at| {
-            self.batch
-                .segment
-                .clone()
-                .zip(self.batch.current())
-                .find(|(_, slot)| open(slot))
-                .is_none_or(|(first, _)| at <= first)
-        };
-        let is_deferred =
-            |at| self.batch.slots.get(at).is_some_and(|slot: &Slot| matches!(slot.state, State::Deferred(_)));
-        if !self.batch.segment.contains(&at)
-            || (self.phase == Phase::Prepare && !is_first(at))
-            || (self.phase == Phase::Await && !is_deferred(at))
-        {
-            return Err(AnswerError::NoSuchCall { ord });
-        }
-        match note {
-            Note::CallStarted(_) => self.start_call(at),
-            Note::CallPrepared(_, prepared) => self.prepare_call(at, prepared),
-            Note::CallEnded(_, end) => self.end_call(at, end),
-            Note::CallUpdated(_, partial) => {
-                if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == State::Ready) {
-                    let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
-                    self.tell(|_| EventKind::ToolExecutionUpdate { call_id, tool, partial });
-                }
-            }
-            Note::ReplyStarted(_) | Note::ReplyUpdated(_) => {}
-        }
-        Ok(())
-    }
-
-    fn start_call(&mut self, at: usize) {
+    pub(super) fn start_call(&mut self, at: usize) {
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == State::Planned) else {
             return;
         };
@@ -203,7 +115,7 @@ impl AgentLoop {
         });
     }
 
-    fn prepare_call(&mut self, at: usize, prepared: Prepared) {
+    pub(super) fn prepare_call(&mut self, at: usize, prepared: Prepared) {
         self.start_call(at);
         if self.batch.slots.get(at).is_none_or(|slot| slot.state != State::Started) {
             return;
@@ -276,7 +188,7 @@ impl AgentLoop {
         None
     }
 
-    fn decide(&mut self, at: usize, decided: Decided) {
+    pub(super) fn decide(&mut self, at: usize, decided: Decided) {
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         let call_id = slot.call.id.clone();
         let (decision, edited, end) = match decided {
@@ -435,8 +347,4 @@ fn repeated(guard: LoopGuard, number: u32) -> LimitReached {
 
 fn steered() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
-}
-
-fn check_count(wanted: usize, got: usize) -> Result<(), AnswerError> {
-    if wanted == got { Ok(()) } else { Err(AnswerError::WrongCount { wanted, got }) }
 }

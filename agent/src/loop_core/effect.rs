@@ -11,17 +11,17 @@ use crate::args::{Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
 use crate::{ArgumentError, StepKey};
 
-/// What has to happen next. The documentation of each variant names its [`Answer`](super::Answer).
+/// What has to happen next. The documentation of each variant names the method that records the result.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig};
+/// use agent::loop_core::{AgentLoop, Effect, LoopConfig};
 /// use agent::message::{Conversation, Message};
 ///
 /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// run.answer(Answer::Messages(Vec::new()))?;           // nothing is queued
+/// run.record_messages(Vec::new())?;                    // nothing is queued
 /// let Effect::CallModel { key, messages, .. } = run.next() else { unreachable!() };
 /// assert_eq!((key.to_string().as_str(), messages.len()), ("run-1/1/model/0", 1));
-/// # Ok::<(), agent::loop_core::AnswerError>(())
+/// # Ok::<(), agent::loop_core::RecordError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -30,7 +30,7 @@ use crate::{ArgumentError, StepKey};
     reason = "a short-lived effect; boxing a summary would make every driver unwrap it"
 )]
 pub enum Effect {
-    /// Take messages from a queue. Answer: [`Messages`](super::Answer::Messages).
+    /// Take messages from a queue. Record: [`record_messages`](super::AgentLoop::record_messages).
     #[non_exhaustive]
     Poll {
         /// The key of the step.
@@ -38,7 +38,7 @@ pub enum Effect {
         /// The queue.
         queue: Queue,
     },
-    /// Ask the model. Answer: [`Reply`](super::Answer::Reply).
+    /// Ask the model. Record: [`record_reply`](super::AgentLoop::record_reply).
     #[non_exhaustive]
     CallModel {
         /// The key of the step.
@@ -46,8 +46,8 @@ pub enum Effect {
         /// The conversation, which is sound. Use [`HandOff`](crate::message::HandOff) to make the messages for the model from it.
         messages: MessageList,
     },
-    /// Find the tools of these calls, validate the arguments and ask the hooks. Answer: [`Prepared`](super::Answer::Prepared), one for each
-    /// call.
+    /// Find the tools of these calls, validate the arguments and ask the hooks. Record:
+    /// [`record_prepared`](super::AgentLoop::record_prepared), once for each call.
     #[non_exhaustive]
     Prepare {
         /// The key of the step. Its `ord` is the position of the first call.
@@ -55,25 +55,25 @@ pub enum Effect {
         /// The calls of one segment.
         calls: Vec<ToolCall>,
     },
-    /// Ask whether these calls may run. Answer: [`Decisions`](super::Answer::Decisions), one for each.
+    /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
     #[non_exhaustive]
     Approve {
         /// The requests for a decision.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
-    /// Run these calls concurrently. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
+    /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]
     CallTools {
         /// The calls, with the arguments that they run with.
         calls: Vec<(StepKey, ToolCall)>,
     },
-    /// Wait for results from outside. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
+    /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]
     Await {
         /// The calls, each with the handle that its tool gave.
         deferred: Vec<(StepKey, String)>,
     },
-    /// Ask whether to continue, and whether messages wait. Answer: [`Verdict`](super::Answer::Verdict).
+    /// Ask whether to continue, and whether messages wait. Record: [`record_turn_end`](super::AgentLoop::record_turn_end).
     #[non_exhaustive]
     TurnEnd {
         /// The key of the step.

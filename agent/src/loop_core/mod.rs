@@ -1,40 +1,39 @@
 //! The agent loop as a value: the loop decides, and a driver acts.
 //!
 //! [`AgentLoop`] uses no clock, no randomness, no IO and no asynchronous runtime. Ask it what has to happen next
-//! ([`next`](AgentLoop::next)), do that, and hand the answer back ([`answer`](AgentLoop::answer)). Take the events of the run from
+//! ([`next`](AgentLoop::next)), do that, and record the result with the method for this kind of step. Take the events of the run from
 //! [`take_event`](AgentLoop::take_event); they are the same under every driver. The loop holds only names and plain data, so a run can be
-//! stored between any two answers and continued elsewhere.
+//! stored between any two steps and continued elsewhere.
 //!
-//! [`Assistant`](crate::Assistant) is the driver on tokio. A driver of your own matches on [`Effect`]:
+//! [`steps::drive`](crate::steps::drive) drives a run, that of an [`Assistant`](crate::Assistant) and that of your own
+//! [`Steps`](crate::steps::Steps). Without it, match on [`Effect`]:
 //!
 //! ```
-//! use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig, Reply, Verdict};
+//! use agent::loop_core::{AgentLoop, Effect, LoopConfig, Reply, Verdict};
 //! use agent::message::{AssistantMessage, Conversation, Message};
 //!
 //! let prompt = Message::user("Hi");
 //! let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [prompt]);
 //! let end = loop {
-//!     let answer = match run.next() {
-//!         Effect::Poll { .. } => Answer::Messages(Vec::new()),
+//!     match run.next() {
+//!         Effect::Poll { .. } => run.record_messages(Vec::new())?,
 //!         Effect::CallModel { messages, .. } => {
 //!             assert_eq!(messages.len(), 1);
-//!             Answer::Reply(Reply::new(AssistantMessage::from("Hello!")))
+//!             run.record_reply(Reply::new(AssistantMessage::from("Hello!")))?;
 //!         }
-//!         Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
+//!         Effect::TurnEnd { .. } => run.record_turn_end(Verdict::default())?,
 //!         Effect::Done(end) => break end,
 //!         other => unreachable!("no tool was called: {other:?}"),
-//!     };
-//!     run.answer(answer)?;
+//!     }
 //! };
 //! assert!(end.is_completed());
 //! assert_eq!(run.conversation().last().unwrap().text(), "Hello!");
-//! # Ok::<(), agent::loop_core::AnswerError>(())
+//! # Ok::<(), agent::loop_core::RecordError>(())
 //! ```
 
 #[cfg(feature = "runtime")]
 mod again;
 mod agent_loop;
-mod answer;
 mod batch;
 mod calls;
 mod config;
@@ -43,9 +42,10 @@ mod end;
 mod event;
 mod event_json;
 mod guard;
+mod inputs;
 mod large;
-mod live;
 mod record;
+mod recording;
 #[cfg(feature = "runtime")]
 mod restore;
 mod retries;
@@ -57,14 +57,12 @@ mod waiting;
 #[cfg(feature = "runtime")]
 pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
-pub use answer::{
-    Answer, AnswerError, CallCoercions, CallEnd, Decided, Note, Prepared, Ready, Reply, Verdict,
-};
 pub use config::{LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, UsageLimits};
 pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
+pub use inputs::{CallCoercions, CallEnd, Decided, Prepared, Ready, RecordError, Reply, Verdict};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};
 pub use record::RecordedTurn;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_loop::Phase;
 use super::batch::Batch;
-use super::{AgentLoop, AnswerError, CallEnd};
+use super::{AgentLoop, RecordError, CallEnd};
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
 use crate::{FailureCode, IntoOutcome, ToolOutcome};
 
@@ -78,14 +78,14 @@ impl AgentLoop {
     /// run.record(RecordedTurn::new().with_call(ToolCall::new("1", "export", "{}"), "1,200 rows"), true)?;
     /// assert_eq!(run.added().len(), 3);
     /// assert!(matches!(run.next(), Effect::TurnEnd { .. }));
-    /// # Ok::<(), agent::loop_core::AnswerError>(())
+    /// # Ok::<(), agent::loop_core::RecordError>(())
     /// ```
     ///
     /// # Errors
     /// Returns an error if the run has already begun in another way. Nothing has changed then.
-    pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), AnswerError> {
+    pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
-            return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
+            return Err(RecordError::WrongKind { wanted: self.phase.wanted() });
         }
         let RecordedTurn { text, calls } = turn;
         let said = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));

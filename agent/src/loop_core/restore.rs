@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::{AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
+use super::{AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolOutput};
@@ -35,16 +35,16 @@ impl AgentLoop {
             let turn = core.turn;
             match (core.next(), &*next.message) {
                 (Effect::Poll { .. }, _) if core.phase == Phase::PollFirst => {
-                    core.answer(Answer::Messages(Vec::new())).ok()?;
+                    core.record_messages(Vec::new()).ok()?;
                 }
                 (Effect::Poll { .. }, _) => {
                     let messages = injected(&mut rest, turn.saturating_add(1));
-                    core.answer(Answer::Messages(messages)).ok()?;
+                    core.record_messages(messages).ok()?;
                 }
                 (Effect::CallModel { .. }, Message::Assistant(reply)) if next.turn == turn => {
                     let mut reply = Reply::new(reply.clone());
                     reply.is_cut = next.is_cut;
-                    core.answer(Answer::Reply(reply)).ok()?;
+                    core.record_reply(reply).ok()?;
                     // The calls of a reply that was cut end by themselves.
                     rest = rest.get(1..)?;
                     if core.batch.is_cut {
@@ -52,7 +52,7 @@ impl AgentLoop {
                         rest = rest.get(results.count()..)?;
                     }
                 }
-                (Effect::Prepare { calls, .. }, Message::ToolResult(_)) => {
+                (Effect::Prepare { key, calls }, Message::ToolResult(_)) => {
                     let (results, others) = rest.split_at_checked(calls.len())?;
                     let mut outcomes = Vec::with_capacity(calls.len());
                     for (call, said) in calls.iter().zip(results) {
@@ -63,13 +63,13 @@ impl AgentLoop {
                         outcomes.push(outcome);
                     }
                     core.count_tries(&calls, &mut outcomes);
-                    let prepared = outcomes.into_iter().map(|outcome| Prepared::Ended(CallEnd::new(outcome)));
-                    let prepared = prepared.collect();
-                    core.answer(Answer::Prepared(prepared)).ok()?;
+                    for (ord, outcome) in (key.ord..).zip(outcomes) {
+                        core.record_prepared(ord, Prepared::Ended(CallEnd::new(outcome))).ok()?;
+                    }
                     rest = others;
                 }
                 (Effect::TurnEnd { .. }, _) if next.turn > turn => {
-                    core.answer(Answer::Verdict(Verdict { go_on: Some(true), is_queued: false })).ok()?;
+                    core.record_turn_end(Verdict { go_on: Some(true), is_queued: false }).ok()?;
                 }
                 _ => return None,
             }

@@ -151,7 +151,7 @@ impl AgentLoop {
     /// An assistant does this itself; the method is for other drivers.
     ///
     /// ```
-    /// use agent::loop_core::{AgentLoop, Answer, LoopConfig, Reply};
+    /// use agent::loop_core::{AgentLoop, LoopConfig, Reply};
     /// use agent::message::{AssistantMessage, Conversation, Message, Part};
     /// use agent::{Registry, tool, tools};
     ///
@@ -162,9 +162,9 @@ impl AgentLoop {
     /// let tools = Registry::new(tools![log_in])?;
     /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")])
     ///     .with_tools(tools.definitions());
-    /// run.answer(Answer::Messages(Vec::new()))?;
+    /// run.record_messages(Vec::new())?;
     /// let call = Part::tool_call("c1", "log_in", r#"{"user": "ann", "password": "hunter2"}"#);
-    /// run.answer(Answer::Reply(Reply::new(AssistantMessage::new([call]))))?;
+    /// run.record_reply(Reply::new(AssistantMessage::new([call])))?;
     /// while let Some(event) = run.take_event() {
     ///     assert!(!serde_json::to_string(&event)?.contains("hunter2"));
     /// }

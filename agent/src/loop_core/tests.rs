@@ -46,7 +46,7 @@ mod tries {
 
     use crate::loop_core::restore::Said;
     use crate::loop_core::{
-        AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
+        AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
     };
     use crate::message::{AssistantMessage, Conversation, Message, Part};
     use crate::{FailureCode, ToolOutcome, ToolOutput};
@@ -94,34 +94,36 @@ mod tries {
             if reload {
                 core = serde_json::from_str(&serde_json::to_string(&core).unwrap()).unwrap();
             }
-            let answer = match core.next() {
-                Effect::Poll { .. } => Answer::Messages(Vec::new()),
+            match core.next() {
+                Effect::Poll { .. } => core.record_messages(Vec::new()).unwrap(),
                 Effect::CallModel { key, .. } => {
                     let turn = key.turn as usize - 1;
                     let calls = script.get(turn).map_or(0, Vec::len);
                     let calls = (0..calls).map(|at| Part::tool_call(format!("{turn}.{at}"), "t", "{}"));
                     let parts: Vec<_> = calls.chain([Part::text("so")]).collect();
-                    Answer::Reply(Reply::new(AssistantMessage::new(parts)))
+                    core.record_reply(Reply::new(AssistantMessage::new(parts))).unwrap();
                 }
-                Effect::Prepare { calls, .. } => {
-                    let prepared = calls.iter().map(|call| match outcome(script, &call.id) {
-                        refused @ ToolOutcome::Failed { .. } => {
-                            Prepared::Ended(CallEnd::new(refused.clone()))
-                        }
-                        _ => Prepared::Ready(Ready::default()),
-                    });
-                    Answer::Prepared(prepared.collect())
+                Effect::Prepare { key, calls } => {
+                    for (ord, call) in (key.ord..).zip(calls) {
+                        let prepared = match outcome(script, &call.id) {
+                            refused @ ToolOutcome::Failed { .. } => {
+                                Prepared::Ended(CallEnd::new(refused.clone()))
+                            }
+                            _ => Prepared::Ready(Ready::default()),
+                        };
+                        core.record_prepared(ord, prepared).unwrap();
+                    }
                 }
                 Effect::CallTools { calls } => {
-                    let ends =
-                        calls.iter().map(|(_, call)| CallEnd::ran(outcome(script, &call.id).clone(), 0));
-                    Answer::Outcomes(ends.collect())
+                    for (key, call) in calls {
+                        let end = CallEnd::ran(outcome(script, &call.id).clone(), 0);
+                        core.record_call_end(key.ord, end).unwrap();
+                    }
                 }
-                Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
+                Effect::TurnEnd { .. } => core.record_turn_end(Verdict::default()).unwrap(),
                 Effect::Done(_) => return core,
                 other => panic!("{other:?}"),
-            };
-            core.answer(answer).unwrap();
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The driver: one request to the model.
+//! One request to the model: what it is asked, and how its reply is read.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -6,207 +6,220 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+#[cfg(feature = "durable-restate")]
+use std::time::Duration;
 
 use futures_core::Stream as _;
+#[cfg(feature = "durable-restate")]
 use tracing::Instrument as _;
+use tracing::Span;
 
+use super::HookError;
 use super::assistant::Config;
-use super::drive::{Driver, Reading, failed, fold};
-use super::growing::Growing;
 use super::observe::Asked;
-use super::{RunError, telemetry};
-use crate::loop_core::{Answer, Note, Reply};
+use super::perform::Performer;
+use super::telemetry;
+use crate::loop_core::Reply;
 use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, StepCx};
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{CallRecord, StepKey, Tool, ToolDefinition};
 
-impl Driver {
-    /// One reply of the model.
-    pub(super) async fn ask(&mut self, key: StepKey, messages: MessageList) {
-        // Nobody but the loop and the hand-off: their lists grow in place.
-        drop(messages);
-        let request = match self.turn_tools(false).await {
-            None => return,
-            Some(Err(error)) => Some(Err(error)),
-            Some(Ok(tools)) => match self.request(&tools) {
-                Some(request) => Some(Ok(request)),
-                None => Box::pin(self.hooked_request(&tools)).await,
-            },
+/// A reply while it streams.
+pub(super) struct ReplyStream {
+    pub(super) stream: ModelStream,
+    /// Whether the start of the reply was recorded.
+    pub(super) is_started: bool,
+    timing: Asked,
+    turn: u32,
+    pub(super) span: Span,
+    max_tokens: Option<u64>,
+}
+
+impl Performer {
+    /// Returns the request for these messages, changed by every hook, or `None` if the run was stopped meanwhile.
+    pub(super) async fn request(
+        &self,
+        messages: MessageList,
+        tools: &Arc<[ToolDefinition]>,
+    ) -> Option<Result<ModelRequest, HookError>> {
+        // As the conversation has it, whatever hooks make of it: a tool that was found stays found.
+        let tools = shown_after(tools, messages.iter().map(|message| &**message));
+        let cancel = self.cancel_token();
+        let messages = self.fold(messages, |hook, messages| hook.transform_context(messages, cancel.clone()));
+        let messages = match messages.await? {
+            Ok(messages) => messages,
+            Err(error) => return Some(Err(error)),
         };
-        let request = match request {
-            None => return,
-            Some(Ok(request)) => request,
-            Some(Err(error)) => {
-                let text = error.to_string();
-                self.error = Some(RunError::Request { message: text.clone() });
-                let info = self.config.model.info();
-                let mut message = AssistantMessage::default();
-                (message.provider, message.api, message.model) =
-                    (info.provider.clone(), info.api.clone(), info.model.clone());
-                let error = ModelError::new(ModelErrorKind::InvalidRequest, text);
-                return self.answer(Answer::Reply(Reply::new(failed(message, &error))));
-            }
-        };
-        let max_tokens = request.max_tokens;
-        let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
+        let mut changed: Conversation = messages.iter().map(|message| self.config.convert(message)).collect();
+        for repair in changed.repair() {
+            tracing::warn!(%repair, "the conversation was repaired after a hook had changed it");
+        }
+        let messages = HandOff::of(&changed, self.config.model.info().recipient()).messages().clone();
+        let request = self.config.request_of(messages, tools);
+        let context = self.config.registry.context(&self.context);
+        self.fold(request, |hook, request| hook.before_request_in(request, context.clone())).await
+    }
+
+    /// Sends the request, and returns the reply that is to be read.
+    ///
+    /// # Errors
+    /// Returns a failed reply if the client of the model panics.
+    pub(super) fn send(&self, key: StepKey, step: StepCx, request: ModelRequest) -> Result<ReplyStream, FailedReply> {
+        let (turn, max_tokens) = (key.turn, request.max_tokens);
+        let step = step.with_key(key);
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), &request, self.context.session_id());
         telemetry::tell_input(&span, &self.config, &request);
-        let asked = Asked::now();
+        let timing = Asked::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
-            Ok(stream) => self.stream = Some(Box::new(Reading { stream, is_started: false, asked })),
+            Ok(stream) => Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens }),
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
-                let message = failed(AssistantMessage::default(), &error);
+                let message = failed(self.no_message(), &error);
                 telemetry::end_request(&span, &message, Some(error.kind().as_str()), None);
-                self.measure(asked, &message, Some(&error));
-                self.error = Some(RunError::Model(error));
-                return self.answer(Answer::Reply(Reply::new(message)));
+                self.measure(turn, timing, &message, Some(&error));
+                Err((Reply::new(message), error))
             }
         }
-        // Nobody but the model needs it any more: the list can grow in place.
-        drop(request);
-        let failure = self.read().instrument(span.clone()).await;
-        self.core(|_, rest| *rest.growing = None);
-        let Some(reply) = self.stream.take() else { return };
-        let Reading { stream, asked, .. } = *reply;
-        let mut message = match &failure {
+    }
+
+    /// Returns the next event of a reply, or `None` at its end. A cancelled stream ends by itself, unless its model ignores the token.
+    pub(super) async fn next_event(&self, reply: &mut ReplyStream) -> Option<Result<ModelEvent, ModelError>> {
+        let ReplyStream { stream, timing, .. } = reply;
+        let mut cancelled = std::pin::pin!(self.context.cancel_token().cancelled());
+        let mut poll = |cx: &mut Context<'_>| {
+            catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *stream).poll_next(cx)))
+                .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))))
+        };
+        let next = poll_fn(|cx| {
+            if let Poll::Ready(next) = poll(cx) {
+                return Poll::Ready(next);
+            }
+            std::task::ready!(cancelled.as_mut().poll(cx));
+            match poll(cx) {
+                Poll::Ready(next) => Poll::Ready(next),
+                Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
+            }
+        });
+        let next = next.await;
+        if let Some(Ok(event)) = &next
+            && is_update(event)
+        {
+            timing.piece();
+        }
+        next
+    }
+
+    /// Returns the reply at its end, complete or as far as it arrived.
+    pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> Reply {
+        let ReplyStream { stream, timing, turn, span, max_tokens, .. } = reply;
+        let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
         };
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
         }
-        let kind = failure.as_ref().map(|error| error.kind().as_str());
-        telemetry::end_request(&span, &message, kind, asked.first_piece());
-        self.measure(asked, &message, failure.as_ref());
+        let kind = failure.map(|error| error.kind().as_str());
+        telemetry::end_request(&span, &message, kind, timing.first_piece());
+        self.measure(turn, timing, &message, failure);
         telemetry::tell_output(&span, &self.config, &message);
-        if message.stop_reason == StopReason::Error {
-            let text = message.error.clone().unwrap_or_default();
-            let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text));
-            self.error = Some(RunError::Model(error));
-        }
         let mut reply = Reply::new(message);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
-        reply.limit = self.stop.limit;
-        self.answer(Answer::Reply(reply));
+        reply
     }
 
-    /// Reads the reply to its end, and tells how it grows.
-    async fn read(&mut self) -> Option<ModelError> {
-        loop {
-            let Self { stream, stop, .. } = self;
-            let Reading { stream, is_started, asked } = &mut **stream.as_mut()?;
-            let next = {
-                let mut stopped = std::pin::pin!(stop.wait());
-                let mut poll = |cx: &mut Context<'_>| {
-                    catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *stream).poll_next(cx)))
-                        .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))))
-                };
-                poll_fn(|cx| {
-                    if let Poll::Ready(next) = poll(cx) {
-                        return Poll::Ready(next);
-                    }
-                    std::task::ready!(stopped.as_mut().poll(cx));
-                    // A cancelled stream ends by itself, unless its model did not hand the token on.
-                    match poll(cx) {
-                        Poll::Ready(next) => Poll::Ready(next),
-                        Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
-                    }
-                })
-                .await
-            };
-            let event = match next {
-                Some(Ok(event)) => event,
-                Some(Err(error)) => return Some(error),
-                None => return None,
-            };
-            let is_update = is_update(&event);
-            if is_update {
-                asked.piece();
-            }
-            let begins = is_update && !std::mem::replace(is_started, true);
-            let started = begins.then(|| {
-                let mut message = stream.partial().clone();
-                message.content.clear();
-                Arc::new(Message::Assistant(message))
-            });
-            if let Some(message) = &started {
-                self.note(Note::ReplyStarted(message.clone()));
-            }
-            self.core(|_, rest| {
-                if let Some(message) = started {
-                    *rest.growing = Some(Box::new(Growing::new(message)));
-                }
-                if let Some(growing) = rest.growing {
-                    growing.grow(&event);
-                }
-            });
-            if is_update {
-                self.note(Note::ReplyUpdated(event));
-                self.emit().await;
-            }
-            self.let_others().await;
-        }
-    }
-
-    /// The request, where no hook has a say.
-    fn request(&self, tools: &Arc<[ToolDefinition]>) -> Option<ModelRequest> {
-        if !self.config.hooks.is_empty() {
-            return None;
-        }
-        let messages = self.core(|core, rest| {
-            rest.hand_off.update(core.conversation().shared());
-            rest.hand_off.messages().clone()
-        })?;
-        let tools = self.tools_shown(tools)?;
-        Some(ModelRequest { messages: self.config.shown(messages), tools, ..self.config.request.clone() })
-    }
-
-    /// The tools that a model sees now. As the conversation has it, whatever hooks make of it: what was found stays found.
-    fn tools_shown(&self, tools: &Arc<[ToolDefinition]>) -> Option<Arc<[ToolDefinition]>> {
-        self.core(|core, _| shown_after(tools, core.conversation().iter()))
-    }
-
-    /// The request, changed by every hook; none when the run was stopped meanwhile.
-    async fn hooked_request(
-        &mut self,
+    /// Returns one whole reply, in one attempt.
+    ///
+    /// # Errors
+    /// Another attempt may succeed. Any other failure is a failed reply.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) async fn whole_reply(
+        &self,
+        key: StepKey,
+        messages: MessageList,
         tools: &Arc<[ToolDefinition]>,
-    ) -> Option<Result<ModelRequest, super::HookError>> {
-        let config = self.config.clone();
-        let messages = self.core(|core, _| core.conversation().list())?;
-        let cancel = self.stop.cancel.clone();
-        let messages =
-            match fold(self, messages, |hook, messages| hook.transform_context(messages, cancel.clone()))
-                .await?
-            {
-                Ok(messages) => messages,
-                Err(error) => return Some(Err(error)),
-            };
-        let mut changed: Conversation = messages.iter().map(|message| config.convert(message)).collect();
-        for repair in changed.repair() {
-            tracing::warn!(%repair, "what a hook made of the conversation was repaired");
+        timeout: Duration,
+    ) -> Result<Reply, ModelError> {
+        let request = match self.request(messages, tools).await {
+            Some(Ok(request)) => request,
+            Some(Err(error)) => return Ok(self.refused_request(&error).0),
+            None => return Ok(self.no_reply(&ModelError::aborted(&*self.stop_reason()))),
+        };
+        let token = self.cancel_token().child();
+        let step = StepCx::new().with_cancel(token.clone()).retried_by_caller();
+        let mut reply = match self.send(key, step, request) {
+            Ok(reply) => reply,
+            Err((reply, _)) => return Ok(reply),
+        };
+        let span = reply.span.clone();
+        let read = async {
+            while let Some(next) = self.next_event(&mut reply).await {
+                if let Err(error) = next {
+                    return Some(error);
+                }
+            }
+            None
+        };
+        let failure = tokio::time::timeout(timeout, read.instrument(span)).await.unwrap_or_else(|_| {
+            token.cancel("out of time");
+            let text = format!("no whole reply within {} s", timeout.as_secs());
+            Some(ModelError::new(ModelErrorKind::Timeout, text))
+        });
+        let reply = self.finish(reply, failure.as_ref());
+        match failure {
+            Some(error) if error.is_retryable() && !self.is_cancelled() => Err(error),
+            _ => Ok(reply),
         }
-        let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
-        let tools = self.tools_shown(tools)?;
-        let request = ModelRequest { messages: self.config.shown(messages), tools, ..config.request.clone() };
-        let context = self.config.registry.context(&self.context);
-        fold(self, request, |hook, request| hook.before_request_in(request, context.clone())).await
+    }
+
+    /// Returns the reply for a request that a hook refused.
+    pub(super) fn refused_request(&self, error: &HookError) -> FailedReply {
+        let error = ModelError::new(ModelErrorKind::InvalidRequest, error.to_string());
+        (self.no_reply(&error), error)
+    }
+
+    /// Returns the reply of a model that failed before it said anything.
+    pub(crate) fn no_reply(&self, error: &ModelError) -> Reply {
+        Reply::new(failed(self.no_message(), error))
+    }
+
+    fn no_message(&self) -> AssistantMessage {
+        let info = self.config.model.info();
+        let mut message = AssistantMessage::default();
+        (message.provider, message.api, message.model) =
+            (info.provider.clone(), info.api.clone(), info.model.clone());
+        message
     }
 }
 
+/// A reply that failed, and its error.
+pub(super) type FailedReply = (Reply, ModelError);
+
+/// Returns the message of a reply that did not arrive whole.
+pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> AssistantMessage {
+    message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
+    message.error = Some(error.message().to_owned());
+    message
+}
+
 impl Config {
-    /// The messages with results as their tools want them shown now.
-    pub(super) fn shown(&self, messages: MessageList) -> MessageList {
+    /// Returns the assistant's request for these messages and tools.
+    pub(super) fn request_of(&self, messages: MessageList, tools: Arc<[ToolDefinition]>) -> ModelRequest {
+        ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() }
+    }
+
+    /// Returns the messages with results in the form that their tools give them now.
+    fn shown(&self, messages: MessageList) -> MessageList {
         if !self.formats_results {
             return messages;
         }
         let mut shown = Vec::with_capacity(messages.len());
-        // Results are behind the reply that they answer.
+        // Results follow the reply that they answer.
         let mut reply = None;
         for message in &messages {
             let own = match &**message {
@@ -221,7 +234,7 @@ impl Config {
         shown.into_iter().collect()
     }
 
-    /// A result as its tool wants it shown now, where that is not how it was stored.
+    /// Returns a result in the form that its tool gives it now, if it was stored in another one.
     fn shown_result(
         &self,
         reply: &AssistantMessage,
@@ -238,8 +251,8 @@ impl Config {
         Some(shown)
     }
 
-    /// What a model is sent of the application's own message.
-    pub(super) fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
+    /// Returns the message as it is sent to a model: hooks decide about the application's own messages.
+    fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         let mut custom = custom.clone();
         for hook in &self.hooks {
@@ -259,7 +272,7 @@ fn panicked(text: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Other, format!("the model's client panicked: {text}"))
 }
 
-/// Whether listeners are told of it: what parts there are, and what makes them grow.
+/// Whether listeners receive the event: it begins a part, or a part grows by it.
 pub(super) fn is_update(event: &ModelEvent) -> bool {
     event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::approval::{Approver, Signer};
-use super::begin::Begin;
+use super::begin::RunStart;
 use super::cache::{NotCached, ResultCache};
 use super::growing::Growing;
 use super::hooks::Hooks;
@@ -22,6 +22,7 @@ use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
+use crate::steps::SharedLoop;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
 use crate::{Argument, CancelToken, Registry, ToolDefinition, Value};
@@ -84,6 +85,8 @@ pub(super) struct Config {
     pub(super) meters: Vec<Meter>,
     /// Reads the answers of all runs, if the requests have a schema for them.
     pub(super) answer: Option<Arc<Reader<Value>>>,
+    /// The name of the tool that was added for the answer of this run, or an empty text.
+    pub(super) output_tool: Arc<str>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
 }
@@ -132,7 +135,7 @@ pub(super) struct State {
 }
 
 pub(super) struct Active {
-    pub(super) core: AgentLoop,
+    pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<Box<Growing>>,
@@ -180,7 +183,7 @@ impl Assistant {
     /// Nothing happens until the returned [`Prompt`] is awaited. Dropping the future cancels the run and leaves the conversation sound:
     /// every call in it has a result.
     pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
-        Prompt::new(self.clone(), Begin::Prompts(vec![Message::User(input.into())]))
+        Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
     }
 
     /// Sends a prompt and returns a stream of events. Reading the stream drives the run. Short for `prompt(input).stream()`.
@@ -227,7 +230,7 @@ impl Assistant {
     /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
     /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
     pub fn continue_run(&self) -> Prompt {
-        Prompt::new(self.clone(), Begin::Continue)
+        Prompt::new(self.clone(), RunStart::Continue)
     }
 
     /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
@@ -259,7 +262,7 @@ impl Assistant {
     /// ```
     pub fn resume(&self, suspended: &AgentLoop, decisions: Decisions) -> Prompt {
         let run = Box::new((suspended.clone(), decisions));
-        Prompt::new(self.clone(), Begin::Resume { run, messages: Vec::new() })
+        Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
     }
 
     /// Sends a prompt and drives the run in a separate tokio task, whether or not anyone listens.
@@ -322,7 +325,7 @@ impl Assistant {
     pub fn messages(&self) -> Conversation {
         let state = self.state();
         match &state.active {
-            Some(active) => active.core.conversation().clone(),
+            Some(active) => active.run.lock().conversation().clone(),
             None => state.conversation.clone(),
         }
     }
@@ -352,8 +355,9 @@ impl Assistant {
     /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
-        let calls = state.active.iter().flat_map(|active| active.core.running_calls());
-        calls.map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
+        let Some(active) = &state.active else { return Vec::new() };
+        let run = active.run.lock();
+        run.running_calls().map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
     /// Returns why the last run failed, or which limit ended it, until the next run begins. A cancelled run counts as not failed.
@@ -468,7 +472,7 @@ impl Assistant {
         let mut state = self.state();
         let listener = state.listeners.add(listener);
         if let Some(active) = &mut state.active {
-            active.core.mute(false);
+            active.run.lock().mute(false);
         }
         let shared = Arc::downgrade(&self.shared);
         Subscription::new(move || {

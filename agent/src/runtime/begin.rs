@@ -1,22 +1,23 @@
-//! What a run begins with, what is beside its loop, and how it takes the conversation and gives it back.
+//! How a run takes the conversation of its assistant, and gives it back.
 
 use std::sync::Arc;
 
 use super::approval::{self, Resumption};
 use super::assistant::{Active, Assistant, Config, State};
 use super::growing::Growing;
-use super::listener::Listeners;
-use super::queue::{MessageQueue, Queued};
-use super::records::Restored;
+use super::queue::Queued;
+use super::records::{InterruptedTurn, Restored, SessionState};
 use super::{Decisions, ResumeError, RunError};
 use crate::CancelToken;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn};
-use crate::message::{Conversation, HandOff, Message};
+use crate::message::{Conversation, Message};
+use crate::model::ModelEvent;
+use crate::steps::SharedLoop;
 
-/// What a run begins with.
-pub(super) enum Begin {
+/// The input with which a run begins.
+pub(super) enum RunStart {
     Prompts(Vec<Message>),
-    /// Calls that were made elsewhere, behind what was said to the model before.
+    /// Calls that were made elsewhere, and messages before them.
     Recorded {
         turn: RecordedTurn,
         messages: Vec<Message>,
@@ -25,13 +26,13 @@ pub(super) enum Begin {
     Continue,
     Resume {
         run: Box<(AgentLoop, Decisions)>,
-        /// What is said to it before its next request.
+        /// Messages for its next request.
         messages: Vec<Message>,
     },
 }
 
-impl Begin {
-    /// The calls that were made elsewhere; what is left are prompts.
+impl RunStart {
+    /// Takes the calls that were made elsewhere, which leaves prompts.
     pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
         let Self::Recorded { turn, messages } = self else { return None };
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
@@ -40,35 +41,41 @@ impl Begin {
     }
 }
 
-/// The state of an assistant beside its loop.
-pub(super) struct Rest<'a> {
-    pub(super) steering: &'a mut MessageQueue,
-    pub(super) follow_ups: &'a mut MessageQueue,
-    pub(super) listeners: &'a Listeners,
-    pub(super) hand_off: &'a mut HandOff,
-    pub(super) growing: &'a mut Option<Box<Growing>>,
+/// A run at its beginning.
+pub(super) struct StartedRun {
+    pub(super) run: SharedLoop,
+    /// The queued messages with which it begins.
+    pub(super) taken: Vec<Queued>,
+    /// Set if the run continues from a snapshot, or after a crash.
+    pub(super) resumption: Option<Resumption>,
+    /// Whether calls may run that were checked before the run was resumed.
+    pub(super) checks_again: bool,
+    /// The number of messages that a store has seen before.
+    pub(super) seen: usize,
+    /// Where the run was interrupted by the death of its process, if it was.
+    pub(super) interrupted: Option<InterruptedTurn>,
 }
 
 impl Assistant {
-    /// Begins a run; gives the queued messages that it began with.
+    /// Begins a run with the conversation of the assistant.
     ///
     /// # Errors
-    /// A run is going on, or there is nothing to continue.
+    /// Another run is active, or there is nothing to continue.
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
-        mut begin: Begin,
+        mut start: RunStart,
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
-    ) -> Result<(Vec<Queued>, Option<Resumption>), RunError> {
+    ) -> Result<StartedRun, RunError> {
         let mut state = self.state();
         if state.active.is_some() {
             return Err(RunError::Busy);
         }
         let is_muted = !is_watched && state.listeners.is_empty();
-        if let Begin::Resume { run, messages } = begin {
-            let (mut core, decisions) = *run;
+        if let RunStart::Resume { run, messages } = start {
+            let (core, decisions) = *run;
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
             let left = state.session.as_ref().and_then(|session| session.left_by(core.run_id()));
             if !approval::goes_on(left.as_ref().unwrap_or(&state.conversation), core.conversation()) {
@@ -77,33 +84,20 @@ impl Assistant {
             if let Some(session) = &mut state.session {
                 session.goes_on_with(core.run_id());
             }
-            core.unsign();
-            core.set_config(&config.rules);
-            core.set_secrets(config.secrets());
-            core.mute(is_muted);
-            core.live();
-            state.conversation = Conversation::new();
             for message in messages {
                 state.steering.push_message(message);
             }
-            // They are heard before the next request; what was decided on runs.
+            // The model reads them with its next request; the calls that were decided on run before.
             state.steering.leave();
-            state.last_error = None;
-            state.active = Some(Active { core, cancel, growing: None });
-            return Ok((Vec::new(), Some(resumption)));
+            let seen = core.conversation().len();
+            return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
-        if matches!(begin, Begin::Continue)
-            && let Some(Restored { mut core, resumption }) = state.restore()
+        if matches!(start, RunStart::Continue)
+            && let Some(Restored { core, interrupted }) = state.restore()
         {
-            core.unsign();
-            core.set_config(&config.rules);
-            core.set_secrets(config.secrets());
-            core.mute(is_muted);
-            core.live();
-            state.conversation = Conversation::new();
-            state.last_error = None;
-            state.active = Some(Active { core, cancel, growing: None });
-            return Ok((Vec::new(), Some(resumption)));
+            let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
+            let resumption = Resumption::default();
+            return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, Some(interrupted)));
         }
         let is_undecided = std::mem::take(&mut state.is_undecided);
         if std::mem::take(&mut state.is_suspect) {
@@ -113,9 +107,9 @@ impl Assistant {
                 tracing::warn!(%run_id, %repair, "the conversation was repaired");
             }
         }
-        let (mut taken, mut polls, recorded) = (Vec::new(), true, begin.take_recorded());
-        let prompts = match begin {
-            Begin::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
+        let (mut taken, mut polls, recorded) = (Vec::new(), true, start.take_recorded());
+        let prompts = match start {
+            RunStart::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
             _ => match state.conversation.last() {
                 None => return Err(RunError::NothingToContinue),
                 Some(Message::Assistant(_)) => {
@@ -136,38 +130,80 @@ impl Assistant {
             session.leaves_run();
         }
         let conversation = std::mem::take(&mut state.conversation);
+        let seen = conversation.len();
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
-        core.live();
         core.set_secrets(config.secrets());
         if let Some(turn) = recorded {
             config.record(&mut core, turn);
         } else if !polls {
             core = core.without_first_poll();
         }
-        state.last_error = None;
-        state.active = Some(Active { core, cancel, growing: None });
-        Ok((taken, None))
+        let run = state.activate(core, cancel);
+        Ok(StartedRun { run, taken, resumption: None, checks_again: false, seen, interrupted: None })
     }
 
-    /// The loop of the run that goes on, with the rest of the state.
-    pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
+    /// Ends the active run: its conversation is the assistant's again.
+    pub(super) fn end_run(&self, error: Option<String>) {
         let mut state = self.state();
-        let State { active, steering, follow_ups, listeners, hand_off, .. } = &mut *state;
-        let Active { core, growing, .. } = active.as_mut()?;
-        let mut rest = Rest { steering, follow_ups, listeners, hand_off, growing };
-        Some(then(core, &mut rest))
-    }
-
-    /// The run is over: its conversation is the assistant's.
-    pub(super) fn end_run(&self, error: Option<String>) -> Option<AgentLoop> {
-        let mut state = self.state();
-        let core = state.active.take()?.core;
-        state.conversation = core.conversation().clone();
-        state.is_suspect = core.end().is_none();
-        state.is_undecided = core.pending().iter().any(|call| matches!(call, PendingCall::Approval { .. }));
+        let Some(active) = state.active.take() else { return };
+        let run = active.run.lock();
+        state.conversation = run.conversation().clone();
+        state.is_suspect = run.end().is_none();
+        state.is_undecided = run.pending().iter().any(|call| matches!(call, PendingCall::Approval { .. }));
         state.last_error = error;
+        drop(run);
         drop(state);
         self.tell_idle();
-        Some(core)
+    }
+
+    /// Adds an event to the reply that streams; `started` is its message at the beginning.
+    pub(super) fn grow(&self, started: Option<&Arc<Message>>, event: &ModelEvent) {
+        let mut state = self.state();
+        let Some(active) = &mut state.active else { return };
+        if let Some(message) = started {
+            active.growing = Some(Box::new(Growing::new(message.clone())));
+        }
+        if let Some(growing) = &mut active.growing {
+            growing.grow(event);
+        }
+    }
+
+    /// Forgets the reply that streamed.
+    pub(super) fn end_growth(&self) {
+        if let Some(active) = &mut self.state().active {
+            active.growing = None;
+        }
+    }
+}
+
+impl State {
+    /// Makes a run that was stored or suspended the active one, under the rules of this assistant.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
+    fn resume_run(
+        &mut self,
+        mut core: AgentLoop,
+        cancel: CancelToken,
+        is_muted: bool,
+        config: &Config,
+        resumption: Resumption,
+        seen: usize,
+        interrupted: Option<InterruptedTurn>,
+    ) -> StartedRun {
+        core.unsign();
+        core.set_config(&config.rules);
+        core.set_secrets(config.secrets());
+        core.mute(is_muted);
+        let checks_again = core.checks_again();
+        self.conversation = Conversation::new();
+        let run = self.activate(core, cancel);
+        let resumption = Some(resumption);
+        StartedRun { run, taken: Vec::new(), resumption, checks_again, seen, interrupted }
+    }
+
+    fn activate(&mut self, core: AgentLoop, cancel: CancelToken) -> SharedLoop {
+        let run = SharedLoop::new(core);
+        self.last_error = None;
+        self.active = Some(Active { run: run.clone(), cancel, growing: None });
+        run
     }
 }

@@ -483,6 +483,7 @@ impl AssistantBuilder {
             preparers: self.preparers,
             meters: self.meters,
             answer,
+            output_tool: Arc::from(""),
             capture: self.capture,
             keeper: self.store.map(|store| Arc::new(Keeper::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,

@@ -87,10 +87,9 @@ impl RunHandle {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Option<AgentLoop> {
-        let mut run = self
-            .assistant
-            .with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot()))
-            .flatten()?;
+        let run = self.assistant.state().active.as_ref().map(|active| active.run.clone())?;
+        let run = run.lock();
+        let mut run = (*run.run_id() == self.run_id).then(|| run.snapshot())?;
         self.assistant.config().sign(&mut run);
         Some(run)
     }

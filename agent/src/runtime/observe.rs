@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::AssistantBuilder;
-use super::drive::Driver;
+use super::perform::Performer;
 use super::listener::Listener;
 use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
@@ -142,16 +142,16 @@ impl Asked {
     }
 }
 
-impl Driver {
-    /// Reports how the request of `asked` ended.
-    pub(super) fn measure(&self, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
+impl Performer {
+    /// Reports how a request ended.
+    pub(super) fn measure(&self, turn: u32, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
         if self.config.meters.is_empty() {
             return;
         }
         let ModelInfo { provider, model, .. } = self.config.model.info();
         let metric = Metric::Request(RequestMetric {
             run_id: self.run_id.clone(),
-            turn: self.core(|core, _| core.turn()).unwrap_or_default(),
+            turn,
             provider: provider.clone(),
             model: model.clone(),
             response_model: reply.response_model.clone(),

@@ -142,6 +142,7 @@ impl Wanted {
         let tool = self.tool.clone().map_err(error)?;
         let name = tool.definition.name().to_owned();
         let is_alone = config.registry.is_empty();
+        config.output_tool = name.as_str().into();
         config.registry.register(Handle(tool)).map_err(|refused| error(refused.to_string()))?;
         config.request.tools = config.registry.definitions();
         // Forced only when there is nothing else to call: the model may have to look things up first.

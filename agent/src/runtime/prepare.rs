@@ -1,4 +1,4 @@
-//! The driver: what happens to a call before its body runs.
+//! What happens to a call before its body runs.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,13 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::assistant::Config;
-use super::cache::CallKey;
-use super::drive::Driver;
+use super::cache::{CallKey, ResultCache};
 use super::hooks::{BeforeCall, ToolCallInfo};
-use super::records::Found;
-use super::telemetry;
+use super::perform::Performer;
 use crate::args::{Coercions, Plan};
-use crate::loop_core::{AgentLoop, Answer, CallEnd, Note, Prepared, Ready, Signature, SteeringPolicy};
+use crate::loop_core::{AgentLoop, CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::tool::invoke::{panic_text, prepared};
 use crate::tool::registry::unknown_among;
@@ -23,155 +21,96 @@ use crate::{
 
 pub(super) const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
-impl Driver {
-    /// Looks at each call of a segment, in call order.
-    pub(super) async fn prepare(&mut self, first: u32, calls: Vec<ToolCall>) {
-        let count = calls.len();
-        for (ord, call) in (first..).zip(calls) {
-            self.note(Note::CallStarted(ord));
-            self.emit().await;
-            if self.stop.is_now() {
-                return;
-            }
-            let (prepared, has_begun) = if self.is_steered() {
-                (Prepared::Ended(CallEnd::new(steered())), false)
-            } else {
-                let Some((prepared, has_begun)) = self.found_or_prepared(ord, &call).await else { return };
-                if let Prepared::Ended(end) = &prepared
-                    && end.outcome.is_error()
-                {
-                    let tool = self.config.registry.get(&call.name).map(|tool| &**tool);
-                    telemetry::refused(tool, &call, &end.outcome, &self.context);
-                }
-                (prepared, has_begun)
-            };
-            self.note(Note::CallPrepared(ord, prepared));
-            if has_begun {
-                self.core(|core, _| core.approve(ord));
-            }
-            self.emit().await;
-            if self.stop.is_now() {
-                return;
-            }
-        }
-        self.is_steered();
-        // All of them are known by now.
-        self.answer(Answer::Prepared(vec![Prepared::Ready(Ready::default()); count]));
-    }
-
-    /// Whether a message came in this turn, which goes before calls that have not begun. One that was left over when the
-    /// turn began has its own turn: the model goes on with the one before it.
-    pub(super) fn is_steered(&self) -> bool {
-        self.config.rules.steering != SteeringPolicy::AfterBatch
-            && self
-                .core(|core, rest| {
-                    let waits = rest.steering.has_news();
-                    if waits {
-                        core.steered();
-                    }
-                    waits
-                })
-                .unwrap_or_default()
-    }
-
-    /// Prepares a call, and says whether it had begun before: a run that resumes after its process died looks its calls up. Returns
-    /// `None` if the run was stopped meanwhile.
-    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<(Prepared, bool)> {
-        match Box::pin(self.found(ord, call)).await {
-            None => self.prepare_call(call).await.map(|prepared| (prepared, false)),
-            Some(Found::Ended(end)) => Some((Prepared::Ended(*end), false)),
-            // It was allowed before it began.
-            Some(Found::Begun) => self.prepare_call(call).await.map(|prepared| match prepared {
-                Prepared::Ready(ready) => (Prepared::Ready(Ready { approval: None, ..ready }), true),
-                ended @ Prepared::Ended(_) => (ended, false),
-            }),
+impl Performer {
+    /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
+    /// turn, if the application chooses them. Returns `None` if the run is stopped first.
+    pub(super) async fn prepare_call(
+        &self,
+        sent: &ToolCall,
+        reply: Option<&Arc<Message>>,
+        tools: Option<&[ToolDefinition]>,
+        cache: Option<&ResultCache>,
+    ) -> Option<Prepared> {
+        match self.checked_call(sent, reply, tools, cache).await {
+            Ok(ready) => Some(Prepared::Ready(ready)),
+            Err(Some(end)) => Some(Prepared::Ended(*end)),
+            Err(None) => None,
         }
     }
 
-    /// What the call comes to before it runs; none when the run was stopped meanwhile.
-    pub(super) async fn prepare_call(&mut self, sent: &ToolCall) -> Option<Prepared> {
+    /// Like [`prepare_call`](Self::prepare_call). An error is the end of the call, or nothing if the run is stopped first.
+    async fn checked_call(
+        &self,
+        sent: &ToolCall,
+        reply: Option<&Arc<Message>>,
+        tools: Option<&[ToolDefinition]>,
+        cache: Option<&ResultCache>,
+    ) -> Result<Ready, Option<Box<CallEnd>>> {
+        let ended = |outcome: ToolOutcome| Some(Box::new(CallEnd::new(outcome)));
+        let source = self.context.source();
+        let checked = |tool: &dyn Tool, args: &ToolArguments| {
+            check(tool, args, source).map_err(|refused| Some(Box::new(CallEnd::new(refused))))
+        };
+        let tool = self.find(&sent.name, tools).map_err(ended)?;
+        let tool = &**tool;
         let mut call = Cow::Borrowed(sent);
-        let tool = match self.find(&call.name).await? {
-            Ok(tool) => tool,
-            Err(outcome) => return Some(ended(outcome)),
-        };
-        let source = self.context.source().cloned();
-        let mut checked = match check(&*tool, &call.args, source.as_ref()) {
-            Ok(checked) => checked,
-            Err(reply) => return Some(Prepared::Ended(CallEnd::new(reply))),
-        };
+        let mut valid = checked(tool, &call.args)?;
         let policy = tool.policy();
         let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let (mut is_replaced, mut must_ask) = (false, false);
-        let assistant = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
-        let assistant = assistant.filter(|message| matches!(**message, Message::Assistant(_)));
-        for hook in self.config.hooks.clone() {
-            let (own, asked) = ((&*tool, &checked), call.clone().into_owned());
-            let info = ToolCallInfo::new(assistant.clone(), asked, Some(own), self.context.clone());
-            match self.hook(|| hook.before_tool_call(info)).await? {
-                Ok(BeforeCall::Continue) => {}
-                Ok(BeforeCall::RequireApproval) => must_ask = true,
-                Ok(BeforeCall::Replace(args)) => {
+        for hook in &self.config.hooks {
+            let info = ToolCallInfo::new(reply.cloned(), (*call).clone(), Some((tool, &valid)), self.context.clone());
+            let decided = self.hook(|| hook.before_tool_call(info)).await.ok_or(None)?;
+            match decided.map_err(|error| ended(hook_error(&error.to_string())))? {
+                BeforeCall::Continue => {}
+                BeforeCall::RequireApproval => must_ask = true,
+                BeforeCall::Replace(args) => {
                     call.to_mut().args = ToolArguments::from(args);
                     is_replaced = true;
-                    checked = match check(&*tool, &call.args, source.as_ref()) {
-                        Ok(checked) => checked,
-                        Err(reply) => return Some(Prepared::Ended(CallEnd::new(reply))),
-                    };
+                    valid = checked(tool, &call.args)?;
                 }
-                Ok(BeforeCall::Block { reason, control }) => {
-                    let outcome = ToolOutcome::denied(DenialCode::BLOCKED, reason);
-                    let mut end = CallEnd::new(outcome);
+                BeforeCall::Block { reason, control } => {
+                    let mut end = CallEnd::new(ToolOutcome::denied(DenialCode::BLOCKED, reason));
                     end.control = control;
-                    end.signature =
-                        guards.then(|| Signature::of(&call.name, &checked.value(&*tool, &call.args)));
-                    return Some(Prepared::Ended(end));
+                    end.signature = guards.then(|| Signature::of(&call.name, &valid.value(tool, &call.args)));
+                    return Err(Some(Box::new(end)));
                 }
-                Err(error) => return Some(ended(hook_error(&error.to_string()))),
             }
         }
-        let mut ready = Ready::default();
-        let (plan, text) = (checked.plan(&*tool), checked.text(&call.args));
+        let (plan, text) = (valid.plan(tool), valid.text(&call.args));
         let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));
-        must_ask |= match needed {
-            Ok(needed) => needed,
-            Err(payload) => {
-                let text = format!("the approval rule panicked: {}", panic_text(payload));
-                return Some(ended(hook_error(&text)));
-            }
-        };
+        must_ask |= needed.map_err(|payload| {
+            let text = format!("the approval rule panicked: {}", panic_text(payload));
+            ended(hook_error(&text))
+        })?;
+        let mut ready = Ready::default();
         if guards || must_ask {
-            let args = checked.value(&*tool, &call.args);
+            let args = valid.value(tool, &call.args);
             ready.signature = guards.then(|| Signature::of(&call.name, &args));
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
-        // A call that waits for a decision is looked up when it was allowed.
-        if !must_ask && self.config.caches(&*tool, &self.context) {
-            let key = CallKey::new(&self.config, &*tool, &call, &checked, &self.context);
-            let known = self.assistant.cache().get(&key);
+        // A call that waits for a decision is looked up after it was allowed.
+        if let Some(cache) = cache.filter(|_| !must_ask && self.config.caches(tool, &self.context)) {
+            let key = CallKey::new(&self.config, tool, &call, &valid, &self.context);
+            let known = cache.get(&key);
             ready.cached =
-                known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked.coercions)));
+                known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(valid.coercions)));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
-        Some(Prepared::Ready(ready))
+        Ok(ready)
     }
 
-    /// The tool of this name, if the model has it in this turn.
-    async fn find(&mut self, name: &str) -> Option<Result<Arc<dyn Tool>, ToolOutcome>> {
+    /// Returns the tool of this name, if the model has it in this turn.
+    fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Arc<dyn Tool>, ToolOutcome> {
         let unknown = |text: String| ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text);
-        if self.config.preparers.is_empty() {
-            return Some(match self.config.registry.fetch(name) {
-                Ok(tool) => Ok(tool.clone()),
-                Err(error) => Err(unknown(error.to_string())),
-            });
+        match tools {
+            None => self.config.registry.fetch(name).map_err(|error| unknown(error.to_string())),
+            Some(tools) => {
+                let is_there = tools.iter().any(|tool| tool.name() == name);
+                let tool = self.config.registry.get(name).filter(|_| is_there);
+                tool.ok_or_else(|| unknown(unknown_among(tools, name).to_string()))
+            }
         }
-        let tools = match Box::pin(self.turn_tools(true)).await? {
-            Ok(tools) => tools,
-            Err(error) => return Some(Err(hook_error(&error.to_string()))),
-        };
-        let is_there = tools.iter().any(|tool| tool.name() == name);
-        let tool = self.config.registry.get(name).filter(|_| is_there).cloned();
-        Some(tool.ok_or_else(|| unknown(unknown_among(&tools, name).to_string())))
     }
 }
 
@@ -249,10 +188,6 @@ impl Checked {
         let parsed = self.plan(tool).parse::<Value>(self.text(args));
         parsed.map(|parsed| parsed.value).unwrap_or_default()
     }
-}
-
-fn ended(outcome: ToolOutcome) -> Prepared {
-    Prepared::Ended(CallEnd::new(outcome))
 }
 
 pub(super) fn hook_error(text: &str) -> ToolOutcome {

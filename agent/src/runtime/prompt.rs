@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::begin::Begin;
-use super::drive::{Driver, Watcher};
+use super::begin::RunStart;
+use super::drive::BegunRun;
+use super::in_process::EventSlot;
 use super::output::Wanted;
 use super::{Assistant, RunError, RunHandle, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
@@ -50,7 +51,7 @@ use tokio::runtime::Handle;
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
-    begin: Begin,
+    start: RunStart,
     context: ToolContextBuilder,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
@@ -59,17 +60,17 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn new(assistant: Assistant, begin: Begin) -> Self {
-        let run_id = match &begin {
-            Begin::Resume { run, .. } => run.0.run_id().clone(),
-            Begin::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
-            Begin::Prompts(_) | Begin::Recorded { .. } => super::new_id("run").into(),
+    pub(super) fn new(assistant: Assistant, start: RunStart) -> Self {
+        let run_id = match &start {
+            RunStart::Resume { run, .. } => run.0.run_id().clone(),
+            RunStart::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
+            RunStart::Prompts(_) | RunStart::Recorded { .. } => super::new_id("run").into(),
         };
         let mut context = ToolContext::builder();
         if let Some(session) = assistant.session() {
             context = context.session_id(session);
         }
-        Self { assistant, begin, context, cancel: None, run_id, wanted: None }
+        Self { assistant, start, context, cancel: None, run_id, wanted: None }
     }
 
     /// Asks for an answer of type `T`.
@@ -144,11 +145,11 @@ impl Prompt {
     /// # Ok(()) }
     /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
-        match &mut self.begin {
-            Begin::Prompts(messages) | Begin::Recorded { messages, .. } | Begin::Resume { messages, .. } => {
+        match &mut self.start {
+            RunStart::Prompts(messages) | RunStart::Recorded { messages, .. } | RunStart::Resume { messages, .. } => {
                 messages.push(message.into());
             }
-            Begin::Continue => self.begin = Begin::Prompts(vec![message.into()]),
+            RunStart::Continue => self.start = RunStart::Prompts(vec![message.into()]),
         }
         self
     }
@@ -274,9 +275,9 @@ impl Prompt {
     /// Returns the run as a stream of events. Reading the stream drives the run.
     pub fn stream(mut self) -> Run {
         let handle = self.handle();
-        let watcher = Watcher::default();
-        let run = self.execute(handle.cancel.clone(), Some(watcher.clone()));
-        Run { running: Some(run), watcher, handle, result: None }
+        let slot = EventSlot::default();
+        let run = self.execute(handle.cancel.clone(), Some(slot.clone()));
+        Run { running: Some(run), slot, handle, result: None }
     }
 
     /// Drives the run in a separate task, as [`Assistant::start`] does.
@@ -286,10 +287,10 @@ impl Prompt {
     pub fn start(mut self) -> Result<RunHandle, RunError> {
         let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
         let handle = self.handle();
-        let driver = self.begin(handle.cancel.clone(), None)?;
+        let run = self.begin(handle.cancel.clone(), None)?;
         // Listeners receive the result, and the assistant keeps the conversation.
         let assistant = handle.assistant.clone();
-        runtime.spawn(async move { drop(assistant.within(driver.run()).await) });
+        runtime.spawn(async move { drop(assistant.within(run.run()).await) });
         Ok(handle)
     }
 
@@ -305,20 +306,20 @@ impl Prompt {
     fn execute(
         self,
         cancel: CancelToken,
-        watcher: Option<Watcher>,
+        slot: Option<EventSlot>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
-        // Nothing happens until the future is polled. From then on, only the driver is kept.
+        // Nothing happens until the future is polled. From then on, only the run is kept.
         let prompt = Box::new(self);
         Box::pin(async move {
             let assistant = prompt.assistant.clone();
-            let driver = prompt.begin(cancel, watcher)?;
-            assistant.within(driver.run()).await
+            let run = prompt.begin(cancel, slot)?;
+            assistant.within(run.run()).await
         })
     }
 
-    /// Begins the run. From here on, the assistant is busy until the driver is dropped.
-    fn begin(self, cancel: CancelToken, watcher: Option<Watcher>) -> Result<Box<Driver>, RunError> {
-        let Self { assistant, begin, context, run_id, wanted, .. } = self;
+    /// Begins the run. From here on, the assistant is busy until the run is dropped.
+    fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
+        let Self { assistant, start, context, run_id, wanted, .. } = self;
         let config = assistant.config();
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
@@ -327,9 +328,7 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        let mut driver = Driver::new(assistant, run_id, cancel, context, watcher, wanted)?;
-        driver.begin(begin)?;
-        Ok(driver)
+        BegunRun::new(assistant, start, run_id, cancel, context, slot, wanted)
     }
 }
 
@@ -369,7 +368,7 @@ impl fmt::Debug for Prompt {
 #[must_use = "a run does nothing until it is read"]
 pub struct Run {
     running: Option<BoxFuture<'static, Result<RunOutput, RunError>>>,
-    watcher: Watcher,
+    slot: EventSlot,
     handle: RunHandle,
     result: Option<Result<RunOutput, RunError>>,
 }
@@ -401,16 +400,16 @@ impl Stream for Run {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if let Some(event) = this.watcher.take() {
+        if let Some(event) = this.slot.take() {
             return Poll::Ready(Some(event));
         }
         let Some(running) = &mut this.running else { return Poll::Ready(None) };
         if let Poll::Ready(result) = running.as_mut().poll(cx) {
             this.running = None;
             this.result = Some(result);
-            return Poll::Ready(this.watcher.take());
+            return Poll::Ready(this.slot.take());
         }
-        match this.watcher.take() {
+        match this.slot.take() {
             Some(event) => Poll::Ready(Some(event)),
             None => Poll::Pending,
         }

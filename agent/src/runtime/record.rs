@@ -1,7 +1,7 @@
 //! Calls that were made outside of a run.
 
 use super::assistant::{Assistant, Config};
-use super::begin::Begin;
+use super::begin::RunStart;
 use super::prompt::Prompt;
 use crate::CallRecord;
 use crate::loop_core::{AgentLoop, RecordedTurn};
@@ -42,7 +42,7 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn record(&self, turn: RecordedTurn) -> Prompt {
-        Prompt::new(self.clone(), Begin::Recorded { turn, messages: Vec::new() })
+        Prompt::new(self.clone(), RunStart::Recorded { turn, messages: Vec::new() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The driver: the calls of a segment, side by side.
+//! The calls of a segment, side by side.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -9,13 +9,14 @@ use tokio::time::Instant;
 
 use super::assistant::Config;
 use super::cache::CallKey;
-use super::drive::Driver;
 use super::hooks::{AfterCall, ToolCallInfo, asked};
+use super::in_process::InProcessSteps;
 use super::prepare::{check, hook_error, steered};
 use super::records::{RunRecords, Started};
 use super::spill::{READ_RESULT, SpilledResults};
-use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
+use crate::loop_core::{CallEnd, SteeringPolicy};
 use crate::message::{Message, Part, ToolCall};
+use crate::steps::StepError;
 use crate::{
     BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, Tool, ToolContext,
     ToolOutcome, ToolOutput, ToolReply, ToolResult, Value,
@@ -38,17 +39,17 @@ enum Wake {
     Stopped,
 }
 
-impl Driver {
-    /// Runs the calls of a segment: at most so many at a time, places in call order, each end told as it comes.
-    pub(super) async fn call_tools(&mut self, calls: Vec<(StepKey, ToolCall)>) {
+impl InProcessSteps {
+    /// Runs the calls of a segment: up to the limit at a time, started in call order, and each end recorded as it comes.
+    pub(super) async fn run_calls(&mut self, calls: Vec<(StepKey, ToolCall)>) -> Result<(), StepError> {
         let ords: HashMap<String, u32> = match &self.updates {
             Some(_) => calls.iter().map(|(key, call)| (call.id.clone(), key.ord)).collect(),
             None => HashMap::new(),
         };
         let mut waiting: VecDeque<_> = calls.into();
         let mut running: Vec<Running> = Vec::new();
-        // What a new message may cancel, without the run.
-        let policy = self.config.rules.steering;
+        // Cancelled by a new message, without the run.
+        let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
             self.stop.cancel.child()
         } else {
@@ -58,32 +59,32 @@ impl Driver {
         loop {
             if !is_stopped && self.stop.is_now() {
                 is_stopped = true;
-                let reason = self.stop.reason();
-                Box::pin(self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason))).await;
+                let aborted = ToolOutcome::aborted(&self.performer.stop_reason());
+                Box::pin(self.end_waiting(&mut waiting, &aborted)).await?;
             }
             if !is_stopped && !is_steered && self.is_steered() {
                 is_steered = true;
-                Box::pin(self.end_waiting(&mut waiting, &steered())).await;
+                Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // What it stops was not aborted, whatever comes while it is waited for.
+                    // The calls that it stops were not aborted, whatever happens until they end.
                     is_cancelled = !token.is_cancelled();
                     token.cancel("a new message came");
                 }
             }
-            while running.len() < self.config.max_concurrency
+            while running.len() < self.performer.config.max_concurrency
                 && let Some((key, call)) = waiting.pop_front()
             {
                 running.push(self.begin_call(&key, call, &token));
             }
             if running.is_empty() {
-                break;
+                return Ok(());
             }
             match self.wait(&mut running, is_stopped, is_steered).await {
                 Wake::Stopped | Wake::Steered => {}
                 Wake::Updates(updates) => {
                     for update in updates {
                         if let Some(ord) = ords.get(&*update.call_id) {
-                            self.note(Note::CallUpdated(*ord, update.progress));
+                            self.run.lock().record_call_update(*ord, update.progress)?;
                             self.emit().await;
                         }
                     }
@@ -95,32 +96,35 @@ impl Driver {
                         if is_cancelled {
                             mark_steered(&mut end.outcome);
                         }
-                        self.note(Note::CallEnded(ended.ord, end));
+                        self.run.lock().record_call_end(ended.ord, end)?;
                         self.emit().await;
                     }
                 }
             }
         }
-        // Each of them was told.
-        self.answer(Answer::Outcomes(Vec::new()));
     }
 
-    /// Calls that wait for a place do not get one.
-    async fn end_waiting(&mut self, waiting: &mut VecDeque<(StepKey, ToolCall)>, outcome: &ToolOutcome) {
+    /// Ends the calls that have not begun.
+    async fn end_waiting(
+        &mut self,
+        waiting: &mut VecDeque<(StepKey, ToolCall)>,
+        outcome: &ToolOutcome,
+    ) -> Result<(), StepError> {
         while let Some((key, _)) = waiting.pop_front() {
-            self.note(Note::CallEnded(key.ord, CallEnd::new(outcome.clone())));
+            self.run.lock().record_call_end(key.ord, CallEnd::new(outcome.clone()))?;
             self.emit().await;
         }
+        Ok(())
     }
 
     async fn wait(&mut self, running: &mut [Running], is_stopped: bool, is_steered: bool) -> Wake {
-        let watches = !is_steered && self.config.rules.steering != SteeringPolicy::AfterBatch;
+        let watches = !is_steered && self.performer.config.rules.steering != SteeringPolicy::AfterBatch;
         let (updates, assistant) = (self.updates.clone(), self.assistant.clone());
-        let mut stopped = std::pin::pin!(self.stop.wait());
+        let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // In call order, so that bodies which end at the same instant are told in that order. One that has ended
-            // is told before the others go on, but all that have a place begin.
+            // Polled in call order, so that bodies which end at the same instant end in that order. A body that has ended is recorded before
+            // the others continue, but all that have a place begin.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -151,41 +155,34 @@ impl Driver {
     }
 
     fn begin_call(&self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
-        let tool = self.config.registry.get(&call.name);
+        let config = &self.performer.config;
+        let tool = config.registry.get(&call.name);
         let policy = tool.map(|tool| tool.policy());
         let max = policy.map_or(1, |policy| match policy.effect {
             Effect::Once => 1,
             Effect::Pure | Effect::Idempotent => policy.max_attempts.unwrap_or(1).max(1),
         });
-        let context = self.context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
-        let reads_results = self.config.spill.is_some() && call.name == READ_RESULT;
+        let run_context = &self.performer.context;
+        let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
+        let reads_results = config.spill.is_some() && call.name == READ_RESULT;
         let context =
             if reads_results { context.state(SpilledResults::of(&self.assistant)) } else { context };
-        let context = context.attempt(1, max).build().unwrap_or_else(|_| self.context.clone());
-        let has_hooks = !self.config.hooks.is_empty();
-        let assistant = has_hooks
-            .then(|| {
-                self.core(|core, _| {
-                    let mut messages = core.conversation().shared().iter().rev();
-                    messages.find(|message| matches!(***message, Message::Assistant(_))).cloned()
-                })
-            })
-            .flatten()
-            .flatten();
-        let caches = tool.is_some_and(|tool| self.config.caches(&**tool, &self.context));
-        let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
-        let records = self.records.clone().map(|records| (records, self.text_beside(key.ord)));
-        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper, records);
+        let context = context.attempt(1, max).build().unwrap_or_else(|_| run_context.clone());
+        let reply = self.last_reply();
+        let caches = tool.is_some_and(|tool| config.caches(&**tool, run_context));
+        let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
+        let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
+        let records = self.records.clone().map(|records| (records, text()));
+        let reply = reply.filter(|_| !config.hooks.is_empty());
+        let body = run(config.clone(), key.clone(), call, context, max, reply, keeper, records);
         Running { ord: key.ord, body: Box::pin(body), is_begun: false, end: None }
     }
 
-    /// What the model said beside its calls; for the first of them.
-    fn text_beside(&self, ord: u32) -> String {
-        let text = |core: &mut crate::loop_core::AgentLoop| {
-            let mut messages = core.conversation().iter().rev();
-            messages.find(|message| message.as_assistant().is_some()).map(Message::text)
-        };
-        (ord == 0).then(|| self.core(|core, _| text(core)).flatten()).flatten().unwrap_or_default()
+    /// Returns the reply whose calls run.
+    fn last_reply(&self) -> Option<Arc<Message>> {
+        let run = self.run.lock();
+        let mut messages = run.conversation().shared().iter().rev();
+        messages.find(|message| matches!(***message, Message::Assistant(_))).cloned()
     }
 }
 

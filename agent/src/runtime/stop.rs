@@ -1,69 +1,75 @@
 //! When a run has to stop: it was cancelled, or its time is up.
 
-use std::pin::Pin;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use crate::CancelToken;
 use crate::loop_core::{Limit, LimitReached};
 
-/// When a run has to stop.
+/// The token that cancels a run, and the limit of its time, which cancels it, too.
+#[derive(Clone)]
 pub(super) struct Stop {
     pub(super) cancel: CancelToken,
-    deadline: Option<(Pin<Box<Sleep>>, Duration)>,
+    time_limit: Option<Arc<TimeLimit>>,
+}
+
+struct TimeLimit {
     begun: Instant,
-    /// The limit that was reached.
-    pub(super) limit: Option<LimitReached>,
+    allowed: Duration,
+    /// Set when the time was up before the run was cancelled.
+    reached: OnceLock<LimitReached>,
 }
 
 impl Stop {
     pub(super) fn new(cancel: CancelToken, allowed: Option<Duration>) -> Self {
-        let deadline = allowed.map(|allowed| (Box::pin(tokio::time::sleep(allowed)), allowed));
-        Self { cancel, deadline, begun: Instant::now(), limit: None }
+        let begun = Instant::now();
+        let limit = |allowed| Arc::new(TimeLimit { begun, allowed, reached: OnceLock::new() });
+        Self { cancel, time_limit: allowed.map(limit) }
     }
 
-    /// When its time is up.
+    /// Returns when the time is up.
     pub(super) fn ends_at(&self) -> Option<Instant> {
-        self.deadline.as_ref().map(|(sleep, _)| sleep.deadline())
+        self.time_limit.as_ref().and_then(|limit| limit.begun.checked_add(limit.allowed))
     }
 
-    pub(super) fn is_now(&mut self) -> bool {
-        // By the clock: a timer that nobody polled knows nothing.
+    /// Returns the limit, if it stopped the run.
+    pub(super) fn limit(&self) -> Option<LimitReached> {
+        self.time_limit.as_ref()?.reached.get().copied()
+    }
+
+    /// Whether the run has to stop now. Reads the clock, because a timer does not fire while a task never yields.
+    pub(super) fn is_now(&self) -> bool {
         if self.ends_at().is_some_and(|at| at <= Instant::now()) {
             self.time_is_up();
         }
         self.cancel.is_cancelled()
     }
 
-    /// Waits until it has to.
-    pub(super) async fn wait(&mut self) {
-        let cancelled = self.cancel.cancelled();
-        match &mut self.deadline {
-            None => return cancelled.await,
-            Some((sleep, _)) => {
-                if let Either::Left(_) = select(cancelled, sleep.as_mut()).await {
-                    return;
-                }
+    /// Drives a future to its end, and cancels the run meanwhile when its time is up.
+    pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
+        let Some(at) = self.ends_at() else { return work.await };
+        match select(pin!(work), pin!(tokio::time::sleep_until(at))).await {
+            Either::Left((done, _)) => done,
+            Either::Right(((), work)) => {
+                self.time_is_up();
+                work.await
             }
         }
-        self.time_is_up();
     }
 
-    /// Everything that hangs on the token is told, in the words of the limit.
-    fn time_is_up(&mut self) {
-        let Some((_, allowed)) = &self.deadline else { return };
+    fn time_is_up(&self) {
+        let Some(limit) = &self.time_limit else { return };
         if !self.cancel.is_cancelled() {
-            let used = self.begun.elapsed().as_secs_f64();
-            let reached = LimitReached::new(Limit::WallTime, allowed.as_secs_f64(), used);
-            self.limit = Some(reached);
-            self.cancel.cancel(reached.to_string());
+            let used = limit.begun.elapsed().as_secs_f64();
+            let reached = LimitReached::new(Limit::WallTime, limit.allowed.as_secs_f64(), used);
+            // Set before the token, which is what others wait for.
+            if limit.reached.set(reached).is_ok() {
+                self.cancel.cancel(reached.to_string());
+            }
         }
-    }
-
-    pub(super) fn reason(&self) -> Arc<str> {
-        self.cancel.reason().unwrap_or_else(|| "cancelled".into())
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::drive::Driver;
 use super::{AssistantBuilder, HookError};
 use crate::message::{Message, MessageList};
 use crate::{BoxFuture, ToolContext, ToolDefinition};
@@ -50,6 +49,21 @@ pub struct TurnTools {
 }
 
 impl TurnTools {
+    /// Creates the choice for one turn. The tool that was `added` for the answer of the run always stays.
+    pub(super) fn new(
+        tools: Arc<[ToolDefinition]>,
+        added: Arc<str>,
+        turn: u32,
+        messages: MessageList,
+        context: ToolContext,
+    ) -> Self {
+        Self { tools, added, messages, turn, context }
+    }
+
+    pub(super) fn into_tools(self) -> Arc<[ToolDefinition]> {
+        self.tools
+    }
+
     /// Keeps the tools of which `keep` says so, in the same order.
     pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
@@ -181,39 +195,8 @@ impl AssistantBuilder {
     }
 }
 
-impl Driver {
-    /// The tools of this turn, chosen once; none when the run was stopped meanwhile. `has_replied` says whether the turn's reply
-    /// is in the conversation: a run that was stored behind it chooses as it did before it.
-    pub(super) async fn turn_tools(
-        &mut self,
-        has_replied: bool,
-    ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
-        if self.config.preparers.is_empty() {
-            return Some(Ok(self.config.request.tools.clone()));
-        }
-        let (turn, messages) = self.core(|core, _| (core.turn(), core.conversation().list()))?;
-        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
-            return Some(Ok(tools.clone()));
-        }
-        let (tools, registry) = (self.config.request.tools.clone(), self.assistant.registry());
-        let added = tools.iter().find(|tool| !registry.contains(tool.name()));
-        let added = added.map_or("", ToolDefinition::name).into();
-        let messages = if has_replied { before_reply(&messages) } else { messages };
-        let mut tools =
-            TurnTools { tools, added, messages, turn, context: self.config.registry.context(&self.context) };
-        for choose in self.config.preparers.clone() {
-            tools = match self.hook(|| choose(tools)).await? {
-                Ok(tools) => tools,
-                Err(error) => return Some(Err(error)),
-            };
-        }
-        self.chosen = Some((turn, tools.tools.clone()));
-        Some(Ok(tools.tools))
-    }
-}
-
-/// What the last reply was the answer to.
-fn before_reply(messages: &MessageList) -> MessageList {
+/// Returns the messages before the last reply.
+pub(super) fn before_reply(messages: &MessageList) -> MessageList {
     let reply = messages.iter().rposition(|message| matches!(**message, Message::Assistant(_)));
     messages.iter().take(reply.unwrap_or(messages.len())).cloned().collect()
 }

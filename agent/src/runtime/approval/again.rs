@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::loop_core::{CallEnd, Note, Prepared, ReadyCall};
+use crate::loop_core::{AgentLoop, CallEnd, Effect, Prepared, ReadyCall, RecordError};
 use crate::message::{ToolArguments, ToolCall};
 use crate::runtime::assistant::Config;
 use crate::runtime::cache::canonical;
-use crate::runtime::drive::Driver;
+use crate::runtime::in_process::InProcessSteps;
+use crate::runtime::perform::Performer;
 use crate::runtime::segment::checked_args;
 use crate::runtime::telemetry;
+use crate::steps::StepError;
 use crate::{StepKey, ToolContext};
 
 /// What a call comes to that was checked before.
@@ -26,34 +28,50 @@ pub(crate) enum CheckedAgain {
     Ends(Box<CallEnd>),
 }
 
-impl Driver {
-    /// Asks the rules of the assistant about each call that may run since the run was resumed.
-    pub(in crate::runtime) async fn check_again(&mut self, calls: Vec<(StepKey, ToolCall)>) {
+impl InProcessSteps {
+    /// Checks calls again that may run, and returns those that still may, with the arguments that they run with. Returns `None` if somebody has
+    /// to decide first.
+    pub(in crate::runtime) async fn check_again(
+        &mut self,
+        calls: Vec<(StepKey, ToolCall)>,
+    ) -> Result<Option<Vec<(StepKey, ToolCall)>>, StepError> {
         let mut asks = Vec::new();
         for (key, call) in calls {
-            let ready = self.core(|core, _| core.ready_call(key.ord)).flatten();
-            let Some(ready) = ready else { continue };
+            let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
             let asked = ready.asked(&call).clone();
-            let Some(prepared) = Box::pin(self.prepare_call(&asked)).await else { return };
-            match checked_again(&self.config, &self.context, &ready, &call, &asked, prepared) {
-                CheckedAgain::Runs => {}
-                CheckedAgain::RunsWith(args) => {
-                    self.core(|core, _| core.replace_args(key.ord, args));
-                }
-                CheckedAgain::Asks { args, checked } => asks.push((key.ord, args, checked)),
-                CheckedAgain::Ends(end) => {
-                    self.note(Note::CallEnded(key.ord, *end));
-                    self.emit().await;
-                }
+            let prepared = Box::pin(self.prepare_call(&asked)).await.ok_or_else(|| self.stopped())?;
+            let Performer { config, context, .. } = &self.performer;
+            let checked = checked_again(config, context, &ready, &call, &asked, prepared);
+            if let CheckedAgain::Asks { args, checked } = checked {
+                asks.push((key.ord, args, checked));
+            } else {
+                checked.apply(&mut self.run.lock(), key.ord)?;
             }
-            if self.stop.is_now() {
-                return;
-            }
+            self.emit().await;
+            self.check_stop()?;
         }
         for (ord, args, checked) in asks {
-            self.core(|core, _| core.ask_again(ord, args, checked));
+            CheckedAgain::Asks { args, checked }.apply(&mut self.run.lock(), ord)?;
             self.emit().await;
         }
+        let next = self.run.lock().next_if_settled();
+        Ok(match next {
+            Some(Effect::CallTools { calls }) => Some(calls),
+            _ => None,
+        })
+    }
+}
+
+impl CheckedAgain {
+    /// Records the result for the call at this position. A call that asks lets the run wait for decisions.
+    pub(crate) fn apply(self, run: &mut AgentLoop, ord: u32) -> Result<(), RecordError> {
+        match self {
+            Self::Runs => {}
+            Self::RunsWith(args) => run.replace_args(ord, args),
+            Self::Asks { args, checked } => run.ask_again(ord, args, checked),
+            Self::Ends(end) => run.record_call_end(ord, *end)?,
+        }
+        Ok(())
     }
 }
 

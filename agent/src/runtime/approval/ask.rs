@@ -1,4 +1,4 @@
-//! The driver: asking whether calls may run, and going on when it was said later.
+//! Decisions on calls: asking for them, and continuing with those that arrived later.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,36 +8,41 @@ use futures_util::future::{Either, join_all, select};
 use super::edits::with_sent_secrets;
 use super::{Decision, Resumption};
 use crate::args::Plan;
-use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
+use crate::loop_core::{ApprovalRequest, CallEnd, Decided, Effect, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::catch;
 use crate::runtime::assistant::Config;
-use crate::runtime::drive::Driver;
 use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo};
+use crate::runtime::in_process::InProcessSteps;
+use crate::runtime::perform::Performer;
 use crate::runtime::prepare::{check, hook_error};
 use crate::runtime::segment::keep_whole;
 use crate::runtime::telemetry;
+use crate::steps::StepError;
 use crate::{
     Control, DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, Tool, ToolContext, ToolOutcome,
 };
 
-impl Driver {
-    /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
-    pub(in crate::runtime) async fn approve(&mut self, requests: Vec<(StepKey, ApprovalRequest)>) -> bool {
+impl InProcessSteps {
+    /// Asks the application's function whether calls may run. Returns nothing if a steering message ended them meanwhile.
+    pub(in crate::runtime) async fn decide(
+        &mut self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+    ) -> Result<Vec<Decided>, StepError> {
         if self.is_steered() {
-            self.core(|core, _| core.ask_no_more());
-            return false;
+            return Ok(Vec::new());
         }
-        let Some(approver) = self.config.approver.clone() else { return self.suspend().await };
+        let config = self.performer.config.clone();
+        let Some(approver) = &config.approver else { return Ok(vec![Decided::Later; requests.len()]) };
         let asked = requests.iter().map(|(_, request)| {
             let (approver, plan) = (approver.clone(), self.own_plan(&request.call.name));
             let request = request.clone().with_plan(plan);
             async move { approver(request).await }
         });
         let asked: Vec<_> = asked.collect();
-        let watches = self.config.rules.steering != SteeringPolicy::AfterBatch;
+        let watches = config.rules.steering != SteeringPolicy::AfterBatch;
         let assistant = self.assistant.clone();
-        let decisions = self.hook(|| {
+        let decisions = self.performer.hook(|| {
             Box::pin(async move {
                 let mut decided = join_all(asked);
                 loop {
@@ -47,119 +52,95 @@ impl Driver {
                     match select(decided, pin!(assistant.steered())).await {
                         Either::Left((decisions, _)) => return Ok(Some(decisions)),
                         Either::Right(((), _)) if assistant.is_steered() => return Ok(None),
-                        // One that was heard before.
+                        // A message that was taken before.
                         Either::Right(((), open)) => decided = open,
                     }
                 }
             })
         });
-        let decisions = match decisions.await {
-            None => return false,
-            Some(Ok(None)) => {
+        let decisions = match decisions.await.ok_or_else(|| self.stopped())? {
+            Ok(None) => {
                 self.is_steered();
-                self.core(|core, _| core.ask_no_more());
-                return false;
+                return Ok(Vec::new());
             }
-            Some(Ok(Some(decisions))) => decisions,
-            Some(Err(error)) => {
+            Ok(Some(decisions)) => decisions,
+            Err(error) => {
                 let text = format!("the decision could not be made: {error}");
                 vec![Decision::Deny(text); requests.len()]
             }
         };
         if decisions.contains(&Decision::Later) {
-            return self.suspend().await;
+            return Ok(vec![Decided::Later; requests.len()]);
         }
-        let decided = requests.into_iter().map(|(_, request)| request).zip(decisions);
-        if let Some(decided) = self.decided(decided.collect()).await {
-            self.answer(Answer::Decisions(decided));
-        }
-        false
+        let made = requests.into_iter().map(|(_, request)| request).zip(decisions);
+        self.decided(made.collect()).await
     }
 
-    /// What reads the arguments of this tool for the run's source, if that is not what reads those of everybody.
+    /// Returns the plan of the tool as the source of the run is shown it, if that is another one.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
-        let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
+        let Performer { config, context, .. } = &self.performer;
+        let (source, tool) = (context.source()?, config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;
         own.ok().flatten().map(|own| own.plan().clone())
     }
 
-    /// What decisions come to now; none when the run was stopped meanwhile.
-    async fn decided(&mut self, made: Vec<(ApprovalRequest, Decision)>) -> Option<Vec<Decided>> {
+    /// Returns what follows from decisions.
+    async fn decided(&mut self, made: Vec<(ApprovalRequest, Decision)>) -> Result<Vec<Decided>, StepError> {
+        let reply = self.run.lock().conversation().shared().last().cloned();
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
-            let mut one = decided(&self.config, &self.context, &request, decision);
-            // Those of a resumed run are all checked again.
-            if let Decided::Allow(Some(args)) = &one
-                && !self.config.hooks.is_empty()
-                && !self.checks_again
-            {
-                let reply = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
-                let edited = Edited::new(&self.config, &self.context, request, args, reply);
-                for hook in self.config.hooks.clone() {
-                    let info = edited.info.clone();
-                    if let Some(end) = edited.end(self.hook(|| hook.before_tool_call(info)).await?) {
-                        one = Decided::AllowEnded(end);
-                        break;
-                    }
-                }
-            }
-            all.push(one);
+            let decided = self.performer.decided(request, decision, reply.clone(), self.checks_again).await;
+            all.push(decided.ok_or_else(|| self.stopped())?);
         }
-        Some(all)
+        Ok(all)
     }
 
-    /// Goes on with a run that was suspended, or stored while it went on.
-    pub(in crate::runtime) async fn go_on(&mut self, resumption: Resumption) {
-        self.core(|core, _| core.resume());
-        self.emit().await;
-        let Resumption { decided, arrived, left } = resumption;
-        self.left = left;
-        self.checks_again = self.core(|core, _| core.checks_again()).unwrap_or_default();
+    /// Continues a suspended run with the decisions and results that arrived meanwhile.
+    pub(in crate::runtime) async fn continue_with(&mut self, resumption: Resumption) -> Result<(), StepError> {
+        let Resumption { decided, arrived } = resumption;
         if decided.is_empty() && arrived.is_empty() {
-            // Where calls are recorded, it is known which of them had begun.
+            // With records of calls, it is known which of them had begun.
             if self.records.is_none() {
-                self.give_up_lost().await;
+                self.give_up_lost().await?;
             }
-            return;
+            return Ok(());
         }
         if !decided.is_empty() {
-            let Some(decided) = self.decided(decided).await else { return };
-            self.answer(Answer::Decisions(decided));
+            let decided = self.decided(decided).await?;
+            self.run.lock().record_decisions(decided)?;
             self.emit().await;
         }
         for (ord, outcome) in arrived {
             let mut end = CallEnd::ran(outcome, 0);
-            let turn = self.core(|core, _| core.turn()).unwrap_or_default();
-            let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
-            keep_whole(&self.config, &self.assistant, &key, None, &mut end).await;
+            let key = StepKey::new(self.performer.run_id.clone(), self.run.lock().turn(), StepKind::Tool, ord);
+            keep_whole(&self.performer.config, &self.assistant, &key, None, &mut end).await;
             if let Some(records) = self.records.clone() {
                 Box::pin(records.finish(&key, &end)).await;
             }
-            self.note(Note::CallEnded(ord, end));
+            self.run.lock().record_call_end(ord, end)?;
             self.emit().await;
         }
-        let next = self.core(|core, _| core.next());
-        if matches!(next, Some(Effect::Await { deferred }) if deferred.is_empty()) {
-            self.answer(Answer::Outcomes(Vec::new()));
-        }
+        Ok(())
     }
 
-    /// Calls that may have begun when the run was stored, and must not run twice. It is not known what became of them.
-    async fn give_up_lost(&mut self) {
-        let Some(Effect::CallTools { calls }) = self.core(|core, _| core.next()) else { return };
+    /// Ends calls of `once` tools: they may have begun before the run was stored.
+    async fn give_up_lost(&mut self) -> Result<(), StepError> {
+        let next = self.run.lock().next();
+        let Effect::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
-            let effect = self.config.registry.get(&call.name).map(|tool| tool.policy().effect);
+            let effect = self.performer.config.registry.get(&call.name).map(|tool| tool.policy().effect);
             if effect.unwrap_or_default() == crate::Effect::Once {
                 let reason = crate::message::LOST.to_owned();
                 let lost = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
-                self.note(Note::CallEnded(key.ord, CallEnd::new(lost)));
+                self.run.lock().record_call_end(key.ord, CallEnd::new(lost))?;
                 self.emit().await;
             }
         }
+        Ok(())
     }
 }
 
-/// What a decision comes to now: the tool may be another one than when it was asked, and changed arguments are checked
+/// Returns what follows from a decision now: the tool may be another one than when the request was made, and changed arguments are checked
 /// like any others.
 pub(in crate::runtime) fn decided(
     config: &Config,

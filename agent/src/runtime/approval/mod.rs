@@ -21,7 +21,6 @@ use crate::{BoxFuture, ToolOutcome};
 pub(crate) use again::CheckedAgain;
 #[cfg(feature = "durable-restate")]
 pub(super) use again::checked_again;
-#[cfg(feature = "durable-restate")]
 pub(super) use ask::{Edited, decided};
 pub(super) use keys::ApprovalKeys;
 pub use resume::ResumeError;

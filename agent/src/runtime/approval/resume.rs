@@ -8,7 +8,6 @@ use crate::ToolOutcome;
 use crate::loop_core::{AgentLoop, ApprovalRequest};
 use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::assistant::Config;
-use crate::runtime::records::Left;
 
 /// Why a suspended run does not go on like this. Nothing has changed: what waited still waits.
 ///
@@ -112,8 +111,6 @@ crate::error_text::debug_is_the_sentence!(ResumeError);
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// Where a run was left by a process that is gone.
-    pub(in crate::runtime) left: Option<Left>,
 }
 
 /// Whether the run waits for these decisions.

@@ -10,11 +10,11 @@ use super::{Keeper, Owed, now};
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
-use crate::runtime::drive::Driver;
+use crate::runtime::perform::Performer;
 use crate::runtime::segment::checked_args;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
 use crate::tool::secrets::SecretArguments;
-use crate::{Effect, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
+use crate::{Effect, FailureCode, InterruptionCode, StepKey, ToolContext, ToolOutcome};
 
 /// How often a call is begun whose process died, where its tool says nothing.
 pub(super) const ATTEMPTS: u32 = 3;
@@ -289,38 +289,41 @@ impl RunRecords {
     }
 }
 
-impl Driver {
-    /// What became of a call before the run's process died; none for a call that had not begun.
-    pub(in crate::runtime) async fn found(&mut self, ord: u32, call: &ToolCall) -> Option<Found> {
-        let turn = self.core(|core, _| core.turn())?;
-        let left = self.left.as_ref().filter(|left| left.turn == turn)?;
-        let is_withheld = left.withheld.contains(&call.id);
-        let records = self.records.clone()?;
-        let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
-        let record = match records.keeper.get(&key).await {
+impl RunRecords {
+    /// Returns what the store knows of a call that may have begun in a process that is gone. Without a record the call has not begun; it then
+    /// runs only if its secret arguments were kept.
+    pub(super) async fn found(
+        &self,
+        performer: &Performer,
+        key: &StepKey,
+        call: &ToolCall,
+        is_withheld: bool,
+    ) -> Option<Found> {
+        let Performer { config, context, .. } = performer;
+        let record = match self.keeper.get(key).await {
             Ok(record) => record,
             Err(error) => {
-                records.fail(error);
+                self.fail(error);
                 return Some(Found::Ended(Box::new(not_recorded())));
             }
         };
         let found = match record {
             // A call of an unknown tool is answered as such.
-            None if is_withheld && self.config.registry.get(&call.name).is_some() => {
+            None if is_withheld && config.registry.get(&call.name).is_some() => {
                 Some(CallEnd::new(without_secrets()))
             }
             None => return None,
             Some(record) if record.status != InvocationStatus::Pending => Some(ended(&record)),
-            Some(_) if is_withheld => Some(records.give_up(&key).await),
+            Some(_) if is_withheld => Some(self.give_up(key).await),
             Some(record) => {
-                let tool = self.config.registry.get(&call.name);
-                let args = tool.map(|tool| checked_args(&**tool, call, &self.context)).unwrap_or_default();
-                let again = records.new_record(&self.config, &key, call, args, "");
-                records.begun_before(&self.config, &record, &again, record.attempt.saturating_add(1)).await
+                let tool = config.registry.get(&call.name);
+                let args = tool.map(|tool| checked_args(&**tool, call, context)).unwrap_or_default();
+                let again = self.new_record(config, key, call, args, "");
+                self.begun_before(config, &record, &again, record.attempt.saturating_add(1)).await
             }
         };
         let Some(end) = found else { return Some(Found::Begun) };
-        records.lock().known.insert(key);
+        self.lock().known.insert(key.clone());
         Some(Found::Ended(Box::new(end)))
     }
 }

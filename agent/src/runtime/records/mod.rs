@@ -2,17 +2,19 @@
 
 mod begin;
 mod invoke;
-mod journal;
 mod keeper;
 mod open;
 mod owed;
+mod session;
+mod steps;
 
 pub(super) use begin::{Found, RunRecords, Started};
 pub use invoke::InvokeError;
-pub(super) use journal::{Left, Restored, SessionState};
 pub(super) use keeper::{Keeper, StoreOptions};
 pub(super) use owed::Debts;
 use owed::Owed;
+pub(super) use session::{InterruptedTurn, Restored, SessionState};
+pub(super) use steps::RecordingSteps;
 
 /// Milliseconds since 1970. Nothing is decided by it: clocks jump.
 fn now() -> i64 {

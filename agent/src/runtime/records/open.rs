@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Keeper;
 use super::begin::result_message;
-use super::journal::{LeftRun, SessionState};
+use super::session::{InterruptedRun, SessionState};
 use crate::loop_core::{AgentLoop, Said};
 use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Config;
@@ -162,8 +162,8 @@ impl Stored {
             let is_sound = before.iter().cloned().collect::<Conversation>().is_sound();
             let core = AgentLoop::restore(run, config.rules.clone(), before, &said).filter(|_| is_sound);
             match core {
-                Some(core) => left = Some(LeftRun { core, withheld, pending }),
-                // By the rules of now it would have been another run: nobody goes on with it.
+                Some(core) => left = Some(InterruptedRun { core, withheld, pending }),
+                // The stored run does not replay under the current configuration, so it is not resumed.
                 None => lost = pending,
             }
         }

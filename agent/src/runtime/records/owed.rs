@@ -7,7 +7,6 @@ use super::{Keeper, now};
 use crate::loop_core::CallEnd;
 use crate::message::LOST;
 use crate::runtime::assistant::Assistant;
-use crate::runtime::drive::Driver;
 use crate::store::{InvocationEnd, NewInvocation, StoreError, StoreErrorKind};
 use crate::{InterruptionCode, StepKey, ToolOutcome};
 
@@ -102,17 +101,6 @@ impl RunRecords {
             assistant.state().debts.0.pop_front();
         }
         Ok(())
-    }
-}
-
-impl Driver {
-    /// The run is over and its store failed: what the records lack is kept for the next run.
-    pub(in crate::runtime) fn owe(&self) {
-        let Some(records) = &self.records else { return };
-        let mut owed = records.take_owed();
-        let notes = self.not_noted(records).into_iter();
-        owed.extend(notes.map(|(new, outcome)| Owed::Note(Box::new(new), outcome)));
-        self.assistant.state().debts.add(owed);
     }
 }
 

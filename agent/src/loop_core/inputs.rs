@@ -1,52 +1,11 @@
-//! The answers and notes of a driver.
-
-use std::sync::Arc;
+//! What a driver records: the values, and the error for one that does not fit.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
-use crate::message::{AssistantMessage, Message, ToolArguments};
-use crate::model::ModelEvent;
+use crate::message::{AssistantMessage, ToolArguments};
 use crate::{Control, ToolOutcome, ToolReply};
-
-/// The answer to an effect. Each effect names its variant.
-///
-/// ```
-/// use agent::loop_core::{Answer, Effect, Reply, Verdict};
-/// use agent::message::AssistantMessage;
-///
-/// /// A driver without tools, that always says the same.
-/// fn answer(effect: &Effect) -> Option<Answer> {
-///     Some(match effect {
-///         Effect::Poll { .. } => Answer::Messages(Vec::new()),
-///         Effect::CallModel { .. } => Answer::Reply(Reply::new(AssistantMessage::from("Hello!"))),
-///         Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
-///         _ => return None,
-///     })
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a short-lived answer; boxing a reply would make every driver unwrap it"
-)]
-pub enum Answer {
-    /// The messages of the queue; none if it was empty.
-    Messages(Vec<Arc<Message>>),
-    /// The reply of the model.
-    Reply(Reply),
-    /// The result of preparing each call of the segment, in call order.
-    Prepared(Vec<Prepared>),
-    /// The decision on each call, in the order of the requests.
-    Decisions(Vec<Decided>),
-    /// The end of each call, in the order of the effect, whichever finished first.
-    Outcomes(Vec<CallEnd>),
-    /// Whether to continue.
-    Verdict(Verdict),
-}
 
 /// A reply of the model: complete, or as far as it arrived before it failed.
 ///
@@ -54,7 +13,7 @@ pub enum Answer {
 /// use agent::loop_core::Reply;
 /// use agent::message::{AssistantMessage, StopReason};
 ///
-/// // A reply that failed is an answer, too: it ends the run.
+/// // A reply that failed is recorded, too: it ends the run.
 /// let mut message = AssistantMessage::from("One mom");
 /// (message.stop_reason, message.error) = (StopReason::Error, Some("the connection broke".into()));
 /// assert!(Reply::new(message).message.stop_reason.is_failure());
@@ -251,7 +210,7 @@ impl CallCoercions {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
+#[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
 pub enum Decided {
     /// The call runs, with these arguments if somebody changed them. The driver validates changed arguments.
     Allow(Option<ToolArguments>),
@@ -280,73 +239,46 @@ pub struct Verdict {
     pub is_queued: bool,
 }
 
-/// What a live driver reports while it works on an effect, so that events are emitted as things happen.
-///
-/// All notes are optional: what was not reported follows from the answer.
+/// The error for a result that does not fit what the run waits for. The loop is unchanged.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, Answer, LoopConfig, Note};
-/// use agent::message::{AssistantMessage, Conversation, Message};
-/// use std::sync::Arc;
-///
-/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// run.answer(Answer::Messages(Vec::new()))?;           // nothing was queued; the model is asked
-/// run.note(Note::ReplyStarted(Arc::new(Message::assistant(AssistantMessage::default()))))?;
-/// while let Some(event) = run.take_event() {
-///     println!("{event:?}");                           // `MessageStart` last, before the reply is there
-/// }
-/// # Ok::<(), agent::loop_core::AnswerError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Note {
-    /// The reply begins. The message is in its initial, empty state.
-    ReplyStarted(Arc<Message>),
-    /// The reply grows.
-    ReplyUpdated(ModelEvent),
-    /// Preparing the call at this position begins.
-    CallStarted(u32),
-    /// The call at this position was prepared.
-    CallPrepared(u32, Prepared),
-    /// The call at this position reports progress. Ignored after its end.
-    CallUpdated(u32, crate::Progress),
-    /// The call at this position ended, or its result arrived from outside.
-    CallEnded(u32, CallEnd),
-}
-
-/// The error for an answer or a note that does not fit. The loop is unchanged.
-///
-/// ```
-/// use agent::loop_core::{AgentLoop, Answer, LoopConfig, AnswerError, Verdict};
+/// use agent::loop_core::{AgentLoop, LoopConfig, RecordError, Verdict};
 /// use agent::message::{Conversation, Message};
 ///
 /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// let error = run.answer(Answer::Verdict(Verdict::default())).unwrap_err();
-/// assert!(matches!(error, AnswerError::WrongKind { .. }));
+/// let error = run.record_turn_end(Verdict::default()).unwrap_err();
+/// assert!(matches!(error, RecordError::WrongKind { wanted: "messages", .. }));
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AnswerError {
-    /// The effect needs another kind of answer.
-    #[error("the pending effect wants {wanted}")]
+pub enum RecordError {
+    /// The run waits for another kind of result.
+    #[error("the run waits for {wanted}")]
     #[non_exhaustive]
     WrongKind {
         /// The kind that is needed.
         wanted: &'static str,
     },
-    /// The effect needs one answer for each call.
-    #[error("{wanted} answers are wanted, {got} were given")]
+    /// The run waits for one result for each call.
+    #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {
         /// The number of calls.
         wanted: usize,
-        /// The number of answers.
+        /// The number of results.
         got: usize,
     },
-    /// The note is about a call that the pending effect does not contain.
-    #[error("no call {ord} is worked on")]
+    /// The run does not wait for a result of this call.
+    #[error("the run does not wait for a result of call {ord}")]
     #[non_exhaustive]
     NoSuchCall {
+        /// The position of the call.
+        ord: u32,
+    },
+    /// The step is over, and no result of this call was recorded.
+    #[error("no result of call {ord} was recorded")]
+    #[non_exhaustive]
+    Missing {
         /// The position of the call.
         ord: u32,
     },
@@ -355,4 +287,4 @@ pub enum AnswerError {
     Over,
 }
 
-crate::error_text::debug_is_the_sentence!(AnswerError);
+crate::error_text::debug_is_the_sentence!(RecordError);

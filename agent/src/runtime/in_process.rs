@@ -1,0 +1,568 @@
+//! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tracing::{Instrument as _, Span};
+
+use super::approval::Resumption;
+use super::ask::{ReplyStream, is_update};
+use super::listener::{LISTENER_PATIENCE, Listener};
+use super::output::Wanted;
+use super::perform::Performer;
+use super::prepare::{hook_error, steered};
+use super::progress::Updates;
+use super::queue::{Delivery, Queued};
+use super::records::{Found, RunRecords};
+use super::stop::Stop;
+use super::turn_tools::before_reply;
+use super::{Assistant, HookError, RunError, telemetry};
+use crate::loop_core::{
+    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordError, Reply, SteeringPolicy,
+    TurnSummary, Verdict,
+};
+use crate::message::{Message, MessageList, StopReason, ToolCall};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::panics::{catch, catch_future};
+use crate::steps::{SharedLoop, StepError, Steps};
+use crate::tool::combine::shown_after;
+use crate::{BoxFuture, CancelToken, StepKey, ToolDefinition};
+
+/// Performs the steps of one run of an assistant. What it leaves open is closed when it is dropped, so the conversation is sound at any time.
+pub(super) struct InProcessSteps {
+    pub(super) performer: Performer,
+    pub(super) assistant: Assistant,
+    pub(super) run: SharedLoop,
+    pub(super) stop: Stop,
+    /// What running bodies report, if it is read.
+    pub(super) updates: Option<Arc<Updates>>,
+    /// Where the reader of the run's stream takes its events.
+    pub(super) reader: Option<EventSlot>,
+    /// The reply that streams now.
+    reply: Option<Box<ReplyStream>>,
+    /// The tools of a turn, if the application chooses them.
+    chosen: Option<(u32, Arc<[ToolDefinition]>)>,
+    /// The span of a turn.
+    turn: Option<(u32, Span)>,
+    /// Queued messages that were taken, and whose events are not emitted yet.
+    pub(super) delivering: Vec<Queued>,
+    /// The error that ended the run, if it has more than a message.
+    pub(super) error: Option<RunError>,
+    /// The expected output of the run.
+    pub(super) wanted: Option<Arc<Wanted>>,
+    /// How many answers were refused so far.
+    refused_answers: u32,
+    /// How many steps were taken since other tasks had their turn.
+    steps: u32,
+    /// The decisions and results with which a suspended run continues.
+    pub(super) resumption: Option<Resumption>,
+    /// Whether calls may run that were checked before the run was resumed.
+    pub(super) checks_again: bool,
+    /// The records of calls, if the assistant has a store.
+    pub(super) records: Option<Arc<RunRecords>>,
+    /// What the store knows of the calls that are prepared now, by their position.
+    pub(super) found: HashMap<u32, Found>,
+    /// Whether the run is the assistant's.
+    pub(super) is_running: bool,
+}
+
+/// The event that a run hands to the reader of its stream. The run stands still until the reader took it.
+#[derive(Clone, Default)]
+pub(super) struct EventSlot {
+    slot: Arc<Mutex<Option<Arc<Event>>>>,
+}
+
+impl EventSlot {
+    pub(super) fn take(&self) -> Option<Arc<Event>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Hands over an event, and waits until it was taken. Needs no waker: the reader polls the run again.
+    async fn hand_over(&self, event: Arc<Event>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+        std::future::poll_fn(|_| {
+            let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// The number of steps that a run takes before it yields to other tasks.
+const MAX_STEPS: u32 = 128;
+
+pub(super) const DROPPED: &str = "the prompt was dropped";
+
+impl Steps for InProcessSteps {
+    async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
+        self.deliver();
+        self.yield_at_times().await;
+        self.check_stop()?;
+        match self.resumption.take() {
+            Some(resumption) => Box::pin(self.continue_with(resumption)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn poll(&mut self, _: StepKey, queue: Queue, _: &SharedLoop) -> Result<Vec<Arc<Message>>, StepError> {
+        let config = &self.performer.config;
+        let mut state = self.assistant.state();
+        let taken = match queue {
+            Queue::Steering => state.steering.take(config.steering_mode),
+            Queue::FollowUp => state.follow_ups.take(config.follow_up_mode),
+        };
+        drop(state);
+        let messages = taken.iter().map(|queued| queued.message.clone()).collect();
+        self.delivering.extend(taken);
+        Ok(messages)
+    }
+
+    async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+        // The lists of the loop and of the hand-off then grow in place.
+        drop(messages);
+        let span = self.turn_span();
+        Box::pin(self.ask(key)).instrument(span).await
+    }
+
+    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
+        self.checks_again = false;
+        let span = self.turn_span();
+        self.prepare_calls(key.ord, calls).instrument(span).await
+    }
+
+    async fn approvals(
+        &mut self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+        _: &SharedLoop,
+    ) -> Result<Vec<Decided>, StepError> {
+        let span = self.turn_span();
+        Box::pin(self.decide(requests)).instrument(span).await
+    }
+
+    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+        let span = self.turn_span();
+        let calls = if std::mem::take(&mut self.checks_again) {
+            match Box::pin(self.check_again(calls)).instrument(span.clone()).await? {
+                Some(calls) => calls,
+                None => return Ok(()),
+            }
+        } else {
+            calls
+        };
+        self.run_calls(calls).instrument(span).await
+    }
+
+    async fn turn_end(&mut self, _: StepKey, summary: TurnSummary, _: &SharedLoop) -> Result<Verdict, StepError> {
+        let mut go_on = None;
+        if !self.performer.config.hooks.is_empty() {
+            go_on = match Box::pin(self.performer.turn_end(summary.clone())).await {
+                Some(Ok(decision)) => decision,
+                Some(Err(error)) => return Err(self.failed(&error)),
+                None => return Err(self.stopped()),
+            };
+        }
+        if self.refuses_answer(&summary) {
+            return Ok(Verdict { go_on: Some(true), is_queued: true });
+        }
+        let state = self.assistant.state();
+        Ok(Verdict { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
+    }
+
+    async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {
+        self.notify(event).await;
+        self.is_steered();
+        self.check_stop()
+    }
+}
+
+impl InProcessSteps {
+    pub(super) fn new(
+        performer: Performer,
+        assistant: Assistant,
+        run: SharedLoop,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            performer,
+            assistant,
+            run,
+            stop,
+            updates: None,
+            reader: None,
+            reply: None,
+            chosen: None,
+            turn: None,
+            delivering: Vec::new(),
+            error: None,
+            wanted: None,
+            refused_answers: 0,
+            steps: 0,
+            resumption: None,
+            checks_again: false,
+            records: None,
+            found: HashMap::new(),
+            is_running: true,
+        }
+    }
+
+    /// Returns the error that stops the run, or `Ok` if it is not stopped or has ended.
+    pub(super) fn check_stop(&mut self) -> Result<(), StepError> {
+        if self.stop.is_now() && self.run.lock().end().is_none() { Err(self.stopped()) } else { Ok(()) }
+    }
+
+    /// Returns the error for a step that was stopped.
+    pub(super) fn stopped(&self) -> StepError {
+        match self.stop.limit() {
+            Some(reached) => StepError::Limit(reached),
+            None => StepError::cancelled(&*self.performer.stop_reason()),
+        }
+    }
+
+    /// Returns the error for a hook that failed and ends the run.
+    fn failed(&mut self, error: &HookError) -> StepError {
+        let message = error.to_string();
+        self.error = Some(RunError::Request { message: message.clone() });
+        StepError::failed(message)
+    }
+
+    /// Whether a steering message arrived in this turn, which takes precedence over calls that have not begun. One that was left over when
+    /// the turn began has its own turn: the model continues with the one before it.
+    pub(super) fn is_steered(&self) -> bool {
+        let is_steered = self.performer.config.rules.steering != SteeringPolicy::AfterBatch
+            && self.assistant.state().steering.has_news();
+        if is_steered {
+            self.run.lock().steered();
+        }
+        is_steered
+    }
+
+    /// Returns the span of the turn, which ends when the next one begins.
+    fn turn_span(&mut self) -> Span {
+        let turn = self.run.lock().turn();
+        match &self.turn {
+            Some((same, span)) if *same == turn => span.clone(),
+            _ => {
+                // Ended first: a turn is not a part of the one before it.
+                self.turn = None;
+                self.turn.insert((turn, telemetry::turn_span(turn))).1.clone()
+            }
+        }
+    }
+
+    /// The run is over or suspended: nothing is left to be closed.
+    pub(super) fn close(&mut self) {
+        self.deliver();
+        self.turn = None;
+        self.is_running = false;
+    }
+
+    /// Yields to the other tasks of the thread from time to time, because a model whose events have all arrived, and tools that need no time,
+    /// never wait. Counted for each run: tokio counts for each task, which may contain many runs.
+    pub(super) async fn yield_at_times(&mut self) {
+        self.steps += 1;
+        if self.steps >= MAX_STEPS {
+            self.steps = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Notifies all listeners of the events so far, while a step works.
+    pub(super) async fn emit(&mut self) {
+        let run = self.run.clone();
+        let next = || run.lock().pop_event();
+        while let Some(event) = next() {
+            self.notify(event).await;
+        }
+        self.deliver();
+    }
+
+    /// Notifies the listeners and the reader of an event, one after the other.
+    async fn notify(&mut self, event: Event) {
+        let event = Arc::new(event);
+        let listeners = self.assistant.state().listeners.clone();
+        for listener in listeners.iter() {
+            if let Some(wait) = listener.tell(&event) {
+                let grace = self.performer.config.cancel_grace;
+                Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
+            }
+        }
+        if let Some(reader) = &self.reader {
+            reader.hand_over(event).await;
+        }
+    }
+
+    /// Reports that the taken messages are in the conversation.
+    fn deliver(&mut self) {
+        if self.delivering.is_empty() {
+            return;
+        }
+        let turn = self.run.lock().turn();
+        for queued in self.delivering.drain(..) {
+            queued.resolve(Delivery::Delivered { run_id: self.performer.run_id.clone(), turn });
+        }
+    }
+
+    /// Returns one reply of the model.
+    async fn ask(&mut self, key: StepKey) -> Result<Reply, StepError> {
+        let request = match self.turn_tools(false).await.ok_or_else(|| self.stopped())? {
+            Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
+            Err(error) => Err(error),
+        };
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => {
+                self.error = Some(RunError::Request { message: error.to_string() });
+                return Ok(self.performer.refused_request(&error).0);
+            }
+        };
+        let step = StepCx::new().with_cancel(self.stop.cancel.clone());
+        let reply = match self.performer.send(key, step, request) {
+            Ok(reply) => reply,
+            Err((reply, error)) => {
+                self.error = Some(RunError::Model(error));
+                return Ok(reply);
+            }
+        };
+        let span = reply.span.clone();
+        self.reply = Some(Box::new(reply));
+        let failure = self.read().instrument(span).await;
+        self.assistant.end_growth();
+        let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
+        let mut reply = self.performer.finish(*reply, failure.as_ref());
+        if reply.message.stop_reason == StopReason::Error {
+            let text = || reply.message.error.clone().unwrap_or_default();
+            let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
+            self.error = Some(RunError::Model(error));
+        }
+        reply.limit = self.stop.limit();
+        Ok(reply)
+    }
+
+    /// Reads the reply to its end, while listeners are notified of its pieces.
+    async fn read(&mut self) -> Option<ModelError> {
+        loop {
+            let reply = self.reply.as_mut()?;
+            let event = match self.performer.next_event(reply).await? {
+                Ok(event) => event,
+                Err(error) => return Some(error),
+            };
+            let is_update = is_update(&event);
+            let begins = is_update && !std::mem::replace(&mut reply.is_started, true);
+            let started = begins.then(|| {
+                let mut message = reply.stream.partial().clone();
+                message.content.clear();
+                Arc::new(Message::Assistant(message))
+            });
+            self.assistant.grow(started.as_ref(), &event);
+            if is_update {
+                if let Err(error) = record_piece(&self.run, started, event) {
+                    tracing::error!(%error, "a piece of a reply was not recorded");
+                }
+                self.emit().await;
+            }
+            self.yield_at_times().await;
+        }
+    }
+
+    /// Returns the next request. Returns `None` if the run is stopped first.
+    async fn next_request(
+        &mut self,
+        tools: &Arc<[ToolDefinition]>,
+    ) -> Option<Result<ModelRequest, HookError>> {
+        if !self.performer.config.hooks.is_empty() {
+            let messages = self.run.lock().conversation().list();
+            return Box::pin(self.performer.request(messages, tools)).await;
+        }
+        let mut state = self.assistant.state();
+        let run = self.run.lock();
+        state.hand_off.update(run.conversation().shared());
+        let messages = state.hand_off.messages().clone();
+        let tools = shown_after(tools, run.conversation().iter());
+        drop(run);
+        drop(state);
+        Some(Ok(self.performer.config.request_of(messages, tools)))
+    }
+
+    /// Returns the tools that the model has in this turn. Returns `None` if the run is stopped first.
+    async fn turn_tools(&mut self, has_replied: bool) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
+        if !self.performer.chooses_tools() {
+            return Some(Ok(self.performer.config.request.tools.clone()));
+        }
+        let (turn, messages) = {
+            let run = self.run.lock();
+            (run.turn(), run.conversation().list())
+        };
+        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
+            return Some(Ok(tools.clone()));
+        }
+        let messages = if has_replied { before_reply(&messages) } else { messages };
+        let tools = match Box::pin(self.performer.choose_tools(turn, messages)).await? {
+            Ok(tools) => tools,
+            Err(error) => return Some(Err(error)),
+        };
+        self.chosen = Some((turn, tools.clone()));
+        Some(Ok(tools))
+    }
+
+    /// Prepares each call of a segment, in call order.
+    async fn prepare_calls(&mut self, first: u32, calls: Vec<ToolCall>) -> Result<(), StepError> {
+        for (ord, call) in (first..).zip(calls) {
+            self.run.lock().record_call_start(ord)?;
+            self.emit().await;
+            self.check_stop()?;
+            let (prepared, has_begun) = if self.is_steered() {
+                (Prepared::Ended(CallEnd::new(steered())), false)
+            } else {
+                let found = self.found.remove(&ord);
+                let prepared = self.found_or_prepared(found, &call).await.ok_or_else(|| self.stopped())?;
+                if let (Prepared::Ended(end), _) = &prepared
+                    && end.outcome.is_error()
+                {
+                    let tool = self.performer.config.registry.get(&call.name).map(|tool| &**tool);
+                    telemetry::refused(tool, &call, &end.outcome, &self.performer.context);
+                }
+                prepared
+            };
+            {
+                let mut run = self.run.lock();
+                run.record_prepared(ord, prepared)?;
+                if has_begun {
+                    run.approve(ord);
+                }
+            }
+            self.is_steered();
+            self.emit().await;
+            self.check_stop()?;
+        }
+        self.is_steered();
+        Ok(())
+    }
+
+    /// Prepares a call, and returns whether it had begun before: a run that resumes after its process died finds its calls in the store.
+    /// Returns `None` if the run is stopped first.
+    async fn found_or_prepared(&mut self, found: Option<Found>, call: &ToolCall) -> Option<(Prepared, bool)> {
+        let has_begun = match found {
+            Some(Found::Ended(end)) => return Some((Prepared::Ended(*end), false)),
+            Some(Found::Begun) => true,
+            None => false,
+        };
+        Some(match self.prepare_call(call).await? {
+            // It was allowed before it began.
+            Prepared::Ready(ready) if has_begun => (Prepared::Ready(Ready { approval: None, ..ready }), true),
+            prepared => (prepared, false),
+        })
+    }
+
+    /// Prepares a call. Returns `None` if the run is stopped first.
+    pub(super) async fn prepare_call(&mut self, call: &ToolCall) -> Option<Prepared> {
+        let chosen = if self.performer.chooses_tools() {
+            match self.turn_tools(true).await? {
+                Ok(tools) => Some(tools),
+                Err(error) => {
+                    let failed = hook_error(&error.to_string());
+                    return Some(Prepared::Ended(CallEnd::new(failed)));
+                }
+            }
+        } else {
+            None
+        };
+        let reply = self.run.lock().conversation().shared().last().cloned();
+        let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
+        let cache = self.assistant.cache();
+        self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), Some(cache)).await
+    }
+
+    /// Whether the answer does not fit the expected output and may be corrected. The report is the next message that the model reads.
+    fn refuses_answer(&mut self, summary: &TurnSummary) -> bool {
+        let Some(wanted) = self.wanted.clone().filter(|_| summary.tool_results.is_empty()) else {
+            return false;
+        };
+        let config = &self.performer.config;
+        let max_retries = config.rules.max_retries;
+        if summary.stop_reason == Some(StopReason::Pause) || self.refused_answers >= max_retries {
+            return false;
+        }
+        let text = self.run.lock().conversation().last().map(Message::text);
+        let has_schema = wanted.is_native(config.model.info());
+        // A check of the application that panics is left to the caller, who sees its error.
+        let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
+            return false;
+        };
+        self.refused_answers += 1;
+        let report = report.on_attempt(self.refused_answers, max_retries.saturating_add(1)).to_text();
+        self.assistant.state().steering.push_front(report.into());
+        true
+    }
+
+    /// Records the reply as far as it arrived, when the run is dropped.
+    fn close_reply(&mut self) {
+        let Some(reply) = self.reply.take() else { return };
+        let is_started = reply.is_started;
+        let reply = self.performer.finish(*reply, Some(&ModelError::aborted(DROPPED)));
+        if is_started && let Err(error) = self.run.lock().record_reply(reply) {
+            tracing::error!(%error, "the reply of a dropped run was not recorded");
+        }
+    }
+}
+
+/// Records a piece of a reply, and before the first one that the reply has started.
+fn record_piece(run: &SharedLoop, started: Option<Arc<Message>>, event: ModelEvent) -> Result<(), RecordError> {
+    let mut run = run.lock();
+    if let Some(started) = started {
+        run.record_reply_start(started)?;
+    }
+    run.record_reply_update(event)
+}
+
+/// Waits for a listener within limits: its own, and that of a tool when the run is cancelled.
+async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelToken, grace: Duration) {
+    let cancelled = std::pin::pin!(async {
+        cancel.cancelled().await;
+        tokio::time::sleep(grace).await;
+    });
+    let waited = std::pin::pin!(catch_future(|| wait));
+    let patience = match crate::default_executor().sleep(LISTENER_PATIENCE) {
+        Some(sleep) => sleep,
+        // Without a clock nothing has a time limit.
+        None => Box::pin(std::future::pending()),
+    };
+    match select(waited, select(cancelled, patience)).await {
+        Either::Left((Ok(()), _)) => {}
+        Either::Left((Err(panic), _)) => listener.leave(&panic),
+        Either::Right((Either::Left(_), _)) => tracing::warn!("a cancelled run does not wait for a listener any longer"),
+        Either::Right((Either::Right(_), _)) => listener.is_late(),
+    }
+}
+
+impl Drop for InProcessSteps {
+    /// Closes what is open, as if the run had been cancelled.
+    fn drop(&mut self) {
+        if !self.is_running {
+            return;
+        }
+        self.stop.cancel.cancel(DROPPED);
+        self.close_reply();
+        match self.stopped() {
+            StepError::Limit(reached) => self.run.lock().abort_by_limit(reached),
+            _ => self.run.lock().abort(&self.performer.stop_reason()),
+        }
+        // Listeners are notified, and not waited for.
+        let run = self.run.clone();
+        let next = || run.lock().take_event();
+        while let Some(event) = next() {
+            let event = Arc::new(event);
+            let listeners = self.assistant.state().listeners.clone();
+            for listener in listeners.iter() {
+                listener.notify(&event);
+            }
+        }
+        self.deliver();
+        self.assistant.end_run(None);
+        if let Some(records) = &self.records {
+            records.clone().abandon(DROPPED);
+        }
+    }
+}

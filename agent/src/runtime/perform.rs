@@ -1,0 +1,137 @@
+//! Performs the single steps of a run: requests, checks of calls, hooks. Drivers decide what to do with the results.
+
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+
+use super::approval::{Edited, decided};
+use super::assistant::Config;
+use super::hooks::{Hooks, asked};
+use super::turn_tools::TurnTools;
+use super::{Decision, HookError};
+use crate::loop_core::{ApprovalRequest, CallEnd, Decided, TurnSummary};
+use crate::message::{Message, MessageList};
+use crate::{BoxFuture, CancelToken, ToolContext, ToolDefinition};
+
+/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps.
+#[derive(Clone)]
+pub(crate) struct Performer {
+    pub(super) config: Arc<Config>,
+    pub(super) run_id: Arc<str>,
+    /// The source, state and cancel token of the run.
+    pub(super) context: ToolContext,
+}
+
+impl Performer {
+    pub(super) fn new(config: Arc<Config>, run_id: Arc<str>, context: ToolContext) -> Self {
+        Self { config, run_id, context }
+    }
+
+    pub(super) fn cancel_token(&self) -> &CancelToken {
+        self.context.cancel_token()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// Returns the reason why the run is stopped.
+    pub(crate) fn stop_reason(&self) -> Arc<str> {
+        self.cancel_token().reason().unwrap_or_else(|| "cancelled".into())
+    }
+
+    /// Waits for work of the application, or returns `None` if the run is stopped first.
+    pub(super) async fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match select(std::pin::pin!(work), self.cancel_token().cancelled()).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Asks one hook, which may fail or panic. Returns `None` if the run is stopped first.
+    pub(super) async fn hook<'h, T>(
+        &self,
+        ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
+    ) -> Option<Result<T, HookError>> {
+        self.until_stopped(asked(ask)).await
+    }
+
+    /// Changes a value by each hook in turn. Returns `None` if the run is stopped first.
+    pub(super) async fn fold<T: Send>(
+        &self,
+        mut value: T,
+        ask: impl for<'h> Fn(&'h dyn Hooks, T) -> BoxFuture<'h, Result<T, HookError>>,
+    ) -> Option<Result<T, HookError>> {
+        for hook in &self.config.hooks {
+            value = match self.hook(|| ask(&**hook, value)).await? {
+                Ok(value) => value,
+                Err(error) => return Some(Err(error)),
+            };
+        }
+        Some(Ok(value))
+    }
+
+    /// Whether the application chooses the tools of each turn.
+    pub(crate) fn chooses_tools(&self) -> bool {
+        !self.config.preparers.is_empty()
+    }
+
+    /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped first.
+    pub(super) async fn choose_tools(
+        &self,
+        turn: u32,
+        messages: MessageList,
+    ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
+        let Config { request, registry, output_tool, .. } = &*self.config;
+        let context = registry.context(&self.context);
+        let mut tools = TurnTools::new(request.tools.clone(), output_tool.clone(), turn, messages, context);
+        for choose in &self.config.preparers {
+            tools = match self.hook(|| choose(tools)).await? {
+                Ok(tools) => tools,
+                Err(error) => return Some(Err(error)),
+            };
+        }
+        Some(Ok(tools.into_tools()))
+    }
+
+    /// Returns what follows from a decision now: hooks are asked about arguments that a person changed, unless all calls are checked again
+    /// before they run. Returns `None` if the run is stopped first.
+    pub(super) async fn decided(
+        &self,
+        request: ApprovalRequest,
+        decision: Decision,
+        reply: Option<Arc<Message>>,
+        is_checked_again: bool,
+    ) -> Option<Decided> {
+        let decided = decided(&self.config, &self.context, &request, decision);
+        let Decided::Allow(Some(args)) = &decided else { return Some(decided) };
+        if self.config.hooks.is_empty() || is_checked_again {
+            return Some(decided);
+        }
+        let edited = Edited::new(&self.config, &self.context, request, args, reply);
+        for hook in &self.config.hooks {
+            let info = edited.info.clone();
+            if let Some(end) = edited.end(self.hook(|| hook.before_tool_call(info)).await?) {
+                return Some(Decided::AllowEnded(end));
+            }
+        }
+        Some(decided)
+    }
+
+    /// Returns what the hooks decide at the end of a turn; the last one with an opinion counts. Returns `None` if the run is stopped first.
+    pub(crate) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
+        let mut go_on = None;
+        for hook in &self.config.hooks {
+            match self.hook(|| hook.on_turn_end(summary.clone())).await? {
+                Ok(decision) => go_on = decision.or(go_on),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(Ok(go_on))
+    }
+
+    /// Returns the end of a call that was stopped before it ran.
+    pub(super) fn stopped(&self) -> CallEnd {
+        CallEnd::new(crate::ToolOutcome::aborted(&self.stop_reason()))
+    }
+}

@@ -1,0 +1,319 @@
+//! The messages of a run, written to the store of its assistant as they become final.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::begin::RunRecords;
+use super::session::InterruptedTurn;
+use super::{Owed, now};
+use crate::loop_core::{
+    AgentLoop, ApprovalRequest, Decided, Event, Queue, Reply, TurnSummary, Verdict, outcome_of,
+};
+use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage};
+use crate::runtime::QueueMode;
+use crate::runtime::in_process::InProcessSteps;
+use crate::steps::{SharedLoop, StepError, Steps};
+use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError};
+use crate::{FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
+
+/// Steps of a run that are recorded in a store: the messages of its session, and calls that end without a body. The records of other calls
+/// are written around their bodies, by [`RunRecords`].
+pub(in crate::runtime) struct RecordingSteps {
+    inner: Box<InProcessSteps>,
+    records: Arc<RunRecords>,
+    /// The number of messages of the conversation that were checked for records.
+    seen: usize,
+    /// Where the run was interrupted by the death of its process, if it was.
+    interrupted: Option<InterruptedTurn>,
+    /// The first error of the store. Nothing is recorded after it.
+    error: Option<StoreError>,
+}
+
+impl RecordingSteps {
+    pub(in crate::runtime) fn new(
+        inner: Box<InProcessSteps>,
+        records: Arc<RunRecords>,
+        seen: usize,
+        interrupted: Option<InterruptedTurn>,
+        ends_at: Option<Instant>,
+    ) -> Self {
+        if let Some(at) = ends_at {
+            records.ends_at(at);
+        }
+        Self { inner, records, seen, interrupted, error: None }
+    }
+
+    /// Returns the steps, and the error of the store. What was not recorded because of it is recorded by the next run.
+    pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
+        if self.error.is_some() {
+            let mut owed = self.records.take_owed();
+            owed.extend(self.not_recorded().into_iter().map(|(new, outcome)| Owed::Note(Box::new(new), outcome)));
+            self.inner.assistant.state().debts.add(owed);
+        }
+        (self.inner, self.error)
+    }
+}
+
+impl Steps for RecordingSteps {
+    async fn before_step(&mut self, run: &SharedLoop) -> Result<(), StepError> {
+        if self.error.is_none()
+            && let Err(error) = Box::pin(self.write()).await
+        {
+            let message = error.to_string();
+            self.error = Some(error);
+            // A run that had to end anyway ends for that reason.
+            self.inner.check_stop()?;
+            if run.lock().end().is_none() {
+                return Err(StepError::failed(message));
+            }
+        }
+        self.inner.before_step(run).await
+    }
+
+    async fn poll(
+        &mut self,
+        key: StepKey,
+        queue: Queue,
+        run: &SharedLoop,
+    ) -> Result<Vec<Arc<Message>>, StepError> {
+        let mut stored = Vec::new();
+        if queue == Queue::Steering {
+            let is_empty = self.inner.assistant.state().steering.is_empty();
+            let room = match self.inner.performer.config.steering_mode {
+                QueueMode::OneAtATime => usize::from(is_empty),
+                QueueMode::All => usize::MAX,
+            };
+            stored = Box::pin(self.records.clone().inbox(key.clone(), room)).await;
+        }
+        let mut messages = self.inner.poll(key, queue, run).await?;
+        let run = run.lock();
+        let new = stored.into_iter().filter(|message| !is_added(&run, message));
+        messages.extend(new.map(|message| Arc::new(message.into())));
+        Ok(messages)
+    }
+
+    async fn model(&mut self, key: StepKey, messages: MessageList, run: &SharedLoop) -> Result<Reply, StepError> {
+        self.inner.model(key, messages, run).await
+    }
+
+    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, run: &SharedLoop) -> Result<(), StepError> {
+        if let Some(interrupted) = self.interrupted.as_ref().filter(|interrupted| interrupted.turn == key.turn) {
+            for (ord, call) in (key.ord..).zip(&calls) {
+                let is_withheld = interrupted.withheld.contains(&call.id);
+                let key = StepKey::new(key.run.clone(), key.turn, StepKind::Tool, ord);
+                let found = Box::pin(self.records.found(&self.inner.performer, &key, call, is_withheld)).await;
+                if let Some(found) = found {
+                    self.inner.found.insert(ord, found);
+                }
+            }
+        }
+        self.inner.prepare(key, calls, run).await
+    }
+
+    async fn approvals(
+        &mut self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+        run: &SharedLoop,
+    ) -> Result<Vec<Decided>, StepError> {
+        self.inner.approvals(requests, run).await
+    }
+
+    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+        self.inner.tools(calls, run).await
+    }
+
+    async fn turn_end(
+        &mut self,
+        key: StepKey,
+        summary: TurnSummary,
+        run: &SharedLoop,
+    ) -> Result<Verdict, StepError> {
+        self.inner.turn_end(key, summary, run).await
+    }
+
+    async fn event(&mut self, event: Event, run: &SharedLoop) -> Result<(), StepError> {
+        self.inner.event(event, run).await
+    }
+}
+
+/// Whether a message with this id was added by this run: it was taken before, by a process that is gone.
+fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
+    let mut added = run.added().iter();
+    added.any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
+}
+
+/// The messages that neither a record nor the session has.
+struct News {
+    messages: Vec<Arc<Message>>,
+    /// The position of the first of them.
+    from: usize,
+    /// Where the run's own begin.
+    added_from: usize,
+    turn: u32,
+    is_cut: bool,
+    stop: Option<&'static str>,
+}
+
+impl RecordingSteps {
+    /// Writes what became final since the last step.
+    async fn write(&mut self) -> Result<(), StoreError> {
+        let (records, assistant) = (self.records.clone(), self.inner.assistant.clone());
+        if let Some(error) = records.failure() {
+            return Err(error);
+        }
+        let news = self.news();
+        let lost = assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
+        assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(Owed::lost));
+        records.settle(&assistant).await?;
+        for (new, outcome) in self.not_recorded() {
+            records.keeper.note(new, outcome).await?;
+        }
+        self.seen = news.from + news.messages.len();
+        records.forget_turns_before(news.turn);
+        let Some((id, seq, entries)) = self.entries(&news) else { return Ok(()) };
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let seq = records.keeper.append(&id, seq, entries).await?;
+        if let Some(session) = &mut assistant.state().session {
+            session.seq = seq;
+            session.stored = self.seen;
+            (session.is_rewritten, session.is_told) = (false, true);
+            session.run = news.stop.is_none().then(|| self.run_id().clone());
+        }
+        Ok(())
+    }
+
+    fn run_id(&self) -> &Arc<str> {
+        &self.inner.performer.run_id
+    }
+
+    fn news(&self) -> News {
+        let (stored, is_rewritten) = {
+            let state = self.inner.assistant.state();
+            let session = state.session.as_ref();
+            (session.map(|session| session.stored), session.is_some_and(|session| session.is_rewritten))
+        };
+        let from = if is_rewritten { 0 } else { stored.map_or(self.seen, |stored| stored.min(self.seen)) };
+        let run = self.inner.run.lock();
+        let all = run.conversation().shared();
+        News {
+            messages: all.get(from..).unwrap_or_default().to_vec(),
+            from,
+            added_from: all.len() - run.added().len(),
+            turn: run.turn(),
+            is_cut: run.is_cut(),
+            stop: run.end().map(|end| end.stop().as_str()),
+        }
+    }
+
+    /// Returns records for calls that ended without having run, and for those that the provider ran itself.
+    fn not_recorded(&self) -> Vec<(NewInvocation, ToolOutcome)> {
+        let (records, config) = (&self.records, &self.inner.performer.config);
+        let (list, added_from, turn) = {
+            let run = self.inner.run.lock();
+            let list = run.conversation().list();
+            let added_from = list.len() - run.added().len();
+            (list, added_from, run.turn())
+        };
+        let mut notes = Vec::new();
+        for (at, message) in list.iter().enumerate().skip(added_from.max(self.seen)) {
+            if let Message::Assistant(reply) = &**message {
+                for (ord, call, args, outcome) in at_the_provider(reply) {
+                    let key = StepKey::new(self.run_id().clone(), turn, StepKind::Model, ord);
+                    notes.push((records.whole_record(config, &key, &call, args, ""), outcome));
+                }
+            }
+            let Message::ToolResult(result) = &**message else { continue };
+            let reply = list.iter().take(at).rev().find_map(|message| message.as_assistant());
+            let Some(reply) = reply else { continue };
+            let call = (0..).zip(reply.tool_calls()).find(|(_, call)| call.id == result.call_id);
+            let Some((ord, call)) = call else { continue };
+            let key = StepKey::new(self.run_id().clone(), turn, StepKind::Tool, ord);
+            if records.is_known(&key) {
+                continue;
+            }
+            let args = call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
+            notes.push((
+                records.new_record(config, &key, call, args, &reply.text()),
+                outcome_of(result),
+            ));
+        }
+        notes
+    }
+
+    /// The entries of what is new, for the session if there is one.
+    fn entries(&self, news: &News) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
+        let state = self.inner.assistant.state();
+        let session = state.session.as_ref()?;
+        let is_resumed = session.run.as_ref() == Some(self.run_id());
+        let at = now();
+        let mut kinds = Vec::new();
+        if session.is_rewritten {
+            kinds.push((EntryKind::Reset, false));
+        }
+        let mut is_told = session.is_told;
+        let begin = || if is_resumed { EntryKind::RunResume } else { EntryKind::RunBegin };
+        for (index, message) in (news.from..).zip(&news.messages) {
+            if index < session.stored && !session.is_rewritten {
+                continue;
+            }
+            let is_own = index >= news.added_from;
+            if is_own && !std::mem::replace(&mut is_told, true) {
+                kinds.push((begin(), true));
+            }
+            kinds.push((self.message_entry(message, news.is_cut), is_own));
+        }
+        if !is_told {
+            kinds.push((begin(), true));
+        }
+        if let Some(stop) = news.stop {
+            kinds.push((EntryKind::run_end(stop), true));
+        }
+        let entry = |(kind, is_own): (EntryKind, bool)| {
+            let entry = SessionEntry::new(kind).written_by(&*session.writer, at);
+            if is_own { entry.in_run(&**self.run_id(), news.turn) } else { entry }
+        };
+        Some((session.id.clone(), session.seq, kinds.into_iter().map(entry).collect()))
+    }
+
+    /// Returns the entry of a message. Secret arguments of calls are left out.
+    fn message_entry(&self, message: &Arc<Message>, is_cut: bool) -> EntryKind {
+        let secrets = self.records.secrets(&self.inner.performer.config);
+        let (message, left_out) = match secrets.and_then(|secrets| secrets.message(message)) {
+            Some((less, left_out)) => (Arc::new(less), left_out),
+            None => (message.clone(), Vec::new()),
+        };
+        match &*message {
+            Message::Assistant(_) => EntryKind::message_without(message, left_out, is_cut),
+            _ => EntryKind::message(message),
+        }
+    }
+}
+
+/// What the provider ran itself, with the position of the answer behind the request for it, which is 0.
+fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
+    let tools = || {
+        (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
+            Content::ProviderTool(tool) => Some((ord, tool)),
+            _ => None,
+        })
+    };
+    let ran = tools().filter_map(|(ord, tool)| {
+        let output = tool.output.as_ref()?;
+        // Its call may be a part of its own.
+        let asked =
+            tools().find(|(_, other)| other.id.is_some() && other.id == tool.id && other.input.is_some());
+        let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));
+        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+        let outcome = if tool.is_error {
+            ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+        } else {
+            ToolOutcome::Completed(ToolOutput::text(text))
+        };
+        let call = ToolCall::new(tool.id.as_deref().unwrap_or_default(), &*tool.name, "{}");
+        Some((ord, call, input.cloned().unwrap_or_default(), outcome))
+    });
+    ran.collect()
+}
