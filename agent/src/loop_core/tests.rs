@@ -44,7 +44,7 @@ fn what_is_no_text_stays() {
 mod tries {
     use std::sync::Arc;
 
-    use crate::loop_core::restore::Said;
+    use crate::loop_core::restore::StoredMessage;
     use crate::loop_core::{
         AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
     };
@@ -152,7 +152,7 @@ mod tries {
             assert_eq!(texts(&play(new(), &script, true)), texts(&whole), "stored, seed {seed}");
             let mut turn = 1;
             let mut replies = 0;
-            let said: Vec<Said> = whole
+            let stored: Vec<StoredMessage> = whole
                 .added()
                 .iter()
                 .map(|message| {
@@ -160,11 +160,11 @@ mod tries {
                         replies += 1;
                         turn = replies;
                     }
-                    Said { turn, message: message.clone(), is_cut: false }
+                    StoredMessage { turn, message: message.clone(), is_cut: false }
                 })
                 .collect();
-            for count in 1..said.len() {
-                let Some(core) = AgentLoop::restore("r".into(), config.clone(), &[], &said[..count]) else {
+            for count in 1..stored.len() {
+                let Some(core) = AgentLoop::restore("r".into(), config.clone(), &[], &stored[..count]) else {
                     continue;
                 };
                 restored += 1;

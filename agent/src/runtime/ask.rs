@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use super::assistant::Config;
 use super::drive::{Driver, Reading, failed, fold};
 use super::growing::Growing;
-use super::observe::Asked;
+use super::observe::RequestTiming;
 use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{
@@ -55,8 +55,8 @@ impl Driver {
         let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), &request, self.context.session_id());
-        telemetry::tell_input(&span, &self.config, &request);
-        let asked = Asked::now();
+        telemetry::record_input(&span, &self.config, &request);
+        let asked = RequestTiming::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
             Ok(stream) => self.stream = Some(Box::new(Reading { stream, is_started: false, asked })),
             Err(payload) => {
@@ -84,7 +84,7 @@ impl Driver {
         let kind = failure.as_ref().map(|error| error.kind().as_str());
         telemetry::end_request(&span, &message, kind, asked.first_piece());
         self.measure(asked, &message, failure.as_ref());
-        telemetry::tell_output(&span, &self.config, &message);
+        telemetry::record_output(&span, &self.config, &message);
         if message.stop_reason == StopReason::Error {
             let text = message.error.clone().unwrap_or_default();
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text));
@@ -127,7 +127,7 @@ impl Driver {
             };
             let is_update = is_update(&event);
             if is_update {
-                asked.piece();
+                asked.record_piece();
             }
             let begins = is_update && !std::mem::replace(is_started, true);
             let started = begins.then(|| {

@@ -6,7 +6,7 @@ use super::approval::{self, Resumption};
 use super::assistant::{Active, Assistant, Config, State};
 use super::growing::Growing;
 use super::listener::Listeners;
-use super::queue::{MessageQueue, Queued};
+use super::queue::{MessageQueue, QueuedMessage};
 use super::records::Restored;
 use super::{Decisions, ResumeError, RunError};
 use crate::CancelToken;
@@ -61,7 +61,7 @@ impl Assistant {
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
-    ) -> Result<(Vec<Queued>, Option<Resumption>), RunError> {
+    ) -> Result<(Vec<QueuedMessage>, Option<Resumption>), RunError> {
         let mut state = self.state();
         if state.active.is_some() {
             return Err(RunError::Busy);
@@ -87,7 +87,7 @@ impl Assistant {
                 state.steering.push_message(message);
             }
             // They are heard before the next request; what was decided on runs.
-            state.steering.leave();
+            state.steering.defer_current();
             state.last_error = None;
             state.active = Some(Active { core, cancel, growing: None });
             return Ok((Vec::new(), Some(resumption)));

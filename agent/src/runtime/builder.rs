@@ -10,9 +10,9 @@ use super::assistant::Config;
 use super::cache::{ResultCache, uncached};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
-use super::output::Reader;
-use super::records::{Keeper, StoreOptions};
-use super::spill::{READ_RESULT, Spill};
+use super::output::AnswerReader;
+use super::records::{StoreAccess, StoreOptions};
+use super::spill::{READ_RESULT, SpillFolder};
 use super::turn_tools::Preparer;
 use super::{Assistant, Hooks, QueueMode};
 use crate::args::SchemaError;
@@ -106,7 +106,7 @@ pub struct AssistantBuilder {
     pub(super) follow_up_mode: QueueMode,
     cache: bool,
     shared_cache: Option<ResultCache>,
-    spill: Option<Spill>,
+    spill: Option<SpillFolder>,
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     pub(super) capture: Option<Arc<Capture>>,
@@ -386,7 +386,7 @@ impl AssistantBuilder {
     /// nothing else in the folder, follows no links, and reads only results of its own conversation: those that this assistant or one
     /// that it was forked from wrote, and those that a result in its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.spill = Some(Spill::new(folder.into()));
+        self.spill = Some(SpillFolder::new(folder.into()));
         self
     }
 
@@ -426,7 +426,7 @@ impl AssistantBuilder {
     /// one type.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
-        if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
+        if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
                 Ok(tool) => {
@@ -444,7 +444,7 @@ impl AssistantBuilder {
             problems.extend(error.problems().iter().filter(|problem| !is_promised(problem)).cloned());
         }
         RegistryError::none_of(problems)?;
-        let answer = self.request.output.clone().map(Reader::of_schema).transpose();
+        let answer = self.request.output.clone().map(AnswerReader::of_schema).transpose();
         let answer = answer.map_err(BuildError::Output)?.map(Arc::new);
         let mut request = self.request;
         request.tools = registry.definitions();
@@ -484,7 +484,7 @@ impl AssistantBuilder {
             meters: self.meters,
             answer,
             capture: self.capture,
-            keeper: self.store.map(|store| Arc::new(Keeper::new(store, self.store_options))),
+            keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,

@@ -11,14 +11,14 @@ use super::approval::Resumption;
 use super::assistant::Config;
 use super::begin::{Begin, Rest};
 use super::builder::fingerprint;
-use super::hooks::{HookError, Hooks, asked};
-use super::listener::{LISTENER_PATIENCE, Listener};
-use super::observe::Asked;
-use super::output::{Reader, Wanted};
+use super::hooks::{HookError, Hooks, call_hook};
+use super::listener::{LISTENER_TIMEOUT, Listener};
+use super::observe::RequestTiming;
+use super::output::{AnswerReader, ExpectedOutput};
 use super::progress::Updates;
-use super::queue::{Delivery, QueueMode, Queued};
+use super::queue::{Delivery, QueueMode, QueuedMessage};
 use super::records::{Left, RunRecords};
-use super::stop::Stop;
+use super::stop::StopSignal;
 use super::{Assistant, RunError, RunOutput, telemetry};
 use crate::loop_core::{
     AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
@@ -36,7 +36,7 @@ pub(super) struct Driver {
     pub(super) assistant: Assistant,
     pub(super) config: Arc<Config>,
     pub(super) run_id: Arc<str>,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignal,
     pub(super) context: ToolContext,
     pub(super) updates: Option<Arc<Updates>>,
     watcher: Option<Watcher>,
@@ -46,12 +46,12 @@ pub(super) struct Driver {
     /// The span of a turn.
     turn: Option<(u32, Span)>,
     /// Queued messages that are in the loop, and not told yet.
-    delivering: Vec<Queued>,
+    delivering: Vec<QueuedMessage>,
     pub(super) error: Option<RunError>,
     /// What it has to come to, and how often an answer was sent back.
-    wanted: Option<Arc<Wanted>>,
+    wanted: Option<Arc<ExpectedOutput>>,
     /// Reads the answer, if the schema is the assistant's.
-    answer: Option<Arc<Reader<Value>>>,
+    answer: Option<Arc<AnswerReader<Value>>>,
     asked_again: u32,
     /// How many steps were taken since others had their turn.
     steps: u32,
@@ -75,7 +75,7 @@ pub(super) struct Reading {
     pub(super) stream: ModelStream,
     /// Whether its start was told.
     pub(super) is_started: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: RequestTiming,
 }
 
 /// Where the events of a run go that is read as a stream: one at a time.
@@ -115,13 +115,13 @@ impl Driver {
         cancel: CancelToken,
         mut context: ToolContextBuilder,
         watcher: Option<Watcher>,
-        wanted: Option<Arc<Wanted>>,
+        wanted: Option<Arc<ExpectedOutput>>,
     ) -> Result<Box<Self>, RunError> {
         let mut config = assistant.config().clone();
         let answer = config.answer.clone().filter(|_| wanted.is_none());
-        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.wanted())));
+        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {
-            config = Arc::new(wanted.asked_for(&config)?);
+            config = Arc::new(wanted.configure(&config)?);
         }
         let updates = (watcher.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
@@ -142,7 +142,7 @@ impl Driver {
             seen: 0,
             left: None,
             run_id,
-            stop: Stop::new(cancel, None),
+            stop: StopSignal::new(cancel, None),
             context,
             updates,
             watcher,
@@ -181,8 +181,8 @@ impl Driver {
 
     // Futures hold what they wait for by value: a box keeps the run's small, of which there may be many.
     pub(super) async fn run(mut self: Box<Self>) -> Result<RunOutput, RunError> {
-        self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
-        if let (Some(records), Some(at)) = (&self.records, self.stop.ends_at()) {
+        self.stop = StopSignal::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
+        if let (Some(records), Some(at)) = (&self.records, self.stop.deadline()) {
             records.ends_at(at);
         }
         let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
@@ -206,7 +206,7 @@ impl Driver {
             if self.records.is_some() && Box::pin(self.write_down()).await {
                 continue;
             }
-            if self.stop.is_now() && self.core(|core, _| core.end().is_none()).unwrap_or_default() {
+            if self.stop.is_set() && self.core(|core, _| core.end().is_none()).unwrap_or_default() {
                 self.abort();
                 continue;
             }
@@ -372,7 +372,7 @@ impl Driver {
             let Some(Some((event, listeners))) = next else {
                 // Somebody who was told may have stopped the run or sent a message: that counts more.
                 let has_step = self.core(|core, _| core.has_step()).unwrap_or_default();
-                if !has_step || self.stop.is_now() {
+                if !has_step || self.stop.is_set() {
                     break;
                 }
                 self.is_steered();
@@ -381,7 +381,7 @@ impl Driver {
             };
             let event = Arc::new(event);
             for listener in listeners.iter() {
-                if let Some(wait) = listener.tell(&event) {
+                if let Some(wait) = listener.notify_async(&event) {
                     let grace = self.config.cancel_grace;
                     Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
                 }
@@ -417,7 +417,7 @@ impl Driver {
         &mut self,
         ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
     ) -> Option<Result<T, HookError>> {
-        let asked = std::pin::pin!(asked(ask));
+        let asked = std::pin::pin!(call_hook(ask));
         let stopped = std::pin::pin!(self.stop.wait());
         match select(asked, stopped).await {
             Either::Left((answer, _)) => Some(answer),
@@ -434,7 +434,7 @@ impl Driver {
     fn output(&mut self, is_suspended: bool) -> Result<RunOutput, RunError> {
         self.is_running = false;
         if self.store_error.is_some() {
-            self.owe();
+            self.keep_unrecorded();
         }
         let end = self.core(|core, _| core.end().cloned()).flatten();
         let error = match &end {
@@ -512,16 +512,16 @@ async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelT
         tokio::time::sleep(grace).await;
     });
     let waited = std::pin::pin!(catch_future(|| wait));
-    let patience = match crate::default_executor().sleep(LISTENER_PATIENCE) {
+    let patience = match crate::default_executor().sleep(LISTENER_TIMEOUT) {
         Some(sleep) => sleep,
         // Without a clock nothing has a time limit.
         None => Box::pin(std::future::pending()),
     };
     match select(waited, select(cancelled, patience)).await {
         Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(panic), _)) => listener.leave(&panic),
+        Either::Left((Err(panic), _)) => listener.remove_panicked(&panic),
         Either::Right((Either::Left(_), _)) => tracing::warn!("a listener is not waited for any longer"),
-        Either::Right((Either::Right(_), _)) => listener.is_late(),
+        Either::Right((Either::Right(_), _)) => listener.remove_late(),
     }
 }
 

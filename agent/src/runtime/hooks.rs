@@ -409,7 +409,7 @@ pub struct AfterCall {
 }
 
 /// Asks a hook. A panic is an error, and the text of an error is read here, because that is code of the application, too.
-pub(super) async fn asked<'h, T>(
+pub(super) async fn call_hook<'h, T>(
     ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
 ) -> Result<T, HookError> {
     match catch_future(ask).await {

@@ -120,18 +120,18 @@ pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 
 /// When a request was sent, and when the first piece of its reply arrived.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct RequestTiming {
     at: Instant,
     first_piece: Option<Duration>,
 }
 
-impl Asked {
+impl RequestTiming {
     pub(super) fn now() -> Self {
         Self { at: Instant::now(), first_piece: None }
     }
 
     /// Notes that a piece arrived.
-    pub(super) fn piece(&mut self) {
+    pub(super) fn record_piece(&mut self) {
         let at = self.at;
         self.first_piece.get_or_insert_with(|| at.elapsed());
     }
@@ -144,7 +144,7 @@ impl Asked {
 
 impl Driver {
     /// Reports how the request of `asked` ended.
-    pub(super) fn measure(&self, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
+    pub(super) fn measure(&self, asked: RequestTiming, reply: &AssistantMessage, error: Option<&ModelError>) {
         if self.config.meters.is_empty() {
             return;
         }

@@ -30,7 +30,7 @@ impl Driver {
         for (ord, call) in (first..).zip(calls) {
             self.note(Note::CallStarted(ord));
             self.emit().await;
-            if self.stop.is_now() {
+            if self.stop.is_set() {
                 return;
             }
             let (prepared, has_begun) = if self.is_steered() {
@@ -41,7 +41,7 @@ impl Driver {
                     && end.outcome.is_error()
                 {
                     let tool = self.config.registry.get(&call.name).map(|tool| &**tool);
-                    telemetry::refused(tool, &call, &end.outcome, &self.context);
+                    telemetry::record_refusal(tool, &call, &end.outcome, &self.context);
                 }
                 (prepared, has_begun)
             };
@@ -50,7 +50,7 @@ impl Driver {
                 self.core(|core, _| core.approve(ord));
             }
             self.emit().await;
-            if self.stop.is_now() {
+            if self.stop.is_set() {
                 return;
             }
         }
@@ -65,7 +65,7 @@ impl Driver {
         self.config.rules.steering != SteeringPolicy::AfterBatch
             && self
                 .core(|core, rest| {
-                    let waits = rest.steering.has_news();
+                    let waits = rest.steering.has_new_messages();
                     if waits {
                         core.steered();
                     }
@@ -146,7 +146,7 @@ impl Driver {
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
         // A call that waits for a decision is looked up when it was allowed.
-        if !must_ask && self.config.caches(&*tool, &self.context) {
+        if !must_ask && self.config.can_cache(&*tool, &self.context) {
             let key = CallKey::new(&self.config, &*tool, &call, &checked, &self.context);
             let known = self.assistant.cache().get(&key);
             ready.cached =

@@ -141,13 +141,13 @@ impl fmt::Debug for Receipt {
 }
 
 /// A message in a queue.
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     id: Arc<str>,
     pub(super) message: Arc<Message>,
     state: watch::Sender<Option<Delivery>>,
 }
 
-impl Queued {
+impl QueuedMessage {
     /// The message with its id, and the channel that reports its delivery.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
@@ -176,7 +176,7 @@ impl Queued {
 /// One queue.
 #[derive(Default)]
 pub(super) struct MessageQueue {
-    waiting: VecDeque<Queued>,
+    waiting: VecDeque<QueuedMessage>,
     /// How many of them were queued when the current turn began. They wait for a later turn and do not steer this one.
     left: usize,
 }
@@ -188,7 +188,7 @@ impl MessageQueue {
         if let Some(twin) = twin {
             return twin.receipt();
         }
-        let queued = Queued::new(message);
+        let queued = QueuedMessage::new(message);
         let receipt = queued.receipt();
         if self.waiting.len() < MAX_QUEUED {
             self.waiting.push_back(queued);
@@ -202,13 +202,13 @@ impl MessageQueue {
     pub(super) fn push_message(&mut self, message: Message) {
         match message {
             Message::User(message) => drop(self.push(message)),
-            message => self.waiting.push_back(Queued::of(super::new_id("msg").into(), message)),
+            message => self.waiting.push_back(QueuedMessage::of(super::new_id("msg").into(), message)),
         }
     }
 
     /// Puts a message of the run itself before all others.
     pub(super) fn push_front(&mut self, message: UserMessage) {
-        self.waiting.push_front(Queued::new(message));
+        self.waiting.push_front(QueuedMessage::new(message));
         self.left += 1;
     }
 
@@ -217,36 +217,36 @@ impl MessageQueue {
     }
 
     /// Whether a message arrived since the turn began.
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_new_messages(&self) -> bool {
         self.waiting.len() > self.left
     }
 
     /// Leaves the messages that are queued now to a later turn.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn defer_current(&mut self) {
         self.left = self.waiting.len();
     }
 
     /// Takes the messages that a turn begins with.
-    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<Queued> {
+    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<QueuedMessage> {
         let count = match mode {
             QueueMode::OneAtATime => self.waiting.len().min(1),
             QueueMode::All => self.waiting.len(),
         };
         let taken = self.waiting.drain(..count).collect();
-        self.leave();
+        self.defer_current();
         taken
     }
 
-    /// Removes all messages. Their receipts are [resolved](Queued::clear) without a lock, because that wakes tasks.
+    /// Removes all messages. Their receipts are [resolved](QueuedMessage::clear) without a lock, because that wakes tasks.
     #[must_use = "their receipts are resolved without a lock"]
-    pub(super) fn clear(&mut self) -> VecDeque<Queued> {
+    pub(super) fn clear(&mut self) -> VecDeque<QueuedMessage> {
         self.left = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Removes a message. Its receipt is [resolved](Queued::clear) without a lock.
+    /// Removes a message. Its receipt is [resolved](QueuedMessage::clear) without a lock.
     #[must_use = "its receipt is resolved without a lock"]
-    pub(super) fn remove(&mut self, id: &str) -> Option<Queued> {
+    pub(super) fn remove(&mut self, id: &str) -> Option<QueuedMessage> {
         let at = self.waiting.iter().position(|queued| *queued.id == *id)?;
         self.left -= usize::from(at < self.left);
         self.waiting.remove(at)

@@ -48,14 +48,14 @@ impl Assistant {
 
 impl Config {
     /// Whether the model is asked at once when these calls are recorded.
-    pub(super) fn follows_up(&self, turn: &RecordedTurn) -> bool {
+    pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
         turn.results().any(asks)
     }
 
     /// Makes the calls the first turn of a run that has not begun.
     pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
-        let asks = self.follows_up(&turn);
+        let asks = self.needs_follow_up(&turn);
         if let Err(error) = core.record(turn, asks) {
             core.fail(&error.to_string());
         }

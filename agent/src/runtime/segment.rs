@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::assistant::Config;
 use super::cache::CallKey;
 use super::drive::Driver;
-use super::hooks::{AfterCall, ToolCallInfo, asked};
+use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::prepare::{check, hook_error, steered};
 use super::records::{RunRecords, Started};
 use super::spill::{READ_RESULT, SpilledResults};
@@ -56,7 +56,7 @@ impl Driver {
         };
         let (mut is_stopped, mut is_steered, mut is_cancelled) = (false, false, false);
         loop {
-            if !is_stopped && self.stop.is_now() {
+            if !is_stopped && self.stop.is_set() {
                 is_stopped = true;
                 let reason = self.stop.reason();
                 Box::pin(self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason))).await;
@@ -172,7 +172,7 @@ impl Driver {
             })
             .flatten()
             .flatten();
-        let caches = tool.is_some_and(|tool| self.config.caches(&**tool, &self.context));
+        let caches = tool.is_some_and(|tool| self.config.can_cache(&**tool, &self.context));
         let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let records = self.records.clone().map(|records| (records, self.text_beside(key.ord)));
         let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper, records);
@@ -279,7 +279,7 @@ pub(super) async fn keep_whole(
 ) {
     let Some(spill) = &config.spill else { return };
     let max = max.unwrap_or(config.rules.max_result_bytes);
-    if let Some((handle, file)) = spill.keep(key, &end.outcome, max).await {
+    if let Some((handle, file)) = spill.save(key, &end.outcome, max).await {
         assistant.keep_file(file);
         end.handle = Some(handle);
     }
@@ -313,7 +313,7 @@ async fn after(
     let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
     let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
     for hook in &config.hooks {
-        let error = match asked(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
+        let error = match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
             Ok(change) => {
                 apply(change, end);
                 continue;

@@ -25,18 +25,18 @@ const MAX_READ: u64 = 32 * 1024;
 
 /// A folder for results.
 #[derive(Clone, Debug)]
-pub(super) struct Spill {
+pub(super) struct SpillFolder {
     folder: Arc<Path>,
 }
 
-impl Spill {
+impl SpillFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder: folder.into() }
     }
 
     /// Writes a result that is longer than `max` bytes; gives what it is read by, and the file. One that cannot be written
     /// is told to the log: then the result is only cut.
-    pub(super) async fn keep(
+    pub(super) async fn save(
         &self,
         key: &StepKey,
         outcome: &ToolOutcome,

@@ -1,4 +1,4 @@
-//! When a run has to stop: it was cancelled, or its time is up.
+//! Stops a run that was cancelled, or whose time limit was reached.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,35 +10,36 @@ use tokio::time::{Instant, Sleep};
 use crate::CancelToken;
 use crate::loop_core::{Limit, LimitReached};
 
-/// When a run has to stop.
-pub(super) struct Stop {
+/// Signals that a run has to stop: by its token, or by its time limit, which cancels the token.
+pub(super) struct StopSignal {
     pub(super) cancel: CancelToken,
     deadline: Option<(Pin<Box<Sleep>>, Duration)>,
     begun: Instant,
-    /// The limit that was reached.
+    /// The time limit, if it was reached.
     pub(super) limit: Option<LimitReached>,
 }
 
-impl Stop {
+impl StopSignal {
     pub(super) fn new(cancel: CancelToken, allowed: Option<Duration>) -> Self {
         let deadline = allowed.map(|allowed| (Box::pin(tokio::time::sleep(allowed)), allowed));
         Self { cancel, deadline, begun: Instant::now(), limit: None }
     }
 
-    /// When its time is up.
-    pub(super) fn ends_at(&self) -> Option<Instant> {
+    /// Returns when the time limit is reached, if there is one.
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline.as_ref().map(|(sleep, _)| sleep.deadline())
     }
 
-    pub(super) fn is_now(&mut self) -> bool {
-        // By the clock: a timer that nobody polled knows nothing.
-        if self.ends_at().is_some_and(|at| at <= Instant::now()) {
-            self.time_is_up();
+    /// Returns whether the run has to stop.
+    pub(super) fn is_set(&mut self) -> bool {
+        // Compares with the clock, because a timer does not elapse until it is polled.
+        if self.deadline().is_some_and(|at| at <= Instant::now()) {
+            self.reach_time_limit();
         }
         self.cancel.is_cancelled()
     }
 
-    /// Waits until it has to.
+    /// Waits until the run has to stop.
     pub(super) async fn wait(&mut self) {
         let cancelled = self.cancel.cancelled();
         match &mut self.deadline {
@@ -49,11 +50,11 @@ impl Stop {
                 }
             }
         }
-        self.time_is_up();
+        self.reach_time_limit();
     }
 
-    /// Everything that hangs on the token is told, in the words of the limit.
-    fn time_is_up(&mut self) {
+    /// Cancels the token, with the text of the limit as the reason.
+    fn reach_time_limit(&mut self) {
         let Some((_, allowed)) = &self.deadline else { return };
         if !self.cancel.is_cancelled() {
             let used = self.begun.elapsed().as_secs_f64();
@@ -63,6 +64,7 @@ impl Stop {
         }
     }
 
+    /// Returns the reason of the cancellation.
     pub(super) fn reason(&self) -> Arc<str> {
         self.cancel.reason().unwrap_or_else(|| "cancelled".into())
     }

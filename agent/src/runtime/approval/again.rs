@@ -46,7 +46,7 @@ impl Driver {
                     self.emit().await;
                 }
             }
-            if self.stop.is_now() {
+            if self.stop.is_set() {
                 return;
             }
         }
@@ -88,7 +88,7 @@ pub(in crate::runtime) fn checked_again(
         }
     };
     if end.outcome.is_error() {
-        telemetry::refused(tool, call, &end.outcome, context);
+        telemetry::record_refusal(tool, call, &end.outcome, context);
     }
     if ready.is_edited {
         end.edited_args = Some(call.args.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Signer;
 #[cfg(feature = "approvals-signed")]
-use super::sign::Key;
+use super::sign::SigningKey;
 #[cfg(feature = "approvals-signed")]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::BuildError;
@@ -13,9 +13,9 @@ use crate::runtime::BuildError;
 #[derive(Default)]
 pub(in crate::runtime) struct ApprovalKeys {
     #[cfg(feature = "approvals-signed")]
-    current: Option<Key>,
+    current: Option<SigningKey>,
     #[cfg(feature = "approvals-signed")]
-    former: Vec<Key>,
+    former: Vec<SigningKey>,
     /// The length of a key that is too short.
     #[cfg(feature = "approvals-signed")]
     short: Option<usize>,
@@ -34,8 +34,8 @@ impl ApprovalKeys {
         }
     }
 
-    fn read(&mut self, key: &[u8]) -> Option<Key> {
-        let read = Key::new(key);
+    fn read(&mut self, key: &[u8]) -> Option<SigningKey> {
+        let read = SigningKey::new(key);
         if read.is_none() {
             self.short = Some(key.len());
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::begin::RunRecords;
-use super::{Owed, now};
+use super::{UnrecordedEnd, now};
 use crate::loop_core::{AgentLoop, outcome_of};
 use crate::message::{AssistantMessage, Content, Conversation, Message, ToolCall};
 #[cfg(doc)]
@@ -169,7 +169,7 @@ impl Driver {
         let text = error.to_string();
         self.store_error = Some(error);
         let goes_on = self.core(|core, _| core.end().is_none()).unwrap_or_default();
-        if goes_on && self.stop.is_now() {
+        if goes_on && self.stop.is_set() {
             // It had to end anyway, and ends as what it was told to.
             self.abort();
         } else {
@@ -181,11 +181,11 @@ impl Driver {
     async fn write(&mut self, records: &Arc<RunRecords>) -> Result<(), StoreError> {
         let Some(news) = self.news() else { return Ok(()) };
         let lost = self.assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
-        self.assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(Owed::lost));
+        self.assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(UnrecordedEnd::lost));
         let assistant = self.assistant.clone();
-        records.settle(&assistant).await?;
+        records.record_missed(&assistant).await?;
         for (new, outcome) in self.not_noted(records) {
-            records.keeper.note(new, outcome).await?;
+            records.keeper.record_ended(new, outcome).await?;
         }
         self.seen = news.from + news.messages.len();
         records.forget_turns_before(news.turn);

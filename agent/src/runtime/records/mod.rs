@@ -10,9 +10,9 @@ mod owed;
 pub(super) use begin::{Found, RunRecords, Started};
 pub use invoke::InvokeError;
 pub(super) use journal::{Left, Restored, SessionState};
-pub(super) use keeper::{Keeper, StoreOptions};
-pub(super) use owed::Debts;
-use owed::Owed;
+pub(super) use keeper::{StoreAccess, StoreOptions};
+use owed::UnrecordedEnd;
+pub(super) use owed::UnrecordedEnds;
 
 /// Milliseconds since 1970. Nothing is decided by it: clocks jump.
 fn now() -> i64 {

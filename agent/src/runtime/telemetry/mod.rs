@@ -153,7 +153,7 @@ pub(super) fn end_request(
 }
 
 /// Records the request without secret arguments, for an application that captures content.
-pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
+pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
@@ -170,7 +170,7 @@ pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
 }
 
 /// Records the reply without secret arguments, for an application that captures content.
-pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage) {
+pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessage) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
@@ -180,7 +180,12 @@ pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage
 }
 
 /// A call that ended before its body could run has a span too, with what was wrong.
-pub(super) fn refused(tool: Option<&dyn Tool>, call: &ToolCall, reply: &ToolOutcome, cx: &ToolContext) {
+pub(super) fn record_refusal(
+    tool: Option<&dyn Tool>,
+    call: &ToolCall,
+    reply: &ToolOutcome,
+    cx: &ToolContext,
+) {
     let span = trace::call_span(tool.map_or("unknown", |tool| tool.definition().name()), &call.id);
     match tool {
         Some(tool) => trace::end_call(&span, tool, call.args.text(), reply, &Coercions::default(), cx),
