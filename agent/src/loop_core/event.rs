@@ -8,7 +8,9 @@ use super::secrets::EventSecrets;
 use super::{PendingCall, RunStop};
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::model::ModelEvent;
-use crate::{Control, Progress, ToolResult};
+use crate::tool::outcome::ToolResult;
+use crate::tool::output::Control;
+use crate::tool::progress::Progress;
 
 /// An event of a run.
 ///
@@ -37,13 +39,13 @@ pub struct Event {
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
-    /// What happened.
+    /// The kind of the event, with its data.
     pub kind: EventKind,
     /// The secret arguments that the JSON leaves out.
     pub(super) shown: EventSecrets,
 }
 
-/// What happens in a run.
+/// The kinds of events, with their data.
 ///
 /// The events of a run come in this order:
 ///

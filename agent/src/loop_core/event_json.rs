@@ -11,7 +11,9 @@ use super::{PendingCall, RunStop};
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
-use crate::{Control, Progress, ToolResult};
+use crate::tool::outcome::ToolResult;
+use crate::tool::output::Control;
+use crate::tool::progress::Progress;
 
 /// Leaves out secret arguments.
 impl Serialize for Event {

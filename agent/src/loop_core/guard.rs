@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LoopGuard;
-use crate::ToolOutcome;
+use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///

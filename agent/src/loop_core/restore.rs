@@ -6,7 +6,8 @@ use super::agent_loop::Phase;
 use super::{AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
-use crate::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolOutput};
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::output::ToolOutput;
 
 /// A stored message of the run.
 #[derive(Clone, Debug)]

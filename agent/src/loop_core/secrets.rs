@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::AgentLoop;
-use crate::ToolDefinition;
 use crate::args::Plan;
 use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
+use crate::tool::definition::ToolDefinition;
 use crate::tool::secrets::SecretArguments;
 
 /// The plans of the run's tools, which withhold secret arguments and parse arguments. They do not affect the steps of the run, so two

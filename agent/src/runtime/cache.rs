@@ -11,7 +11,11 @@ use serde_json::Value;
 use super::assistant::Config;
 use super::prepare::Checked;
 use crate::message::ToolCall;
-use crate::{Effect, StateKey, Tool, ToolContext, ToolOutput};
+use crate::tool::context::ToolContext;
+use crate::tool::output::ToolOutput;
+use crate::tool::policy::Effect;
+use crate::tool::state::StateKey;
+use crate::tool::traits::Tool;
 
 /// Maximum number of results; the oldest is dropped first.
 const MAX_RESULTS: usize = 1024;
@@ -326,7 +330,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Source;
+    use crate::tool::source::Source;
 
     fn key(args: &str) -> CallKey {
         let args = exact_text(&serde_json::from_str(args).unwrap(), args);

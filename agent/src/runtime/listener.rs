@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use crate::BoxFuture;
 use crate::loop_core::{Event, EventKind};
 use crate::panics::{DropsQuietly, catch};
+use crate::tool::BoxFuture;
 
 /// Maximum time that a run waits for one listener, or for the reader of a stream.
 pub(super) const LISTENER_TIMEOUT: Duration = Duration::from_secs(60);

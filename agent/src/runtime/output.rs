@@ -18,7 +18,13 @@ use crate::loop_core::{Event, EventKind, RunStop};
 use crate::model::{Capabilities, ModelEvent, ModelInfo, OutputSchema, ToolChoice};
 use crate::panics::catch;
 use crate::schema::render;
-use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
+use crate::tool::BoxFuture;
+use crate::tool::arguments::Argument;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::outcome::ToolReply;
+use crate::tool::output::{Control, ToolOutput};
+use crate::tool::traits::Tool;
 
 /// The name of the tool that takes the answer as its arguments, for models without structured output.
 const TOOL: &str = "structured_output";

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::time::{Instant, Sleep};
 
-use crate::CancelToken;
 use crate::loop_core::{Limit, LimitReached};
+use crate::tool::cancel::CancelToken;
 
 /// Signals that a run has to stop: by its token, or by its time limit, which cancels the token.
 pub(super) struct StopSignal {

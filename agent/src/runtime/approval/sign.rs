@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::message::ToolCall;
-    use crate::{StepKey, StepKind};
+    use crate::step_key::{StepKey, StepKind};
 
     fn call(args: Value) -> CheckedCall {
         CheckedCall {

@@ -11,13 +11,16 @@ use crate::message::ToolCall;
 use crate::runtime::builder::fingerprint;
 use crate::runtime::new_id;
 use crate::runtime::prepare::check;
+use crate::step_key::{StepKey, StepKind};
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
 };
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::outcome::{FailureCode, ToolOutcome, ToolReply};
+use crate::tool::policy::Effect;
+use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
-use crate::{
-    Effect, FailureCode, Registry, StepKey, StepKind, ToolContext, ToolDefinition, ToolOutcome, ToolReply,
-};
 
 /// The error of [`Registry::invoke`].
 ///
@@ -73,8 +76,8 @@ impl Registry {
     /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the body runs, and the
     /// record becomes completed or failed. Returns the record, which contains the outcome, whatever it is.
     ///
-    /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If the
-    /// pending record cannot be saved, the body does not run.
+    /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
+    /// the pending record cannot be saved, the body does not run.
     ///
     /// The [idempotency key](crate::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
     /// has a new key. Another call with the same key returns the record of the first one and does not run. If the first call has begun and

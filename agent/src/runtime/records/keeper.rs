@@ -8,11 +8,13 @@ use futures_util::future::{Either, select};
 use tokio::time::Instant;
 
 use crate::panics::catch_future;
+use crate::step_key::StepKey;
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
     StoredEntry,
 };
-use crate::{CancelToken, StepKey, ToolOutcome};
+use crate::tool::cancel::CancelToken;
+use crate::tool::outcome::ToolOutcome;
 
 /// Default timeout of one operation of the store.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,8 +8,9 @@ use crate::loop_core::CallEnd;
 use crate::message::LOST;
 use crate::runtime::assistant::Assistant;
 use crate::runtime::drive::Driver;
+use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, NewInvocation, StoreError, StoreErrorKind};
-use crate::{InterruptionCode, StepKey, ToolOutcome};
+use crate::tool::outcome::{InterruptionCode, ToolOutcome};
 
 /// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
 const MAX_UNRECORDED: usize = 1_000;
