@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
 use super::guard::Repeats;
-use super::retries::Tries;
-use super::secrets::{Secrets, ShownEvent, StreamedCalls};
+use super::retries::ToolRetries;
+use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::waiting::Origin;
 use super::{
     CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
@@ -49,7 +49,7 @@ pub struct AgentLoop {
     pub(super) retries: BTreeMap<String, u32>,
     /// What the tries of each tool had, by which progress is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) tries: BTreeMap<String, Tries>,
+    pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
     /// The initial state of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
@@ -59,7 +59,7 @@ pub struct AgentLoop {
     pub(super) mac: Option<String>,
     /// What withholds the secrets of the run's tools.
     #[serde(skip)]
-    pub(super) secrets: Secrets,
+    pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
     #[serde(skip)]
@@ -153,7 +153,7 @@ impl AgentLoop {
             streaming: None,
             is_suspended: false,
             mac: None,
-            secrets: Secrets::default(),
+            secrets: RunSecrets::default(),
             streamed_calls: StreamedCalls::default(),
             events: VecDeque::new(),
             is_muted,
@@ -321,7 +321,7 @@ impl AgentLoop {
     pub(super) fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
-            let shown = ShownEvent { secrets: self.secrets.shown(), hides_update };
+            let shown = EventSecrets { secrets: self.secrets.for_events(), hides_update };
             let kind = kind(self);
             self.events.push_back(Event {
                 run_id: self.run.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Slot, State};
-use super::guard::Repeat;
+use super::guard::RepeatCheck;
 use super::{
     AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
     LoopGuard, Prepared, Ready, Signature,
@@ -154,12 +154,12 @@ impl AgentLoop {
             return None;
         }
         let number = match self.repeats.begin(guard, signature?) {
-            Repeat::Fine => {
+            RepeatCheck::Allowed => {
                 slot.signature = signature;
                 return None;
             }
-            Repeat::Refuse(number) => number,
-            Repeat::End(number) => {
+            RepeatCheck::Refuse(number) => number,
+            RepeatCheck::End(number) => {
                 self.reached.get_or_insert(repeated(guard, number));
                 number
             }
@@ -295,7 +295,7 @@ impl AgentLoop {
             // A message of before.
             return true;
         }
-        let (is_spent, all) = (tries.are_spent(max), tries.all());
+        let (is_spent, all) = (tries.is_exhausted(max), tries.count());
         let used = match self.retries.get_mut(tool) {
             Some(used) => used,
             None => self.retries.entry(tool.to_owned()).or_default(),

@@ -26,14 +26,15 @@ pub struct LoopConfig {
     pub max_turns: u32,
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,
-    /// What to do about a model that repeats itself. `None` turns the guard off.
+    /// The guard against a model that repeats the same call. `None` turns it off.
     pub loop_guard: Option<LoopGuard>,
     /// Whether every call runs alone.
     pub sequential: bool,
-    /// What a steering message does to the calls of the turn it arrives in.
+    /// The effect of a steering message on the calls of the turn it arrives in.
     pub steering: SteeringPolicy,
-    /// How often a tool may be retried in a run after it asked for a better call or refused its arguments, unless the tool sets its own
-    /// number; 2 by default. A try with fewer of the same problems, or only new ones, does not count, up to three times as many tries.
+    /// The maximum number of retries of a tool in a run after its arguments were refused, or after it asked for another call, unless the
+    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, until there are
+    /// three times as many tries.
     pub max_retries: u32,
     /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
     /// texts are cut in the middle. The event of the call's end has the full text.
@@ -87,8 +88,8 @@ pub struct UsageLimits {
     pub cost: Option<f64>,
 }
 
-/// What to do about a model that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran, the same
-/// result. A user message restarts the count.
+/// The guard against a model that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran, the
+/// same result. A user message restarts the count.
 ///
 /// ```
 /// use agent::{Assistant, LoopGuard, ScriptedModel};
@@ -111,11 +112,11 @@ impl Default for LoopGuard {
     }
 }
 
-/// What a steering message does to the calls of the turn it arrives in.
+/// The effect of a steering message on the calls of the turn it arrives in.
 ///
-/// Only messages count that arrive between the poll that begins the turn and its last call. A message that was queued before, and left in
-/// the queue because a turn begins with one message, does not affect them. With every policy, each call has its result before the message
-/// is delivered.
+/// It applies to messages that arrive between the poll that begins the turn and its last call. A message that was queued before, and stayed
+/// in the queue because a turn begins with one message, does not affect the calls. With every policy, each call has its result before the
+/// message is delivered.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, SteeringPolicy};
@@ -130,7 +131,7 @@ impl Default for LoopGuard {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SteeringPolicy {
-    /// Nothing: all calls run.
+    /// No effect: all calls run.
     #[default]
     AfterBatch,
     /// Calls that have not begun are skipped.
@@ -139,7 +140,7 @@ pub enum SteeringPolicy {
     CancelRunning,
 }
 
-/// What the loop knows of a tool.
+/// The loop's settings of a tool.
 ///
 /// ```
 /// use agent::loop_core::{LoopConfig, ToolEntry};
@@ -153,15 +154,15 @@ pub enum SteeringPolicy {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolEntry {
-    /// Whether no other call of the same reply runs beside it.
+    /// Whether a call of the tool runs alone, without other calls of the same reply.
     pub exclusive: bool,
-    /// How often it may be retried in a run.
+    /// The maximum number of retries in a run.
     pub max_retries: Option<u32>,
     /// Whether the same call may be repeated without limit.
     pub allow_repeat: bool,
     /// The maximum size of the text of a result in the conversation, in bytes.
     pub max_result_bytes: Option<usize>,
-    /// A fingerprint of the tool's schema. An approval that was given for another fingerprint is stale.
+    /// A fingerprint of the tool's schema. An approval for another fingerprint is stale.
     #[serde(with = "whole")]
     pub fingerprint: u64,
 }

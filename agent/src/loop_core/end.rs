@@ -1,10 +1,10 @@
-//! How a run ends.
+//! The ends of runs, and the limits that can cause them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a run ended, with the reason.
+/// The end of a run, with its reason.
 ///
 /// ```
 /// use agent::loop_core::End;
@@ -55,7 +55,7 @@ impl End {
         matches!(self, Self::Completed)
     }
 
-    /// Returns the kind of the end, without its details.
+    /// Returns the kind of the end, without details.
     pub fn stop(&self) -> RunStop {
         match self {
             Self::Completed => RunStop::Completed,
@@ -66,7 +66,7 @@ impl End {
         }
     }
 
-    /// Returns the details: the limit, the reason or the error.
+    /// Returns the details: the limit, the reason or the error message.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Completed | Self::Terminated => None,
@@ -77,7 +77,7 @@ impl End {
     }
 }
 
-/// How a run ended, as a word.
+/// The kind of a run's end, as a word.
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel};
@@ -127,7 +127,7 @@ impl fmt::Display for RunStop {
     }
 }
 
-/// A limit that was reached, and how much was used.
+/// A limit that was reached, with the amount that was used.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, UsageLimits, loop_core::Limit};
@@ -144,9 +144,9 @@ impl fmt::Display for RunStop {
 pub struct LimitReached {
     /// The limit.
     pub limit: Limit,
-    /// The allowed amount; seconds for time.
+    /// The allowed amount, in seconds if the limit is a time.
     pub allowed: f64,
-    /// The used amount.
+    /// The used amount, in the same unit.
     pub used: f64,
 }
 
@@ -160,11 +160,11 @@ impl LimitReached {
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, allowed, used } = self;
-        write!(f, "the limit of {allowed} {} is reached ({} used)", limit.words(), rounded(*used))
+        write!(f, "the limit of {allowed} {} is reached ({} used)", limit.unit(), rounded(*used))
     }
 }
 
-/// Rounds an amount for display: four decimals, or three significant digits for tiny amounts. Counts are whole.
+/// Rounds an amount for display: to four decimals, or to three significant digits for tiny amounts. Whole numbers stay unchanged.
 fn rounded(amount: f64) -> f64 {
     if !amount.is_finite() || amount.fract() == 0.0 {
         return amount;
@@ -174,7 +174,7 @@ fn rounded(amount: f64) -> f64 {
 }
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident = $word:literal, $words:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $unit:literal;)*) => {
         /// A quantity that can be limited.
         ///
         /// ```
@@ -201,9 +201,10 @@ macro_rules! limits {
                 }
             }
 
-            fn words(self) -> &'static str {
+            /// Returns the unit for error messages.
+            fn unit(self) -> &'static str {
                 match self {
-                    $(Self::$name => $words,)*
+                    $(Self::$name => $unit,)*
                 }
             }
         }
@@ -233,6 +234,6 @@ limits! {
     WallTime = "wall_time", "seconds";
     /// The cost.
     Cost = "cost", "units of money";
-    /// Calls that repeat an earlier one.
+    /// The calls that repeat an earlier call.
     RepeatedCalls = "repeated_calls", "repeated calls";
 }

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::secrets::ShownEvent;
+use super::secrets::EventSecrets;
 use super::{PendingCall, RunStop};
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::model::ModelEvent;
-use crate::{Control, Progress, ToolResult};
+use crate::tool::outcome::ToolResult;
+use crate::tool::output::Control;
+use crate::tool::progress::Progress;
 
 /// An event of a run.
 ///
 /// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. It has no
-/// [secret arguments](crate::guide::arguments#secrets): they are `"[secret]"`, and the arguments of a tool that has such are left out of
-/// the deltas of a reply. The same holds for calls of unknown tools where any tool has secrets. In memory an event has everything, and
-/// [`with_secrets`](Self::with_secrets) writes everything.
+/// [secret arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with
+/// secret ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all
+/// arguments, and [`with_secrets`](Self::with_secrets) writes them.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};
@@ -37,13 +39,13 @@ pub struct Event {
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
-    /// What happened.
+    /// The kind of the event, with its data.
     pub kind: EventKind,
-    /// What of it is shown.
-    pub(super) shown: ShownEvent,
+    /// The secret arguments that the JSON leaves out.
+    pub(super) shown: EventSecrets,
 }
 
-/// What happens in a run.
+/// The kinds of events, with their data.
 ///
 /// The events of a run come in this order:
 ///
@@ -99,7 +101,7 @@ pub enum EventKind {
     /// ([`ModelEvent::Part`]).
     #[non_exhaustive]
     MessageUpdate {
-        /// What was added. [`text_delta`](ModelEvent::text_delta) gives the added text.
+        /// The addition. [`text_delta`](ModelEvent::text_delta) returns the added text.
         update: ModelEvent,
     },
     /// A message is complete and part of the conversation.
@@ -155,7 +157,7 @@ pub enum EventKind {
         result: ToolResult,
         /// Whether the run continues.
         control: Control,
-        /// Whether the tool's body ran; false if the call was rejected first.
+        /// Whether the tool's body ran; false if the call ended before, for example because its arguments were refused.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -177,7 +179,7 @@ pub enum EventKind {
     /// The run waits for decisions or results from outside.
     #[non_exhaustive]
     RunSuspended {
-        /// What the run waits for.
+        /// The calls that the run waits for.
         pending: Vec<PendingCall>,
     },
     /// A suspended run continues.

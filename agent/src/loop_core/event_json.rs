@@ -6,23 +6,25 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::event::{ApprovalDecision, Event, EventKind};
-use super::secrets::ShownEvent;
+use super::secrets::EventSecrets;
 use super::{PendingCall, RunStop};
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
-use crate::{Control, Progress, ToolResult};
+use crate::tool::outcome::ToolResult;
+use crate::tool::output::Control;
+use crate::tool::progress::Progress;
 
-/// Without secret arguments.
+/// Leaves out secret arguments.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Fields::new(self, &self.shown).serialize(serializer)
+        EventJson::new(self, &self.shown).serialize(serializer)
     }
 }
 
 impl Event {
-    /// Returns the event for a serializer, with secret arguments: for a place that holds what the conversation holds, and for nothing
-    /// else.
+    /// Returns a value that serializes the event with its secret arguments. Use it only for a place that is as protected as the stored
+    /// conversation.
     ///
     /// ```
     /// use agent::model::{ScriptedModel, reply};
@@ -57,42 +59,42 @@ impl Event {
 
         impl Serialize for WithSecrets<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                Fields::new(self.0, &ShownEvent::default()).serialize(serializer)
+                EventJson::new(self.0, &EventSecrets::default()).serialize(serializer)
             }
         }
 
         WithSecrets(self)
     }
 
-    /// Returns the arguments of a call in this event, as they are shown.
+    /// Returns the arguments of a call as the JSON of this event has them.
     #[cfg(feature = "testing")]
     pub(crate) fn shown_args<'a>(&self, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
         shown_args(&self.shown, tool, args)
     }
 }
 
-fn shown_args<'a>(shown: &ShownEvent, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
+fn shown_args<'a>(shown: &EventSecrets, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
     shown.secrets.arguments(tool, args).map_or(Cow::Borrowed(args), Cow::Owned)
 }
 
-fn shown_message<'a>(shown: &ShownEvent, message: &'a Arc<Message>) -> Cow<'a, Message> {
+fn shown_message<'a>(shown: &EventSecrets, message: &'a Arc<Message>) -> Cow<'a, Message> {
     shown.secrets.message(message).map_or(Cow::Borrowed(&**message), Cow::Owned)
 }
 
-/// The fields of an event.
+/// The JSON object of an event.
 #[derive(Serialize)]
-struct Fields<'a> {
+struct EventJson<'a> {
     run_id: &'a str,
     turn: u32,
     seq: u64,
     #[serde(flatten)]
-    kind: Kind<'a>,
+    kind: EventKindJson<'a>,
 }
 
-/// The fields of each kind. The names are those of [`EventKind`].
+/// The fields that depend on the kind of the event. The variants correspond to those of [`EventKind`].
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Kind<'a> {
+enum EventKindJson<'a> {
     AgentStart,
     TurnStart,
     MessageStart {
@@ -130,8 +132,8 @@ enum Kind<'a> {
     },
     ToolExecutionEnd {
         #[serde(flatten)]
-        result: Ended<'a>,
-        #[serde(skip_serializing_if = "goes_on")]
+        result: CallEndJson<'a>,
+        #[serde(skip_serializing_if = "is_continue")]
         control: Control,
         ran: bool,
         cached: bool,
@@ -155,29 +157,29 @@ enum Kind<'a> {
     },
 }
 
-/// The fields of a result message, and the coercions.
+/// The fields of the result message of a call, and the coercions of its arguments.
 #[derive(Serialize)]
-struct Ended<'a> {
+struct CallEndJson<'a> {
     #[serde(flatten)]
     message: Option<ToolResultMessage>,
     coercions: &'a [Coercion],
 }
 
-impl<'a> Ended<'a> {
+impl<'a> CallEndJson<'a> {
     fn new(result: &'a ToolResult) -> Self {
         Self { message: result.to_message(), coercions: &result.coercions }
     }
 }
 
-impl<'a> Fields<'a> {
-    fn new(event: &'a Event, shown: &ShownEvent) -> Self {
+impl<'a> EventJson<'a> {
+    fn new(event: &'a Event, shown: &EventSecrets) -> Self {
         let Event { run_id, turn, seq, kind, .. } = event;
-        Self { run_id, turn: *turn, seq: *seq, kind: Kind::new(kind, shown) }
+        Self { run_id, turn: *turn, seq: *seq, kind: EventKindJson::new(kind, shown) }
     }
 }
 
-impl<'a> Kind<'a> {
-    fn new(kind: &'a EventKind, shown: &ShownEvent) -> Self {
+impl<'a> EventKindJson<'a> {
+    fn new(kind: &'a EventKind, shown: &EventSecrets) -> Self {
         match kind {
             EventKind::AgentStart => Self::AgentStart,
             EventKind::TurnStart => Self::TurnStart,
@@ -207,7 +209,7 @@ impl<'a> Kind<'a> {
             }
             EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms } => {
                 Self::ToolExecutionEnd {
-                    result: Ended::new(result),
+                    result: CallEndJson::new(result),
                     control: *control,
                     ran: *ran,
                     cached: *cached,
@@ -230,7 +232,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-fn goes_on(control: &Control) -> bool {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_continue(control: &Control) -> bool {
     *control == Control::Continue
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LoopGuard;
-use crate::ToolOutcome;
+use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
@@ -28,21 +28,21 @@ pub struct Signature(u128);
 impl Signature {
     /// Returns the signature of a call of `tool` with these arguments.
     pub fn of(tool: &str, args: &Value) -> Self {
-        let mut hash = Fnv::new();
+        let mut hash = Fnv128::new();
         hash.text(tool);
         hash.value(args);
         Self(hash.0)
     }
 
     /// Returns the lower half of the hash, for uses where 64 bits suffice.
-    #[expect(clippy::cast_possible_truncation, reason = "the half is what is wanted")]
+    #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
     pub fn short(self) -> u64 {
         self.0 as u64
     }
 
-    /// Returns the signature of the end of a call.
+    /// Returns the signature of an outcome.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
-        let mut hash = Fnv::new();
+        let mut hash = Fnv128::new();
         match outcome {
             // Hashed without a copy, because results can be long.
             ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
@@ -50,7 +50,7 @@ impl Signature {
             }
             other => {
                 let mut value = serde_json::to_value(other).unwrap_or_default();
-                // Only what the model reads makes a result another one.
+                // Results are compared by what the model reads, which excludes metadata.
                 if let Some(fields) = value.as_object_mut() {
                     fields.shift_remove("metadata");
                 }
@@ -74,10 +74,10 @@ impl<'de> Deserialize<'de> for Signature {
     }
 }
 
-/// FNV-1a with 128 bits, eight bytes at a time: results can be long.
-struct Fnv(u128);
+/// FNV-1a with 128 bits. Hashes eight bytes at a time, because results can be long.
+struct Fnv128(u128);
 
-impl Fnv {
+impl Fnv128 {
     fn new() -> Self {
         Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
@@ -134,28 +134,30 @@ impl Fnv {
     }
 }
 
-/// How often each call was made since the last user message.
+/// The number of times that each call was made since the last user message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Repeats {
-    seen: BTreeMap<Signature, Seen>,
+    seen: BTreeMap<Signature, RepeatCount>,
 }
 
+/// The number of equal calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Seen {
-    /// How many ended with the same result, or without having run.
+struct RepeatCount {
+    /// Calls that ended with the same result, or without running.
     count: u32,
-    /// How many have begun and not ended.
+    /// Calls that have begun and not ended.
     #[serde(default)]
     open: u32,
     result: Option<Signature>,
 }
 
-/// What to do with a call.
-pub(super) enum Repeat {
-    Fine,
-    /// It is not run. The number says how many were made.
+/// The decision of the guard on a call.
+pub(super) enum RepeatCheck {
+    /// The call may run.
+    Allowed,
+    /// The call does not run. The number counts the equal calls, including this one.
     Refuse(u32),
-    /// It is not run, and the run ends after the batch.
+    /// The call does not run, and the run ends after the batch.
     End(u32),
 }
 
@@ -165,19 +167,19 @@ impl Repeats {
     }
 
     /// Registers a call that is about to run. Calls that have begun count too, because one reply may make the same call many times.
-    pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> Repeat {
+    pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> RepeatCheck {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(seen.open).saturating_add(1);
         if number < guard.refuse_at.min(guard.end_at) {
             seen.open = seen.open.saturating_add(1);
-            return Repeat::Fine;
+            return RepeatCheck::Allowed;
         }
-        // Calls without a result may still have a different one, so whether they end the run is decided at their end.
+        // A call that has not ended may still have another result, so only calls that ended can end the run.
         seen.count = seen.count.saturating_add(1);
-        if seen.count >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
+        if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
 
-    /// Forgets a call that [began](Self::begin), because it is about to begin again.
+    /// Removes a call that [began](Self::begin), because it will begin again.
     #[cfg(feature = "runtime")]
     pub(super) fn undo(&mut self, signature: Signature) {
         if let Some(seen) = self.seen.get_mut(&signature) {
@@ -185,8 +187,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if there were so
-    /// many that the run ends.
+    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if it ends the
+    /// run.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -1,9 +1,10 @@
-//! Results that are too long for a conversation.
+//! Shortens results that are too long for a conversation.
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Shortens the texts of a result that are longer than `max` bytes together. The beginning and the end are kept, with a line between them
-/// that says how much was left out and how to read it. The structured data of such a result is dropped, because it has the same content.
+/// Shortens the texts of a result if they are longer than `max` bytes together. The beginning and the end are kept, with a line between
+/// them that says how much was left out and how to read it. The structured data of such a result is dropped, because it has the same
+/// content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -22,14 +23,14 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
-/// Returns what is left of the beginning of a text that [`cut`] shortens to this length, whatever follows it.
+/// Returns the part of a text's beginning that is certain to remain if [`cut`] shortens the text to `max` bytes.
 pub(super) fn beginning(text: &str, max: usize) -> &str {
     let room = (max / 2).min(text.len());
     let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     text.get(..at).unwrap_or_default()
 }
 
-/// Returns the words by which a result names its handle.
+/// Returns the text with which a shortened result names its handle.
 pub(crate) fn hint(handle: &str) -> String {
     format!("read it with `read_result`, handle `{handle}`")
 }
@@ -63,7 +64,7 @@ fn tail<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// Returns the size of the texts in bytes.
+/// Returns the total size of the texts in bytes.
 #[cfg(feature = "runtime")]
 pub(crate) fn text_bytes(parts: &[Part]) -> usize {
     parts.iter().filter_map(Part::as_text).map(str::len).sum()

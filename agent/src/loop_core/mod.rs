@@ -67,7 +67,7 @@ pub use inputs::{CallCoercions, CallEnd, Decided, Prepared, Ready, RecordError, 
 pub(crate) use large::{cut, hint, text_bytes};
 pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
-pub(crate) use restore::{Said, outcome_of};
+pub(crate) use restore::{StoredMessage, outcome_of};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::CheckedCall;
 #[cfg(feature = "durable-restate")]

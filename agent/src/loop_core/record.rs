@@ -1,4 +1,4 @@
-//! Calls that were made outside of a run.
+//! Recording calls that were made outside of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use super::agent_loop::Phase;
 use super::batch::Batch;
 use super::{AgentLoop, RecordError, CallEnd};
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
-use crate::{FailureCode, IntoOutcome, ToolOutcome};
+use crate::tool::outcome::{FailureCode, IntoOutcome, ToolOutcome};
 
-/// Calls that were made outside of a run, with their outcomes, such as a background job or a button that a user pressed.
+/// Calls that were made outside of a run, with their outcomes, for example by a background job or by a button that a user pressed.
 ///
 /// `Assistant::record` makes them a turn of the conversation.
 ///
@@ -35,7 +35,7 @@ impl RecordedTurn {
         Self::default()
     }
 
-    /// Sets the text beside the calls, in the name of the model.
+    /// Sets the text of the model beside the calls.
     pub fn said(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
@@ -52,7 +52,7 @@ impl RecordedTurn {
         &self.calls
     }
 
-    /// Returns the calls with the messages that answer them.
+    /// Returns the calls with their result messages.
     #[cfg(feature = "runtime")]
     pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, crate::message::ToolResultMessage)> {
         self.calls.iter().filter_map(|(call, outcome)| {
@@ -63,10 +63,10 @@ impl RecordedTurn {
 }
 
 impl AgentLoop {
-    /// Makes calls that were made elsewhere the first turn of the run, without asking a model or running anything.
+    /// Adds calls that were made elsewhere as the first turn of the run. The model is not asked for this turn, and no tool runs.
     ///
-    /// The model is asked next if `asks` is true or messages wait. Otherwise the run is over after this turn. The events are those of any
-    /// turn.
+    /// The model is asked next if `asks` is true or messages are queued. Otherwise the run ends after this turn. The events are those of
+    /// any turn.
     ///
     /// ```
     /// use agent::RecordedTurn;
@@ -82,17 +82,17 @@ impl AgentLoop {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the run has already begun in another way. Nothing has changed then.
+    /// Fails if the run has already begun in another way. The run is unchanged then.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
             return Err(RecordError::WrongKind { wanted: self.phase.wanted() });
         }
         let RecordedTurn { text, calls } = turn;
-        let said = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));
+        let text = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));
         let (calls, outcomes): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-        let asked = calls.into_iter().map(|call| Part::tool_call(call.id, call.name, call.args));
+        let calls = calls.into_iter().map(|call| Part::tool_call(call.id, call.name, call.args));
         let reply = super::agent_loop::with_unique_ids(Message::from(AssistantMessage::new(
-            said.into_iter().chain(asked),
+            text.into_iter().chain(calls),
         )));
         let config = self.config.clone();
         self.batch = reply
@@ -110,7 +110,7 @@ impl AgentLoop {
     }
 }
 
-/// A result that is still deferred counts as no result.
+/// Replaces a deferred outcome by a failure, because its result would never arrive.
 fn settled(outcome: ToolOutcome) -> ToolOutcome {
     match outcome {
         ToolOutcome::Deferred { .. } => {

@@ -1,4 +1,4 @@
-//! Restores a run from its stored messages, by taking the loop through them again without events.
+//! Restores a run from its stored messages by replaying them through the loop, without events.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use super::agent_loop::Phase;
 use super::{AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
-use crate::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolOutput};
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::output::ToolOutput;
 
 /// A stored message of the run.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
-    /// The turn it belongs to.
+pub(crate) struct StoredMessage {
+    /// The turn that the message belongs to.
     pub(crate) turn: u32,
     pub(crate) message: Arc<Message>,
-    /// Whether it is a reply that was cut.
+    /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
 }
 
 impl AgentLoop {
-    /// Returns the run with these messages after a conversation, at the first step of which nothing is stored. The run counts as
-    /// [suspended](Self::is_suspended). Returns `None` if the messages are not those of a run by these rules, or if the run would have
-    /// ended.
+    /// Returns the run that added these messages to a conversation. It is [suspended](Self::is_suspended) before the first step whose
+    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if it would have ended.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,
         before: &[Arc<Message>],
-        said: &[Said],
+        stored: &[StoredMessage],
     ) -> Option<Self> {
-        let mut rest = said;
-        let prompts = injected(&mut rest, 1);
+        let mut rest = stored;
+        let prompts = take_injected(&mut rest, 1);
         let mut core = Self::begin(run, config, before.iter().cloned().collect(), prompts, true);
         while let Some(next) = rest.first() {
             let turn = core.turn;
@@ -38,26 +38,27 @@ impl AgentLoop {
                     core.record_messages(Vec::new()).ok()?;
                 }
                 (Effect::Poll { .. }, _) => {
-                    let messages = injected(&mut rest, turn.saturating_add(1));
+                    let messages = take_injected(&mut rest, turn.saturating_add(1));
                     core.record_messages(messages).ok()?;
                 }
                 (Effect::CallModel { .. }, Message::Assistant(reply)) if next.turn == turn => {
                     let mut reply = Reply::new(reply.clone());
                     reply.is_cut = next.is_cut;
                     core.record_reply(reply).ok()?;
-                    // The calls of a reply that was cut end by themselves.
+                    // The loop itself ends the calls of a reply that was cut.
                     rest = rest.get(1..)?;
                     if core.batch.is_cut {
-                        let results = rest.iter().take_while(|said| said.message.as_tool_result().is_some());
+                        let results =
+                            rest.iter().take_while(|stored| stored.message.as_tool_result().is_some());
                         rest = rest.get(results.count()..)?;
                     }
                 }
                 (Effect::Prepare { key, calls }, Message::ToolResult(_)) => {
                     let (results, others) = rest.split_at_checked(calls.len())?;
                     let mut outcomes = Vec::with_capacity(calls.len());
-                    for (call, said) in calls.iter().zip(results) {
+                    for (call, stored) in calls.iter().zip(results) {
                         let result =
-                            said.message.as_tool_result().filter(|result| result.call_id == call.id)?;
+                            stored.message.as_tool_result().filter(|result| result.call_id == call.id)?;
                         let outcome = outcome_of(result);
                         core.tool_calls += u64::from(has_run(&outcome));
                         outcomes.push(outcome);
@@ -77,16 +78,16 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // Uses the stored messages, because the ones made again may be spelled differently.
-        let made = core.conversation.shared().get(before.len() + said.len()..)?;
-        let stored = before.iter().cloned().chain(said.iter().map(|said| said.message.clone()));
-        core.conversation = stored.chain(made.iter().cloned()).collect::<Conversation>();
+        // The replayed messages may be spelled differently, so the stored ones are used.
+        let added = core.conversation.shared().get(before.len() + stored.len()..)?;
+        let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
+        core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
         core.is_suspended = true;
         Some(core)
     }
 
-    /// Counts the tries of a segment in the order in which they ended: calls are refused before the others run. What was counted is
-    /// replaced, because an end is counted; the stored message has the outcome.
+    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. An outcome that was
+    /// counted is replaced by a failure, because the loop would count it once more. Its text is in the stored message.
     fn count_tries(&mut self, calls: &[ToolCall], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -97,24 +98,24 @@ impl AgentLoop {
         }
     }
 
-    /// Whether the calls of the last reply do not run because it was cut.
+    /// Returns whether the last reply was cut, so that its calls do not run.
     pub(crate) fn is_cut(&self) -> bool {
         self.batch.is_cut
     }
 }
 
-/// Takes the messages with which a turn begins.
-fn injected(rest: &mut &[Said], turn: u32) -> Vec<Arc<Message>> {
-    let is_injected = |said: &&Said| {
-        said.turn == turn && !matches!(*said.message, Message::Assistant(_) | Message::ToolResult(_))
+/// Takes the prompts and queued messages with which a turn begins.
+fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
+    let is_injected = |stored: &&StoredMessage| {
+        stored.turn == turn && !matches!(*stored.message, Message::Assistant(_) | Message::ToolResult(_))
     };
     let count = rest.iter().take_while(is_injected).count();
     let (messages, others) = rest.split_at(count);
     *rest = others;
-    messages.iter().map(|said| said.message.clone()).collect()
+    messages.iter().map(|stored| stored.message.clone()).collect()
 }
 
-/// Returns how a call ended, as far as its message says.
+/// Returns the outcome of a call, as far as its result message has it.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();
@@ -140,7 +141,7 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Whether the call was refused, however often its tool was tried.
+/// Returns whether the arguments of the call were refused, including the last refusal, which has another code.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {
@@ -151,7 +152,7 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Whether it counted against the limit of calls.
+/// Returns whether the call counts against the limit of calls.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
@@ -168,8 +169,8 @@ mod tests {
     use crate::loop_core::Queue;
     use crate::message::{AssistantMessage, Part};
 
-    fn said(turn: u32, message: impl Into<Message>) -> Said {
-        Said { turn, message: Arc::new(message.into()), is_cut: false }
+    fn stored(turn: u32, message: impl Into<Message>) -> StoredMessage {
+        StoredMessage { turn, message: Arc::new(message.into()), is_cut: false }
     }
 
     fn calls(ids: &[&str]) -> AssistantMessage {
@@ -180,26 +181,26 @@ mod tests {
         ToolResultMessage::new(id, "t", OutcomeKind::Completed).with_content("done")
     }
 
-    fn restore(said: &[Said]) -> Option<AgentLoop> {
-        AgentLoop::restore("run-1".into(), Arc::default(), &[Arc::new(Message::user("before"))], said)
+    fn restore(stored: &[StoredMessage]) -> Option<AgentLoop> {
+        AgentLoop::restore("run-1".into(), Arc::default(), &[Arc::new(Message::user("before"))], stored)
     }
 
-    fn a_whole_run() -> Vec<Said> {
+    fn complete_run() -> Vec<StoredMessage> {
         vec![
-            said(1, Message::user("go")),
-            said(1, calls(&["a", "b"])),
-            said(1, result("a")),
-            said(1, result("b")),
-            said(2, Message::user("steer")),
-            said(2, calls(&["c"])),
-            said(2, result("c")),
-            said(3, AssistantMessage::from("done")),
+            stored(1, Message::user("go")),
+            stored(1, calls(&["a", "b"])),
+            stored(1, result("a")),
+            stored(1, result("b")),
+            stored(2, Message::user("steer")),
+            stored(2, calls(&["c"])),
+            stored(2, result("c")),
+            stored(3, AssistantMessage::from("done")),
         ]
     }
 
     #[test]
-    fn a_run_stands_where_its_messages_end() {
-        let whole = a_whole_run();
+    fn a_run_is_restored_to_the_step_after_its_last_message() {
+        let whole = complete_run();
         let next = |count: usize| restore(whole.get(..count).unwrap()).unwrap().next();
         assert!(matches!(next(0), Effect::Poll { queue: Queue::Steering, .. }));
         assert!(matches!(next(1), Effect::Poll { queue: Queue::Steering, .. }));
@@ -212,19 +213,18 @@ mod tests {
 
     #[test]
     fn the_messages_are_the_stored_ones_and_are_counted() {
-        let whole = a_whole_run();
+        let whole = complete_run();
         let core = restore(&whole).unwrap();
         assert_eq!((core.conversation().len(), core.added().len(), core.tool_calls), (9, 8, 3));
-        let stored = core.added().iter().zip(&whole);
-        assert!(stored.into_iter().all(|(one, said)| Arc::ptr_eq(one, &said.message)));
+        assert!(core.added().iter().zip(&whole).all(|(one, stored)| Arc::ptr_eq(one, &stored.message)));
         assert!(core.is_suspended() && !core.was_stored());
     }
 
     #[test]
     fn calls_of_a_cut_reply_do_not_run() {
-        let mut cut = said(1, calls(&["a"]));
+        let mut cut = stored(1, calls(&["a"]));
         cut.is_cut = true;
-        let core = restore(&[said(1, Message::user("go")), cut]).unwrap();
+        let core = restore(&[stored(1, Message::user("go")), cut]).unwrap();
         assert_eq!(
             core.conversation().last().unwrap().as_tool_result().unwrap().code.as_deref(),
             Some("truncated")
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_is_not_restored() {
-        let prompt = said(1, Message::user("go"));
+    fn messages_that_no_run_can_have_added_are_not_restored() {
+        let prompt = stored(1, Message::user("go"));
         for odd in [
-            vec![prompt.clone(), said(1, result("a"))],
-            vec![prompt.clone(), said(1, calls(&["a", "b"])), said(1, result("a"))],
-            vec![prompt.clone(), said(1, calls(&["a"])), said(1, result("x"))],
-            vec![prompt.clone(), said(1, AssistantMessage::from("x")), said(1, Message::user("y"))],
-            vec![prompt, said(2, AssistantMessage::from("x"))],
+            vec![prompt.clone(), stored(1, result("a"))],
+            vec![prompt.clone(), stored(1, calls(&["a", "b"])), stored(1, result("a"))],
+            vec![prompt.clone(), stored(1, calls(&["a"])), stored(1, result("x"))],
+            vec![prompt.clone(), stored(1, AssistantMessage::from("x")), stored(1, Message::user("y"))],
+            vec![prompt, stored(2, AssistantMessage::from("x"))],
         ] {
             assert!(restore(&odd).is_none(), "{odd:?}");
         }

@@ -1,28 +1,28 @@
-//! Counts the tries of a tool, and tells progress from repetition.
+//! Counts the tries of a tool, and distinguishes progress from repetition.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// All further tries, those with progress included, are at most this many times the allowed ones.
+/// The maximum number of tries, including those with progress, as a multiple of the allowed retries.
 const WITH_PROGRESS: u32 = 3;
 
-/// The tries of one tool in a run that were sent back.
+/// The calls of one tool in a run that were refused, or that the tool sent back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tries {
-    /// How many there were.
+pub(super) struct ToolRetries {
+    /// The number of tries.
     all: u32,
-    /// The problems of the best try.
+    /// The issues of the best try.
     best: BTreeSet<String>,
-    /// All problems so far.
+    /// The issues of all tries.
     seen: BTreeSet<String>,
 }
 
-impl Tries {
-    /// Registers a try with its report. Returns whether it is progress: its problems are some of those of the best earlier try, or
-    /// none of the earlier ones.
+impl ToolRetries {
+    /// Registers a try with its report. Returns whether it is progress: its issues are a proper subset of those of the best try, or all of
+    /// them are new.
     pub(super) fn register(&mut self, report: &str) -> bool {
-        let now = problems(report);
+        let now = issues(report);
         let is_first = self.all == 0;
         self.all = self.all.saturating_add(1);
         let is_part = now.len() < self.best.len() && now.is_subset(&self.best);
@@ -34,34 +34,34 @@ impl Tries {
         is_progress
     }
 
-    /// Returns how many tries there were.
-    pub(super) fn all(&self) -> u32 {
+    /// Returns the number of tries.
+    pub(super) fn count(&self) -> u32 {
         self.all
     }
 
-    /// Whether no further try is left, however good the last one was.
-    pub(super) fn are_spent(&self, max: u32) -> bool {
+    /// Returns whether no further try is allowed, even after progress. `max` is the number of retries that are allowed without progress.
+    pub(super) fn is_exhausted(&self, max: u32) -> bool {
         self.all > max.saturating_mul(WITH_PROGRESS)
     }
 }
 
-/// Reads the problems of a report back: each as its place and its kind, without what was sent. The text is all that messages,
-/// records and journals keep of a refusal, so every driver and every replay counts the same.
-fn problems(report: &str) -> BTreeSet<String> {
+/// Parses the issues of a report: the path and the kind of each, without the values. They are parsed from the text because messages,
+/// records and journals keep only the text of a refusal, and every driver and every replay has to count the same.
+fn issues(report: &str) -> BTreeSet<String> {
     let lines = report.lines().skip(1).map_while(|line| {
-        let (number, problem) = line.split_once(". ")?;
-        number.bytes().all(|b| b.is_ascii_digit()).then_some(problem)
+        let (number, issue) = line.split_once(". ")?;
+        number.bytes().all(|b| b.is_ascii_digit()).then_some(issue)
     });
-    lines.map(kind).collect()
+    lines.map(without_values).collect()
 }
 
-/// Leaves out values and counts: two wrong values are the same problem.
-fn kind(line: &str) -> String {
+/// Removes values and counts from an issue, because another wrong value for the same parameter is the same issue.
+fn without_values(line: &str) -> String {
     let ends = ["; got ", "; expected ", "; did you mean "];
     let end = ends.iter().filter_map(|end| line.find(end)).min().unwrap_or(line.len());
     let line = line.get(..end).unwrap_or(line);
-    let (place, words) = line.split_once(": ").unwrap_or((line, ""));
-    let mut out = format!("{place}: ");
+    let (path, words) = line.split_once(": ").unwrap_or((line, ""));
+    let mut out = format!("{path}: ");
     let mut quote: Option<char> = None;
     for c in words.chars() {
         match quote {
@@ -88,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn fewer_of_the_same_or_only_new_ones_are_progress() {
-        let mut tries = Tries::default();
+    fn fewer_issues_or_only_new_ones_are_progress() {
+        let mut tries = ToolRetries::default();
         assert!(
             !tries.register(&report(&["/a: wrong type; got string \"x\"", "/b: out of range; got number 9"]))
         );
@@ -104,24 +104,24 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_problems_is_progress_once() {
-        let mut tries = Tries::default();
+    fn a_report_without_issues_is_progress_once() {
+        let mut tries = ToolRetries::default();
         assert!(!tries.register("try a smaller number"));
         assert!(!tries.register("try a smaller number"));
-        let mut tries = Tries::default();
+        let mut tries = ToolRetries::default();
         assert!(!tries.register(&report(&["/a: wrong type"])));
         assert!(tries.register("try a smaller number"));
         assert!(!tries.register("try a smaller number"));
     }
 
     #[test]
-    fn tries_end() {
-        let mut tries = Tries::default();
+    fn tries_are_limited_even_with_progress() {
+        let mut tries = ToolRetries::default();
         for n in 0..6 {
             tries.register(&report(&[&format!("/{n}: wrong type")]));
-            assert!(!tries.are_spent(2));
+            assert!(!tries.is_exhausted(2));
         }
         tries.register(&report(&["/x: wrong type"]));
-        assert!(tries.are_spent(2) && Tries { all: 1, ..Tries::default() }.are_spent(0));
+        assert!(tries.is_exhausted(2) && ToolRetries { all: 1, ..ToolRetries::default() }.is_exhausted(0));
     }
 }

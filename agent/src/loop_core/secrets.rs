@@ -1,30 +1,31 @@
-//! What of a run's calls is shown outside of its process.
+//! Withholds the secret arguments of a run's calls from events.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::AgentLoop;
-use crate::ToolDefinition;
 use crate::args::Plan;
 use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
+use crate::tool::definition::ToolDefinition;
 use crate::tool::secrets::SecretArguments;
 
-/// The tools of a run: what withholds the secret arguments of its calls, and reads arguments. It does not affect what the run does.
+/// The plans of the run's tools, which withhold secret arguments and parse arguments. They do not affect the steps of the run, so two
+/// values are always equal.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Option<Arc<SecretArguments>>);
+pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
-impl Secrets {
+impl RunSecrets {
     pub(super) fn new(secrets: SecretArguments) -> Self {
         Self(Some(Arc::new(secrets)))
     }
 
-    /// Returns what events need of it: nothing if no tool has secrets.
-    pub(super) fn shown(&self) -> Self {
+    /// Returns a copy for events, which is empty if no tool has secret arguments.
+    pub(super) fn for_events(&self) -> Self {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns what reads the arguments of a tool.
+    /// Returns the plan of a tool.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }
@@ -48,27 +49,27 @@ impl Secrets {
     }
 }
 
-impl PartialEq for Secrets {
+impl PartialEq for RunSecrets {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for RunSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets")
     }
 }
 
-/// What of an event is shown.
+/// The secret arguments that an event's JSON leaves out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ShownEvent {
-    pub(super) secrets: Secrets,
-    /// Whether it is an update of a call whose arguments may have secrets.
+pub(super) struct EventSecrets {
+    pub(super) secrets: RunSecrets,
+    /// Whether the event is an update of a reply that may show secret arguments.
     pub(super) hides_update: bool,
 }
 
-/// The calls in the reply that is streamed, as index of the part, with whether their arguments may have secrets.
+/// The calls of the reply that is being streamed: the index of each part, and whether its arguments may have secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamedCalls(Vec<(usize, bool)>);
 
@@ -83,12 +84,12 @@ impl StreamedCalls {
         self.0.clear();
     }
 
-    /// Whether this update may show secrets.
-    pub(super) fn hides(&mut self, secrets: &Secrets, update: &ModelEvent) -> bool {
+    /// Returns whether the update may show secrets, so that it has to be replaced by [`RunSecrets::update`].
+    pub(super) fn hides(&mut self, secrets: &RunSecrets, update: &ModelEvent) -> bool {
         if !secrets.is_needed() {
             return false;
         }
-        // What a provider keeps may quote a call that comes later.
+        // Data of a provider may contain the arguments of a call whose part has not started yet.
         if matches!(update, ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) {
             return true;
         }
@@ -103,15 +104,15 @@ impl StreamedCalls {
         }
         let known = self.0.iter().rev().find(|(at, _)| *at == index).map(|(_, hides)| *hides);
         match update {
-            // A call that did not start is not known.
+            // Without a start, the tool is unknown, so its arguments are withheld.
             ModelEvent::ToolCallDelta { .. } | ModelEvent::ToolCallArgument { .. } => known.unwrap_or(true),
             _ => known.unwrap_or_default(),
         }
     }
 }
 
-impl Secrets {
-    /// Returns an update that [may show secrets](StreamedCalls::hides) without them.
+impl RunSecrets {
+    /// Returns a copy without secrets of an update that [may show](StreamedCalls::hides) them.
     pub(super) fn update(&self, update: &ModelEvent) -> ModelEvent {
         let mut shown = update.clone();
         match &mut shown {
@@ -145,10 +146,10 @@ impl Secrets {
 }
 
 impl AgentLoop {
-    /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments, and all arguments of unknown
-    /// tools if any of these has secrets. The tools are not part of the stored form.
+    /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments. If any of the tools has secret
+    /// arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
     ///
-    /// An assistant does this itself; the method is for other drivers.
+    /// An assistant sets its tools itself; this method is for other drivers.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig, Reply};
@@ -176,6 +177,6 @@ impl AgentLoop {
     }
 
     pub(crate) fn set_secrets(&mut self, secrets: SecretArguments) {
-        self.secrets = Secrets::new(secrets);
+        self.secrets = RunSecrets::new(secrets);
     }
 }

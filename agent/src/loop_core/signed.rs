@@ -1,4 +1,4 @@
-//! What the signatures of a stored run bind.
+//! The state of a stored run that its signatures bind.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::waiting::CheckedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run as it stands, to be stored: each call that may still run, and the state of the run.
+    /// Signs the run before it is stored: each call that may still run, and the state of the run.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: impl Fn(&CheckedCall) -> String, state: impl Fn(&Value) -> String) {
         self.unsign();
@@ -24,7 +24,7 @@ impl AgentLoop {
         self.mac = Some(state(&self.signed_state()));
     }
 
-    /// Drops the signatures, which are of a state that the run leaves.
+    /// Removes the signatures. Called before the state changes, because they would no longer match.
     pub(crate) fn unsign(&mut self) {
         self.mac = None;
         for slot in &mut self.batch.slots {
@@ -37,8 +37,8 @@ impl AgentLoop {
         self.mac.as_deref()
     }
 
-    /// Returns everything that decides what the run does next, except for the texts of the conversation and the configuration, which
-    /// is the assistant's. Floating-point numbers are left out, because stores and parsers change their last digit.
+    /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
+    /// which is that of the assistant. Floating-point numbers are left out, because stores and parsers may change their last digit.
     pub(crate) fn signed_state(&self) -> Value {
         json!({
             "run": &*self.run,
@@ -64,15 +64,15 @@ impl AgentLoop {
     }
 }
 
-fn value(of: &impl Serialize) -> Value {
-    serde_json::to_value(of).unwrap_or_default()
+fn to_value(part: &impl Serialize) -> Value {
+    serde_json::to_value(part).unwrap_or_default()
 }
 
 fn phase(phase: &Phase) -> Value {
     match phase {
         Phase::Ending(end) => json!(["ending", end.stop().as_str(), end.detail()]),
         Phase::Done(end) => json!(["done", end.stop().as_str(), end.detail()]),
-        other => value(other),
+        other => to_value(other),
     }
 }
 
@@ -80,9 +80,9 @@ fn slot(slot: &Slot) -> Value {
     let (state, detail) = match &slot.state {
         State::Planned => ("planned", None),
         State::Started => ("started", None),
-        State::Undecided(asked) => ("undecided", Some(value(asked))),
+        State::Undecided(asked) => ("undecided", Some(to_value(asked))),
         State::Ready => ("ready", None),
-        State::Deferred(handle) => ("deferred", Some(value(handle))),
+        State::Deferred(handle) => ("deferred", Some(to_value(handle))),
         State::Ended => ("ended", None),
     };
     json!({
@@ -100,7 +100,7 @@ fn slot(slot: &Slot) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // The offset keeps sums of prices away from the points where the last digit of a float decides.
+    // Prices are mostly whole nanos, where `floor` depends on the last digit of the float. The offset moves them away from there.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

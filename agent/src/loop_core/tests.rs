@@ -1,9 +1,9 @@
-//! Aspects of the loop that its events do not show.
+//! Properties of the loop that cannot be tested through its events.
 
 use super::large::cut;
 use crate::message::{OutcomeKind, Part, ToolResultMessage};
 
-fn shown(texts: &[&str], max: usize) -> String {
+fn cut_text(texts: &[&str], max: usize) -> String {
     let parts: Vec<Part> = texts.iter().map(|text| Part::text(*text)).collect();
     let mut result = ToolResultMessage::new("c", "t", OutcomeKind::Completed).with_content(parts);
     cut(&mut result, max, None);
@@ -12,25 +12,25 @@ fn shown(texts: &[&str], max: usize) -> String {
 
 #[test]
 fn long_results_keep_their_ends() {
-    assert_eq!(shown(&["short"], 5), "short");
-    let text = shown(&["0123456789", "abcdefghij"], 8);
+    assert_eq!(cut_text(&["short"], 5), "short");
+    let text = cut_text(&["0123456789", "abcdefghij"], 8);
     assert!(text.starts_with("0123\n[… 12 of 20 bytes are left out here;"), "{text}");
     assert!(text.ends_with("…]\nghij"), "{text}");
-    let text = shown(&["01", "23456789"], 8);
+    let text = cut_text(&["01", "23456789"], 8);
     assert!(text.starts_with("0123\n") && text.ends_with("\n6789"), "{text}");
-    let text = shown(&["01234567", "89"], 8);
+    let text = cut_text(&["01234567", "89"], 8);
     assert!(text.ends_with("\n6789"), "{text}");
 }
 
 #[test]
 fn texts_are_cut_between_characters() {
-    let text = shown(&["ééééé"], 5);
+    let text = cut_text(&["ééééé"], 5);
     assert!(text.starts_with("é\n[… 6 of 10 bytes") && text.ends_with("\né"), "{text}");
-    assert!(shown(&["x"], 0).contains("1 of 1 bytes"));
+    assert!(cut_text(&["x"], 0).contains("1 of 1 bytes"));
 }
 
 #[test]
-fn what_is_no_text_stays() {
+fn parts_without_text_stay() {
     let parts = vec![Part::text("a".repeat(100)), Part::image(b"png", "image/png")];
     let mut result = ToolResultMessage::new("c", "t", OutcomeKind::Completed).with_content(parts);
     result.structured = Some(serde_json::json!({"long": true}));
@@ -40,16 +40,17 @@ fn what_is_no_text_stays() {
     assert_eq!(result.structured, None);
 }
 
-/// Runs whose tools send calls back, stopped and continued at every place.
+/// Runs whose tools refuse calls or ask for others, stored and restored at every step.
 mod tries {
     use std::sync::Arc;
 
-    use crate::loop_core::restore::Said;
+    use crate::loop_core::restore::StoredMessage;
     use crate::loop_core::{
         AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
     };
     use crate::message::{AssistantMessage, Conversation, Message, Part};
-    use crate::{FailureCode, ToolOutcome, ToolOutput};
+    use crate::tool::outcome::{FailureCode, ToolOutcome};
+    use crate::tool::output::ToolOutput;
 
     struct Random(u64);
 
@@ -88,7 +89,7 @@ mod tries {
         &script[turn.parse::<usize>().unwrap()][at.parse::<usize>().unwrap()]
     }
 
-    /// Plays a run to its end; `reload` stores it before each step.
+    /// Drives a run to its end. With `reload`, it is stored and loaded before each step.
     fn play(mut core: AgentLoop, script: &Script, reload: bool) -> AgentLoop {
         loop {
             if reload {
@@ -128,7 +129,7 @@ mod tries {
     }
 
     #[test]
-    fn tries_are_counted_the_same_wherever_a_run_is_stored_or_restored() {
+    fn tries_are_counted_alike_wherever_a_run_is_stored_or_restored() {
         let (mut restored, mut exhausted) = (0, 0);
         for seed in 0..60 {
             let mut random = Random(seed);
@@ -136,7 +137,7 @@ mod tries {
                 (0..9).map(|_| (0..=random.below(2)).map(|_| random.outcome()).collect()).collect();
             let max_retries = u32::try_from(random.below(3)).unwrap();
             let mut config = LoopConfig { max_turns: 50, max_retries, ..LoopConfig::default() };
-            // Where results are cut, reports are, too.
+            // With a small limit, reports are cut like other results.
             let max_result_bytes = [60, 130, 220, 100_000][usize::try_from(random.below(4)).unwrap()];
             let entry = ToolEntry { max_result_bytes: Some(max_result_bytes), ..ToolEntry::default() };
             config.tools.insert("t".to_owned(), entry);
@@ -154,7 +155,7 @@ mod tries {
             assert_eq!(texts(&play(new(), &script, true)), texts(&whole), "stored, seed {seed}");
             let mut turn = 1;
             let mut replies = 0;
-            let said: Vec<Said> = whole
+            let stored: Vec<StoredMessage> = whole
                 .added()
                 .iter()
                 .map(|message| {
@@ -162,11 +163,11 @@ mod tries {
                         replies += 1;
                         turn = replies;
                     }
-                    Said { turn, message: message.clone(), is_cut: false }
+                    StoredMessage { turn, message: message.clone(), is_cut: false }
                 })
                 .collect();
-            for count in 1..said.len() {
-                let Some(core) = AgentLoop::restore("r".into(), config.clone(), &[], &said[..count]) else {
+            for count in 1..stored.len() {
+                let Some(core) = AgentLoop::restore("r".into(), config.clone(), &[], &stored[..count]) else {
                     continue;
                 };
                 restored += 1;

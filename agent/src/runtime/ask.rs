@@ -16,7 +16,7 @@ use tracing::Span;
 
 use super::HookError;
 use super::assistant::Config;
-use super::observe::Asked;
+use super::observe::RequestTiming;
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::Reply;
@@ -33,7 +33,7 @@ pub(super) struct ReplyStream {
     pub(super) stream: ModelStream,
     /// Whether the start of the reply was recorded.
     pub(super) is_started: bool,
-    timing: Asked,
+    timing: RequestTiming,
     turn: u32,
     pub(super) span: Span,
     max_tokens: Option<u64>,
@@ -73,8 +73,8 @@ impl Performer {
         let step = step.with_key(key);
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), &request, self.context.session_id());
-        telemetry::tell_input(&span, &self.config, &request);
-        let timing = Asked::now();
+        telemetry::record_input(&span, &self.config, &request);
+        let timing = RequestTiming::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
             Ok(stream) => Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens }),
             Err(payload) => {
@@ -109,7 +109,7 @@ impl Performer {
         if let Some(Ok(event)) = &next
             && is_update(event)
         {
-            timing.piece();
+            timing.record_piece();
         }
         next
     }
@@ -127,7 +127,7 @@ impl Performer {
         let kind = failure.map(|error| error.kind().as_str());
         telemetry::end_request(&span, &message, kind, timing.first_piece());
         self.measure(turn, timing, &message, failure);
-        telemetry::tell_output(&span, &self.config, &message);
+        telemetry::record_output(&span, &self.config, &message);
         let mut reply = Reply::new(message);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply

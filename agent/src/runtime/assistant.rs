@@ -13,10 +13,10 @@ use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
-use super::output::Reader;
-use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
-use super::records::{Debts, Keeper, SessionState};
-use super::spill::{Spill, SpilledFile};
+use super::output::AnswerReader;
+use super::queue::{MessageQueue, QueueMode, QueuedMessage, Receipt};
+use super::records::{SessionState, StoreAccess, UnrecordedEnds};
+use super::spill::{SpillFolder, SpilledFile};
 use super::turn_tools::Preparer;
 use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
@@ -75,16 +75,16 @@ pub(super) struct Config {
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached.
     pub(super) uncached: Arc<[(String, NotCached)]>,
-    pub(super) spill: Option<Spill>,
+    pub(super) spill: Option<SpillFolder>,
     /// Where calls and sessions are recorded.
-    pub(super) keeper: Option<Arc<Keeper>>,
+    pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
     /// The functions that choose the tools of a turn.
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     /// Reads the answers of all runs, if the requests have a schema for them.
-    pub(super) answer: Option<Arc<Reader<Value>>>,
+    pub(super) answer: Option<Arc<AnswerReader<Value>>>,
     /// The name of the tool that was added for the answer of this run, or an empty text.
     pub(super) output_tool: Arc<str>,
     /// Set if traces record content.
@@ -131,7 +131,7 @@ pub(super) struct State {
     /// The session that the conversation is stored in.
     pub(super) session: Option<SessionState>,
     /// Ends of calls in finished runs that could not be stored yet.
-    pub(super) debts: Debts,
+    pub(super) debts: UnrecordedEnds,
 }
 
 pub(super) struct Active {
@@ -161,7 +161,7 @@ impl Assistant {
             last_error: None,
             spilled: Vec::new(),
             session: None,
-            debts: Debts::default(),
+            debts: UnrecordedEnds::default(),
         };
         let state = Mutex::new(state);
         let cache = config.shared_cache.clone().unwrap_or_default();
@@ -310,7 +310,7 @@ impl Assistant {
     /// Removes all messages from a queue. Their receipts report [`NotDelivered::Cleared`](super::NotDelivered::Cleared).
     pub fn clear_queue(&self, queue: Queue) {
         let cleared = self.state().queue(queue).clear();
-        cleared.iter().for_each(Queued::clear);
+        cleared.iter().for_each(QueuedMessage::clear);
     }
 
     /// Removes the message with this [id](Receipt::id) from its queue; its receipt reports this. Returns false if neither queue has it.
@@ -318,7 +318,7 @@ impl Assistant {
         let mut state = self.state();
         let removed = state.steering.remove(id).or_else(|| state.follow_ups.remove(id));
         drop(state);
-        removed.inspect(Queued::clear).is_some()
+        removed.inspect(QueuedMessage::clear).is_some()
     }
 
     /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
@@ -436,7 +436,7 @@ impl Assistant {
         if self.config().shared_cache.is_none() {
             self.cache().clear();
         }
-        cleared.iter().flatten().for_each(Queued::clear);
+        cleared.iter().flatten().for_each(QueuedMessage::clear);
         true
     }
 
@@ -514,7 +514,7 @@ impl Assistant {
 
     /// Whether a steering message arrived in this turn.
     pub(super) fn is_steered(&self) -> bool {
-        self.state().steering.has_news()
+        self.state().steering.has_new_messages()
     }
 
     /// Wakes everyone who waits for the end of the run.

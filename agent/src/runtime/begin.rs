@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::approval::{self, Resumption};
 use super::assistant::{Active, Assistant, Config, State};
 use super::growing::Growing;
-use super::queue::Queued;
+use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, Restored, SessionState};
 use super::{Decisions, ResumeError, RunError};
 use crate::CancelToken;
@@ -45,7 +45,7 @@ impl RunStart {
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
     /// The queued messages with which it begins.
-    pub(super) taken: Vec<Queued>,
+    pub(super) taken: Vec<QueuedMessage>,
     /// Set if the run continues from a snapshot, or after a crash.
     pub(super) resumption: Option<Resumption>,
     /// Whether calls may run that were checked before the run was resumed.
@@ -88,7 +88,7 @@ impl Assistant {
                 state.steering.push_message(message);
             }
             // The model reads them with its next request; the calls that were decided on run before.
-            state.steering.leave();
+            state.steering.defer_current();
             let seen = core.conversation().len();
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }

@@ -1,4 +1,4 @@
-//! Putting an assistant together.
+//! The builder of an assistant.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use super::assistant::Config;
 use super::cache::{ResultCache, uncached};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
-use super::output::Reader;
-use super::records::{Keeper, StoreOptions};
-use super::spill::{READ_RESULT, Spill};
+use super::output::AnswerReader;
+use super::records::{StoreAccess, StoreOptions};
+use super::spill::{READ_RESULT, SpillFolder};
 use super::turn_tools::Preparer;
 use super::{Assistant, Hooks, QueueMode};
 use crate::args::SchemaError;
@@ -21,15 +21,21 @@ use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
 use crate::tool::context::CANCEL_GRACE;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::problem::{RegistryError, RegistryProblem};
+use crate::tool::registry::Registry;
 use crate::tool::set::IntoTools;
+use crate::tool::set::ToolSet;
+use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
 use crate::tool::trace::Capture;
-use crate::{Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition, ToolSet};
+use crate::tool::traits::Tool;
 
-/// How long a tool may take that does not say so itself.
+/// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Why an assistant cannot be built.
+/// The error of building an assistant.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, tool, tools};
@@ -50,20 +56,20 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Tools of one name, state that is missing or given twice: everything at once.
+    /// The tools have problems, such as two tools with the same name, or state that is missing or was given twice. Lists all of them.
     #[error(transparent)]
     Tools(#[from] RegistryError),
-    /// The key for approvals can be guessed.
+    /// The key for approvals is too short, so it can be guessed.
     #[error("the approval key has {length} bytes; it needs 32 or more, from a source of randomness")]
     #[non_exhaustive]
     ShortApprovalKey {
-        /// How many it has.
+        /// The number of bytes of the key.
         length: usize,
     },
-    /// The schema for answers cannot be checked.
+    /// The schema for answers cannot be compiled.
     #[error("the answers cannot be checked: {0}")]
     Output(#[source] SchemaError),
-    /// A former approval key only verifies, and there is none that signs.
+    /// A former approval key was set, which only verifies, but no key that signs.
     #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
     NoApprovalKey,
 }
@@ -94,7 +100,7 @@ pub struct AssistantBuilder {
     tools: ToolSet,
     state: StateMap,
     state_per_prompt: Vec<StateKey>,
-    /// What was wrong on the way here.
+    /// Problems so far; `build` reports them all.
     problems: Vec<RegistryProblem>,
     pub(super) listeners: Listeners,
     conversation: Conversation,
@@ -106,7 +112,7 @@ pub struct AssistantBuilder {
     pub(super) follow_up_mode: QueueMode,
     cache: bool,
     shared_cache: Option<ResultCache>,
-    spill: Option<Spill>,
+    spill: Option<SpillFolder>,
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     pub(super) capture: Option<Arc<Capture>>,
@@ -154,10 +160,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Changes what every request has in common: thinking, limits, sampling, tool choice, the schema of answers.
+    /// Changes the settings of every request: thinking, limits, sampling, tool choice, the schema of answers.
     ///
-    /// With a [schema for answers](ModelRequest::output), each run checks its answer and sends one that does not fit back, as a
-    /// prompt with [`output_schema`](super::Prompt::output_schema) does; the answer is in [`RunOutput::answer`](super::RunOutput::answer).
+    /// With a [schema for answers](ModelRequest::output), each run validates its answer, and sends back an answer that does not fit, like a
+    /// prompt with [`output_schema`](super::Prompt::output_schema). The answer is in [`RunOutput::answer`](super::RunOutput::answer).
     ///
     /// ```
     /// use agent::model::{ScriptedModel, Thinking};
@@ -179,8 +185,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Lets the provider run a tool itself: a search of the web, code, pictures. A provider that has no such tool refuses the
-    /// requests.
+    /// Lets the provider run a tool itself, such as web search or code execution. A provider without this tool refuses the requests.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -198,8 +203,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Lets the provider run a tool itself where it is [known to have it](crate::model::ModelInfo::runs), and gives the model
-    /// these tools where it is not.
+    /// Lets the provider run a tool itself if it is [known to have it](crate::model::ModelInfo::runs), and otherwise adds the tools
+    /// `otherwise`.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ScriptedModel, reply};
@@ -225,7 +230,7 @@ impl AssistantBuilder {
         if self.model.info().runs(&tool) { self.managed_tool(tool) } else { self.tools(otherwise) }
     }
 
-    /// Adds the tools of an MCP server: models see them as `NAME__TOOL`.
+    /// Adds the tools of an MCP server. Models see them as `NAME__TOOL`.
     ///
     /// ```no_run
     /// use agent::mcp::{Client, client::ClientConfig};
@@ -253,8 +258,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Promises that every prompt brings a `T` of its own, by [`with_state`](super::Prompt::with_state): then
-    /// [`build`](Self::build) does not ask for one. A prompt that does not is an error.
+    /// Declares that every prompt brings its own `T` with [`with_state`](super::Prompt::with_state), so [`build`](Self::build) does not
+    /// require one. A prompt without it fails.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -302,34 +307,34 @@ impl AssistantBuilder {
         self
     }
 
-    /// How many calls of one reply run at the same time; 16 by default, at least 1. Results keep the order of
-    /// the calls.
+    /// Sets the maximum number of calls of one reply that run at the same time; 16 by default, at least 1. Results keep the order of the
+    /// calls.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = calls.max(1);
         self
     }
 
-    /// The time limit of a call, 300 s by default. A tool with `timeout = "…"` has its own instead.
+    /// Sets the time limit of a call; 300 s by default. A tool with `timeout = "…"` has its own limit.
     pub fn tool_timeout(mut self, after: Duration) -> Self {
         self.tool_timeout = after;
         self
     }
 
-    /// How long a tool may go on after its run was cancelled; 5 s by default. Then it is dropped. A tool that
-    /// awaits [`ToolContext::cancelled`] can end at once by itself.
+    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. Then it is dropped. A tool that awaits
+    /// [`ToolContext::cancelled`] can end earlier.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
     }
 
-    /// Adds a function that is called with every event, in order. The run waits for it, so it should not block. After a
-    /// panic it is not called again, and the run goes on.
+    /// Adds a listener: a function that is called with every event, in order. The run waits for it, so it should not block. After a panic
+    /// it is not called again, and the run continues.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.listeners.add(Listener::new(on_event));
         self
     }
 
-    /// Begins with this conversation. A broken one, such as one with a call without its result, is
+    /// Sets the conversation to begin with. If it is broken, for example by a call without a result, it is
     /// [repaired](Conversation::repair) at the first prompt.
     ///
     /// ```
@@ -351,17 +356,18 @@ impl AssistantBuilder {
     }
 
     /// Keeps completed results for calls of the same tool with the same arguments, for the same session and source, until the assistant
-    /// is [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
+    /// is [reset](Assistant::reset). The setting `cache` of a tool takes precedence. Results of tools that are neither `read_only` nor
+    /// `idempotent` are kept only with `cache = true`.
     ///
-    /// A kept result is used only after hooks and approvals let the call run. In a prompt with [state](super::Prompt::with_state) of its
-    /// own, results are kept and used only for tools that cannot read that state, and only if there are no hooks. Durable runs keep
-    /// nothing. [`Assistant::uncached_tools`] lists the tools that are left out, with the reasons, and [`build`](Self::build) logs them.
+    /// A kept result is used only after hooks and approvals let the call run. In a prompt with its own [state](super::Prompt::with_state),
+    /// results are kept and used only for tools that cannot read that state, and only if there are no hooks. Durable runs keep no results.
+    /// [`Assistant::uncached_tools`] lists the tools whose results are not kept, with the reasons, and [`build`](Self::build) logs them.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
         self
     }
 
-    /// Keeps completed results like [`cache_results`](Self::cache_results), in a cache that other assistants share: see [`ResultCache`].
+    /// Keeps completed results like [`cache_results`](Self::cache_results), in a [cache](ResultCache) that several assistants can share.
     ///
     /// ```
     /// use agent::{Assistant, ResultCache, ScriptedModel};
@@ -377,16 +383,16 @@ impl AssistantBuilder {
         self.cache_results()
     }
 
-    /// Keeps results that are too long for the conversation in files of this folder, and gives the model a tool
-    /// `read_result` to read them part by part. A file is deleted when the assistant that wrote it and all
-    /// [forks](Assistant::fork) made since are gone or were [reset](Assistant::reset); a conversation that is loaded
-    /// elsewhere names results that cannot be read any more, and the tool says so. A process that is killed leaves its files.
+    /// Writes results that are too long for the conversation to files in this folder, and adds a tool `read_result`, with which the model
+    /// reads them in parts. A file is deleted once the assistant that wrote it, and all its later [forks](Assistant::fork), were dropped or
+    /// [reset](Assistant::reset). A process that is killed leaves its files. If a conversation names a result whose file was deleted, the
+    /// tool reports that.
     ///
-    /// The files can be read and written only by their owner (0600), and so can the folder if this creates it (0700). The model reads
-    /// nothing else in the folder, follows no links, and reads only results of its own conversation: those that this assistant or one
-    /// that it was forked from wrote, and those that a result in its conversation names.
+    /// Only the owner can read and write the files (0600), and the folder if this creates it (0700). The tool reads nothing else in the
+    /// folder, follows no links, and reads only results of its own conversation: those that this assistant or one that it was forked from
+    /// wrote, and those that a result in its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.spill = Some(Spill::new(folder.into()));
+        self.spill = Some(SpillFolder::new(folder.into()));
         self
     }
 
@@ -419,14 +425,14 @@ impl AssistantBuilder {
         self
     }
 
-    /// The assistant.
+    /// Builds the assistant.
     ///
     /// # Errors
-    /// Lists everything that is wrong: tools of one name, state that a tool needs and nobody gives, two values of
-    /// one type.
+    /// Fails if the tools have problems, such as two tools with the same name, missing state, or two state values of the same type, and
+    /// lists all of them. Also fails if the schema for answers cannot be compiled, or if the approval keys cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
-        if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
+        if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
                 Ok(tool) => {
@@ -444,13 +450,13 @@ impl AssistantBuilder {
             problems.extend(error.problems().iter().filter(|problem| !is_promised(problem)).cloned());
         }
         RegistryError::none_of(problems)?;
-        let answer = self.request.output.clone().map(Reader::of_schema).transpose();
+        let answer = self.request.output.clone().map(AnswerReader::of_schema).transpose();
         let answer = answer.map_err(BuildError::Output)?.map(Arc::new);
         let mut request = self.request;
         request.tools = registry.definitions();
         let mut rules = self.rules;
         rules.tools =
-            request.tools.iter().filter_map(|tool| Some(entry(&**registry.get(tool.name())?))).collect();
+            request.tools.iter().filter_map(|tool| Some(tool_entry(&**registry.get(tool.name())?))).collect();
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
         let uncached = if self.cache {
             let tools = tools.clone().map(|tool| &**tool);
@@ -459,9 +465,9 @@ impl AssistantBuilder {
             Vec::new()
         };
         if !uncached.is_empty() {
-            let left_out: Vec<_> =
+            let reasons: Vec<_> =
                 uncached.iter().map(|(tool, reason)| format!("`{tool}`: {reason}")).collect();
-            tracing::info!(tools = %left_out.join("; "), "`cache_results` keeps no results of some tools");
+            tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
         }
         let formats_results = tools.into_iter().any(|tool| tool.formats_results());
         let config = Config {
@@ -485,7 +491,7 @@ impl AssistantBuilder {
             answer,
             output_tool: Arc::from(""),
             capture: self.capture,
-            keeper: self.store.map(|store| Arc::new(Keeper::new(store, self.store_options))),
+            keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,
@@ -505,13 +511,13 @@ impl fmt::Debug for AssistantBuilder {
     }
 }
 
-/// Changes when the tool's parameters do.
+/// Returns a fingerprint of the tool's name and parameters.
 pub(super) fn fingerprint(definition: &ToolDefinition) -> u64 {
     Signature::of(definition.name(), definition.parameters()).short()
 }
 
-/// What the loop knows of a tool.
-fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
+/// Returns the name and the loop's settings of a tool.
+fn tool_entry(tool: &dyn Tool) -> (String, ToolEntry) {
     let (definition, policy) = (tool.definition(), tool.policy());
     let entry = ToolEntry {
         exclusive: policy.exclusive,

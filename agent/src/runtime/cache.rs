@@ -1,4 +1,4 @@
-//! Results of earlier calls.
+//! The cache of results of earlier calls.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -11,20 +11,25 @@ use serde_json::Value;
 use super::assistant::Config;
 use super::prepare::Checked;
 use crate::message::ToolCall;
-use crate::{Effect, StateKey, Tool, ToolContext, ToolOutput};
+use crate::tool::context::ToolContext;
+use crate::tool::output::ToolOutput;
+use crate::tool::policy::Effect;
+use crate::tool::state::StateKey;
+use crate::tool::traits::Tool;
 
 /// Maximum number of results; the oldest is dropped first.
 const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call of a tool of the same name and parameters, with the same arguments, for the same session
-/// and source, after its own hooks and approvals let the call run. State counts, too: two assistants share results of a tool that
+/// An assistant reuses a result for a call of a tool with the same name and parameters, with the same arguments, for the same session
+/// and source, after its own hooks and approvals let the call run. State is compared, too: two assistants share results of a tool that
 /// reads state only if they have the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state).
 /// An assistant with [hooks](super::Hooks) shares results only with its [forks](super::Assistant::fork), because a hook may have
-/// changed them. What a tool captured or reaches by itself is not compared: share a cache only where tools of one name do the same.
+/// changed them. Values that a tool captured, and statics that it reads, are not compared: share a cache only between assistants whose
+/// tools of the same name do the same.
 ///
-/// It holds up to 1,024 results; the oldest is dropped first.
+/// A cache holds up to 1,024 results; the oldest is dropped first.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -52,11 +57,11 @@ const MAX_RESULTS: usize = 1024;
 /// ```
 #[derive(Clone, Default)]
 pub struct ResultCache {
-    results: Arc<Mutex<Results>>,
+    results: Arc<Mutex<CachedResults>>,
 }
 
 #[derive(Default)]
-struct Results {
+struct CachedResults {
     by_call: HashMap<Arc<CallKey>, ToolOutput>,
     order: VecDeque<Arc<CallKey>>,
 }
@@ -82,7 +87,7 @@ impl ResultCache {
         self.len() == 0
     }
 
-    /// Discards all results. [`Assistant::reset`](super::Assistant::reset) does not: others share them.
+    /// Discards all results. [`Assistant::reset`](super::Assistant::reset) leaves a shared cache unchanged.
     ///
     /// ```
     /// let cache = agent::ResultCache::new();
@@ -112,25 +117,25 @@ impl ResultCache {
             dropped = results.by_call.remove_entry(&oldest).zip(Some(oldest));
         }
         drop(results);
-        // Keys hold values of the application.
+        // Dropped without the lock, because keys and results own values of the application.
         drop((key, known, dropped));
     }
 
-    /// No code of the application runs while it is locked.
-    fn lock(&self) -> MutexGuard<'_, Results> {
+    /// Locks the results. No code of the application may run under the lock.
+    fn lock(&self) -> MutexGuard<'_, CachedResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Shows no results, because they may be private.
+/// Omits the results, because they may be private.
 impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultCache").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
-/// Why [`cache_results`](super::AssistantBuilder::cache_results) keeps no results of a tool, or not of each prompt. Returned by
-/// [`Assistant::uncached_tools`](super::Assistant::uncached_tools).
+/// The reason why [`cache_results`](super::AssistantBuilder::cache_results) does not keep the results of a tool, or not those of every
+/// prompt. Returned by [`Assistant::uncached_tools`](super::Assistant::uncached_tools).
 ///
 /// ```
 /// use agent::NotCached;
@@ -140,11 +145,11 @@ impl fmt::Debug for ResultCache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotCached {
-    /// It is neither `read_only` nor `idempotent`, so each call has to run.
+    /// The tool is neither `read_only` nor `idempotent`, so each call has to run.
     Once,
-    /// It says `cache = false`.
+    /// The tool is declared with `cache = false`.
     OptedOut,
-    /// It may read state that [each prompt brings](super::AssistantBuilder::state_per_prompt).
+    /// The tool may read state that [each prompt brings](super::AssistantBuilder::state_per_prompt).
     PromptState,
     /// The assistant has hooks, which may read the state that each prompt brings.
     Hooks,
@@ -153,16 +158,16 @@ pub enum NotCached {
 impl fmt::Display for NotCached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Once => "it is neither `read_only` nor `idempotent`",
-            Self::OptedOut => "it says `cache = false`",
-            Self::PromptState => "it may read state that each prompt brings",
+            Self::Once => "the tool is neither `read_only` nor `idempotent`",
+            Self::OptedOut => "the tool is declared with `cache = false`",
+            Self::PromptState => "the tool may read state that each prompt brings",
             Self::Hooks => "the hooks may read state that each prompt brings",
         })
     }
 }
 
-/// What decides the result of a call: its tool, its owner, the state that it may read, and its arguments, whatever the order of
-/// their keys.
+/// Identifies calls that have the same result: by the tool, the session and source, the state that the tool may read, and the arguments,
+/// regardless of the order of their keys.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,
@@ -175,7 +180,7 @@ pub(super) struct CallKey {
     args: String,
 }
 
-/// A value of the application by its address. It is kept alive, so that no other value gets its address.
+/// The identity of a value of the application: its address. The value is kept alive, so that no other value can have the same address.
 struct Identity {
     address: usize,
     _value: Box<dyn Any + Send + Sync>,
@@ -228,18 +233,18 @@ impl CallKey {
             session: context.session_id().map(str::to_owned),
             source: context.source().cloned().map(|source| Identity::new(source.address(), source)),
             world,
-            args: exact(&checked.value(tool, &call.args), checked.text(&call.args)),
+            args: exact_text(&checked.value(tool, &call.args), checked.text(&call.args)),
         }
     }
 }
 
-/// Returns a text that only calls with equal arguments have. A value holds no more digits than a float does where its schema does not say
-/// that it is an integer, so a text with longer numbers stands for itself.
-fn exact(args: &Value, sent: &str) -> String {
-    /// Every decimal number of so many digits is a float of its own.
+/// Returns a text that is equal only for equal arguments. If they have long numbers, the text that the model sent is added: where the
+/// schema does not require an integer, the value holds a number as a float, which may have lost digits.
+fn exact_text(args: &Value, sent: &str) -> String {
+    /// Decimal numbers with up to this many digits are distinct floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
-    // Arguments that only their tool can read have no value here.
+    // The value is null for arguments that only the tool itself can parse.
     if args.is_null()
         || sent.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.len() > DIGITS)
     {
@@ -249,11 +254,11 @@ fn exact(args: &Value, sent: &str) -> String {
 }
 
 impl Config {
-    /// Whether results of the tool are kept in this run. The state of a prompt is not part of the key of a call, so nothing is kept that
-    /// may depend on it.
-    pub(super) fn caches(&self, tool: &dyn Tool, context: &ToolContext) -> bool {
+    /// Returns whether results of the tool are kept in this run. Keys do not contain the state of a prompt, so results that may depend on
+    /// it are not kept.
+    pub(super) fn can_cache(&self, tool: &dyn Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
-        // What must not happen twice is kept only when the tool itself says so.
+        // Results of a `once` tool are kept only if the tool itself asks for it.
         policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)
             && (!context.has_own_state()
                 || (self.hooks.is_empty()
@@ -262,7 +267,7 @@ impl Config {
     }
 }
 
-/// Returns the tools whose results `cache_results` does not keep.
+/// Returns the tools whose results `cache_results` does not keep, with the reasons.
 pub(super) fn uncached<'t>(
     tools: impl Iterator<Item = &'t dyn Tool>,
     has_hooks: bool,
@@ -285,7 +290,7 @@ pub(super) fn uncached<'t>(
     tools.filter_map(|tool| Some((tool.definition().name().to_owned(), reason(tool)?))).collect()
 }
 
-/// A text that is the same for equal values, whatever the order of keys.
+/// Returns a text that is the same for equal values, regardless of the order of their keys.
 pub(super) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);
@@ -307,7 +312,7 @@ fn write_canonical(value: &Value, out: &mut String) {
             entries.sort_unstable_by_key(|(key, _)| *key);
             out.push('{');
             for (key, value) in entries {
-                // Quoted as JSON: where a key ends counts.
+                // Keys are quoted, so that their ends are unambiguous.
                 let _ = write!(out, "{}:", Value::from(key.as_str()));
                 write_canonical(value, out);
                 out.push(',');
@@ -325,10 +330,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Source;
+    use crate::tool::source::Source;
 
     fn key(args: &str) -> CallKey {
-        let args = exact(&serde_json::from_str(args).unwrap(), args);
+        let args = exact_text(&serde_json::from_str(args).unwrap(), args);
         CallKey { tool: "t".to_owned(), fingerprint: 1, session: None, source: None, world: Vec::new(), args }
     }
 
@@ -370,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_result_goes_first() {
+    fn the_oldest_result_is_dropped_first() {
         let cache = ResultCache::new();
         for n in 0..=MAX_RESULTS {
             cache.insert(key(&n.to_string()), &ToolOutput::empty());

@@ -4,7 +4,10 @@ use super::{AfterCall, AssistantBuilder, BeforeCall, HookError, Hooks, ToolCallI
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, MessageList, Part};
 use crate::model::ModelRequest;
-use crate::{BoxFuture, CancelToken, ToolContext, ToolOutcome};
+use crate::tool::BoxFuture;
+use crate::tool::cancel::CancelToken;
+use crate::tool::context::ToolContext;
+use crate::tool::outcome::ToolOutcome;
 
 macro_rules! closures {
     ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -68,7 +71,7 @@ impl AssistantBuilder {
         self.hooks(TransformContext(hook))
     }
 
-    /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
+    /// Adds a hook that converts the application's own messages for the model: [`Hooks::convert`].
     ///
     /// ```
     /// use agent::message::{CustomMessage, Part};
@@ -116,8 +119,8 @@ impl AssistantBuilder {
         self.hooks(BeforeRequest(hook))
     }
 
-    /// Adds a hook that changes a request, given the context of the run: [`Hooks::before_request_in`]. Instructions that depend
-    /// on the state of a prompt are written here.
+    /// Adds a hook that changes a request, given the context of the run: [`Hooks::before_request_in`]. Use it for instructions that depend
+    /// on the state of a prompt.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -147,7 +150,7 @@ impl AssistantBuilder {
         self.hooks(BeforeRequestIn(hook))
     }
 
-    /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
+    /// Adds a hook that decides whether a call may run: [`Hooks::before_tool_call`].
     ///
     /// ```
     /// use agent::model::{ScriptedModel, reply};
@@ -216,7 +219,7 @@ impl AssistantBuilder {
         self.hooks(AfterToolCall(hook))
     }
 
-    /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
+    /// Adds a hook that decides whether a run continues after a turn: [`Hooks::on_turn_end`].
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};

@@ -8,11 +8,11 @@ use super::assistant::Config;
 use super::begin::{RunStart, StartedRun};
 use super::builder::fingerprint;
 use super::in_process::{EventSlot, InProcessSteps};
-use super::output::{Reader, Wanted};
+use super::output::{AnswerReader, ExpectedOutput};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
-use super::stop::Stop;
+use super::stop::StopSignal;
 use super::{Assistant, RunError, RunOutput, telemetry};
 use crate::loop_core::{End, RunStop};
 use crate::steps::{SharedLoop, drive};
@@ -27,7 +27,7 @@ pub(super) struct BegunRun {
     /// Where the run was interrupted by the death of its process, if it was.
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer, if its schema is the assistant's.
-    answer: Option<Arc<Reader<Value>>>,
+    answer: Option<Arc<AnswerReader<Value>>>,
 }
 
 impl BegunRun {
@@ -39,13 +39,13 @@ impl BegunRun {
         cancel: CancelToken,
         mut context: ToolContextBuilder,
         reader: Option<EventSlot>,
-        wanted: Option<Arc<Wanted>>,
+        wanted: Option<Arc<ExpectedOutput>>,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
         let answer = config.answer.clone().filter(|_| wanted.is_none());
-        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.wanted())));
+        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {
-            config = Arc::new(wanted.asked_for(&config)?);
+            config = Arc::new(wanted.configure(&config)?);
         }
         let updates = (reader.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
@@ -61,7 +61,7 @@ impl BegunRun {
         let started = assistant.begin_run(run_id.clone(), start, cancel.clone(), reader.is_some(), &config)?;
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
-        let mut steps = Box::new(InProcessSteps::new(performer, assistant, run, Stop::new(cancel, None)));
+        let mut steps = Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
         (steps.updates, steps.reader, steps.records) = (updates, reader, records);
         (steps.delivering, steps.resumption, steps.checks_again) = (taken, resumption, checks_again);
         steps.wanted = wanted;
@@ -72,7 +72,7 @@ impl BegunRun {
     pub(super) async fn run(self) -> Result<RunOutput, RunError> {
         let Self { mut steps, seen, interrupted, answer } = self;
         let (run, config) = (steps.run.clone(), steps.performer.config.clone());
-        let stop = Stop::new(steps.stop.cancel.clone(), config.rules.limits.wall_time);
+        let stop = StopSignal::new(steps.stop.cancel.clone(), config.rules.limits.wall_time);
         steps.stop = stop.clone();
         let span = telemetry::run_span(
             config.model.info(),
@@ -85,7 +85,7 @@ impl BegunRun {
                 (driven, steps, None)
             }
             Some(records) => {
-                let mut steps = RecordingSteps::new(steps, records, seen, interrupted, stop.ends_at());
+                let mut steps = RecordingSteps::new(steps, records, seen, interrupted, stop.deadline());
                 let driven = stop.watch(drive(&run, &mut steps)).instrument(span.clone()).await;
                 let (steps, store_error) = steps.into_inner();
                 (driven, steps, store_error)
@@ -110,7 +110,7 @@ fn output(
     steps: &mut InProcessSteps,
     run: &SharedLoop,
     store_error: Option<StoreError>,
-    answer: Option<&Reader<Value>>,
+    answer: Option<&AnswerReader<Value>>,
 ) -> Result<RunOutput, RunError> {
     let end = run.lock().end().cloned();
     let error = match &end {

@@ -4,12 +4,13 @@ use super::{BuildError, ResumeError, RunOutput};
 use crate::loop_core::{AgentLoop, LimitReached};
 use crate::model::ModelError;
 use crate::store::StoreError;
-use crate::{DuplicateState, RegistryError};
+use crate::tool::problem::RegistryError;
+use crate::tool::state::DuplicateState;
 
 /// The error of a prompt.
 ///
-/// In every case the conversation is sound: each call in it has a result, and the next prompt continues from there. A tool that fails is
-/// not an error of the run, because the model reads the failure.
+/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. A tool that fails is not an error
+/// of the run, because the model reads the failure.
 ///
 /// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
 ///
@@ -54,7 +55,7 @@ pub enum RunError {
         message: String,
     },
     /// A limit was reached.
-    #[error("{0} and the model has not finished; prompt again to go on from here")]
+    #[error("{0} and the model has not finished; prompt again to continue from here")]
     Limit(LimitReached),
     /// The run was cancelled.
     #[error("the run was aborted: {reason}")]
@@ -64,7 +65,7 @@ pub enum RunError {
         reason: String,
     },
     /// The decisions do not fit the suspended run. The run still waits.
-    #[error("the run cannot go on: {0}")]
+    #[error("the run cannot be resumed: {0}")]
     Resume(#[source] ResumeError),
     /// A typed answer was requested, but the run waits for decisions or results from outside. Resume it, and call
     /// [`output`](super::Prompt::output) again.
@@ -256,7 +257,7 @@ pub enum OpenError {
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The builder was given no store.
-    #[error("a session needs a store: give one by `AssistantBuilder::store`")]
+    #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
     /// The session could not be read.
     #[error("the session cannot be read: {0}")]

@@ -1,13 +1,14 @@
-//! Blocking work and waiting, on tokio.
+//! The executor on tokio: blocking work and sleeping.
 
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use crate::panics::catch;
-use crate::{BoxFuture, Executor};
+use crate::tool::BoxFuture;
+use crate::tool::executor::Executor;
 
-/// The executor of the tokio runtime that polls it. Outside of one, work runs inline and there is no clock.
+/// Uses the tokio runtime that polls it. Outside of a runtime, work runs inline and there is no clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokioExecutor;
 
@@ -16,8 +17,8 @@ impl Executor for TokioExecutor {
         Box::pin(async move {
             match Handle::try_current() {
                 Ok(runtime) => {
-                    // An error means that the runtime shuts down before the work began; whoever waits for its
-                    // result sees that there is none.
+                    // An error means that the runtime shut down before the work began. The caller detects this, because
+                    // the work has no result.
                     let _ = runtime.spawn_blocking(work).await;
                 }
                 Err(_) => work(),
@@ -27,7 +28,7 @@ impl Executor for TokioExecutor {
 
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
         Handle::try_current().ok()?;
-        // Panics where the runtime was built without its clock, and there is no way to ask.
+        // `sleep` panics if the runtime was built without its timer, and tokio has no function that checks for one.
         let sleep = catch(|| tokio::time::sleep(duration)).ok()?;
         Some(Box::pin(sleep))
     }
@@ -42,28 +43,28 @@ mod tests {
 
     use super::*;
 
-    /// Runs blocking work and tells on which thread.
+    /// Runs blocking work that sends the id of its thread.
     fn work() -> (BoxFuture<'static, ()>, mpsc::Receiver<std::thread::ThreadId>) {
-        let (tell, told) = mpsc::channel();
-        let work = move || tell.send(std::thread::current().id()).expect("somebody listens");
-        (TokioExecutor.run_blocking(Box::new(work)), told)
+        let (sender, thread) = mpsc::channel();
+        let work = move || sender.send(std::thread::current().id()).expect("the receiver exists");
+        (TokioExecutor.run_blocking(Box::new(work)), thread)
     }
 
     #[test]
-    fn in_a_runtime_work_goes_to_the_blocking_pool() {
+    fn in_a_runtime_work_runs_on_the_blocking_pool() {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        let (done, told) = work();
+        let (done, thread) = work();
         runtime.block_on(done);
-        assert_ne!(told.try_recv().unwrap(), std::thread::current().id());
+        assert_ne!(thread.try_recv().unwrap(), std::thread::current().id());
         let sleep = || TokioExecutor.sleep(Duration::ZERO);
         runtime.block_on(async { sleep().unwrap().await });
     }
 
     #[test]
     fn outside_of_a_runtime_work_runs_inline_and_there_is_no_clock() {
-        let (mut done, told) = work();
+        let (mut done, thread) = work();
         assert_eq!(done.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
-        assert_eq!(told.try_recv().unwrap(), std::thread::current().id());
+        assert_eq!(thread.try_recv().unwrap(), std::thread::current().id());
         assert!(TokioExecutor.sleep(Duration::ZERO).is_none());
     }
 

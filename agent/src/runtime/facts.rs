@@ -1,10 +1,10 @@
-//! What can be read of an assistant's configuration.
+//! Getters for an assistant's configuration.
 
 use super::{Assistant, NotCached};
 use crate::model::{ManagedTool, ModelInfo, Thinking};
 
 impl Assistant {
-    /// Returns the identity of the model, and what it can do.
+    /// Returns the name and the capabilities of the model.
     ///
     /// ```
     /// use agent::model::{ScriptedModel, Thinking};
@@ -21,7 +21,7 @@ impl Assistant {
         self.config().model.info()
     }
 
-    /// Returns how much the model should think, or `None` if the provider decides. [`model`](Self::model) has an example.
+    /// Returns the thinking setting of requests, or `None` if the provider decides. [`model`](Self::model) has an example.
     pub fn thinking(&self) -> Option<Thinking> {
         self.config().request.thinking
     }
@@ -41,8 +41,8 @@ impl Assistant {
         &self.config().request.managed_tools
     }
 
-    /// Returns the tools whose results [`cache_results`](super::AssistantBuilder::cache_results) does not keep, each with the reason, in the order of
-    /// registration. It is empty for an assistant without `cache_results`.
+    /// Returns the tools whose results [`cache_results`](super::AssistantBuilder::cache_results) does not keep, each with the reason, in
+    /// the order of registration. Empty for an assistant without `cache_results`.
     ///
     /// ```
     /// use agent::{Assistant, NotCached, ScriptedModel, tool, tools};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Assistant, Receipt};
-use crate::CancelToken;
 use crate::loop_core::AgentLoop;
 use crate::message::UserMessage;
+use crate::tool::cancel::CancelToken;
 
 /// A handle that controls a run from elsewhere.
 ///
@@ -23,7 +23,7 @@ use crate::message::UserMessage;
 /// # Ok(()) }
 /// ```
 ///
-/// Messages for the run can be sent through it:
+/// It can also send messages to the run:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -66,8 +66,8 @@ impl RunHandle {
         self.assistant.follow_up(message)
     }
 
-    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. It
-    /// holds the secret arguments of calls.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. The
+    /// snapshot contains the secret arguments of calls.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;

@@ -8,12 +8,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::prepare::Checked;
+use crate::args::ArgumentError;
 use crate::args::Plan;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
 use crate::panics::{DropsQuietly, catch, catch_future};
-use crate::{ArgumentError, BoxFuture, CancelToken, Control, Tool, ToolContext, ToolOutcome};
+use crate::tool::BoxFuture;
+use crate::tool::cancel::CancelToken;
+use crate::tool::context::ToolContext;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::output::Control;
+use crate::tool::traits::Tool;
 
 /// The error type of hooks.
 ///
@@ -78,9 +84,9 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(messages)))
     }
 
-    /// Returns what the model is sent for a custom message of the application, or `None` to leave the message out.
+    /// Returns the parts that the model receives for a custom message of the application, or `None` to leave the message out.
     ///
-    /// The default is the message's own [`for_model`](CustomMessage::for_model).
+    /// The default is [`for_model`](CustomMessage::for_model) of the message.
     fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
         message.for_model.clone()
     }
@@ -91,7 +97,7 @@ pub trait Hooks: Send + Sync {
     }
 
     /// Changes a request like [`before_request`](Self::before_request), and also receives the context of the run: the state of the prompt
-    /// and of the assistant, the source and the ids. A run calls this method, and its default calls `before_request`.
+    /// and of the assistant, the source and the ids. A run calls only this method; its default calls `before_request`.
     fn before_request_in(
         &self,
         request: ModelRequest,
@@ -105,20 +111,22 @@ pub trait Hooks: Send + Sync {
     ///
     /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
     /// changed ones. In this second call only [`BeforeCall::Block`] and an error count, because the person approved exactly these
-    /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the call.
+    /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the
+    /// call.
     ///
-    /// When a suspended run is resumed, the hook is called once more for each call that is about to run, with the arguments of the model, or
-    /// of the person who changed them. [`BeforeCall::Block`] and errors count. [`BeforeCall::RequireApproval`] is met by the decision for the
-    /// same arguments. For a call that was approved with other arguments than it would now run with, or that needs approval now and has none,
-    /// a decision is asked for under a new request id: the run is suspended again, or its approver is called. None of the calls that
-    /// waited with it runs before.
+    /// When a suspended run is resumed, the hook is called again for each call that is about to run, with the arguments of the model, or
+    /// with those of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is
+    /// satisfied by a decision for the same arguments. If a call was approved with other arguments than it would now run with, or if it now
+    /// needs approval and has none, a decision is requested under a new request id: the run is suspended again, or its approver is called.
+    /// Until then, none of the calls that waited with it runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
 
     /// Changes the result of a call whose body returned.
     ///
-    /// It is not called for calls that never ran, were interrupted or timed out. An error replaces the result, with the code `hook_error`.
+    /// It is not called for calls that did not run, were interrupted or timed out. An error replaces the result, with the code
+    /// `hook_error`.
     fn after_tool_call(
         &self,
         call: ToolCallInfo,
@@ -134,7 +142,7 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// A tool call, as hooks see it. Cloning it only increments a reference count.
+/// A tool call that is passed to hooks. Cloning it only increments a reference count.
 ///
 /// ```
 /// use agent::message::Message;
@@ -172,15 +180,15 @@ struct CallInner {
     assistant: Option<Arc<Message>>,
     call: ToolCall,
     args: Value,
-    /// What reads the arguments; `None` if they do not fit.
+    /// The plan that parses the arguments; `None` if they were refused.
     plan: Option<Plan>,
-    /// The arguments as the tool prepared them, if it changed them.
+    /// The text of the arguments after the tool prepared them, if it changed them.
     prepared: Option<String>,
     context: ToolContext,
 }
 
 impl ToolCallInfo {
-    /// A call whose arguments were checked, or do not fit.
+    /// Creates the information about a call. `checked` is `None` if its arguments were refused.
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,
@@ -198,23 +206,23 @@ impl ToolCallInfo {
         self.inner.assistant.as_deref()
     }
 
-    /// Returns the call, as it would run.
+    /// Returns the call as it would run.
     pub fn call(&self) -> &ToolCall {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments. To decide over one of them, read it with [`arg`](Self::arg), which does not take a
-    /// name that is misspelled for a value that is absent.
+    /// Returns the validated and coerced arguments. To base a decision on one of them, use [`arg`](Self::arg), which does not mistake a
+    /// misspelled name for an absent value.
     pub fn args(&self) -> &Value {
         &self.inner.args
     }
 
-    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter, whatever the model
-    /// called it.
+    /// Returns one top-level argument as the tool receives it: with every digit, and under the name of its parameter even if the model used
+    /// an alias.
     ///
-    /// If the call does not have the parameter, its default counts, and for an `Option` without a default `None`. A name that the tool
-    /// does not have is an error, so look at the [tool](ToolCall::name) first. The schema of the tool decides, also where the tool reads
-    /// its arguments by hand.
+    /// For a parameter that the call does not have, returns the default, or `None` for an `Option` without a default. A name that the tool
+    /// does not have is an error, so check the [tool](ToolCall::name) first. The argument is parsed by the schema of the tool, even if the
+    /// tool parses its arguments by hand.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
@@ -242,8 +250,8 @@ impl ToolCallInfo {
     /// ```
     ///
     /// # Errors
-    /// Fails if the tool has no such parameter, if the call does not have it and that has no meaning, or if the value does not fit the
-    /// type. A [hook](Hooks::before_tool_call) that passes the error on with `?` ends the call.
+    /// Fails if the tool has no such parameter, if the call does not have it and there is no default (unless `T` is an `Option`), or if the
+    /// value does not fit the type. A [hook](Hooks::before_tool_call) that returns the error with `?` ends the call.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
         let inner = &*self.inner;
         match &inner.plan {
@@ -260,7 +268,7 @@ impl ToolCallInfo {
     }
 }
 
-/// Without the arguments: they may hold secrets, and the `Debug` text is written to logs.
+/// Omits the arguments, because they may contain secrets, and `Debug` texts are written to logs.
 impl fmt::Debug for ToolCallInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCallInfo").field("call", self.call()).finish_non_exhaustive()
@@ -294,7 +302,7 @@ impl fmt::Debug for ToolCallInfo {
 /// # Ok(()) }
 /// ```
 ///
-/// Its `Debug` text shows no arguments.
+/// The `Debug` text omits the arguments.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {
@@ -314,7 +322,7 @@ pub enum BeforeCall {
     RequireApproval,
 }
 
-/// Shows no arguments, because they may hold secrets.
+/// Omits the arguments, because they may contain secrets.
 impl fmt::Debug for BeforeCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -334,7 +342,8 @@ impl BeforeCall {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// Returns a decision that blocks the call, and says whether the run continues, ends now, or ends if all results of the turn say so.
+    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends now, or ends if all results of the
+    /// turn agree.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -400,27 +409,28 @@ impl BeforeCall {
 pub struct AfterCall {
     /// The new content for the model. Structured data of the result is dropped; for an error, only the text parts are used.
     pub content: Option<Vec<Part>>,
-    /// The new metadata, in place of all that the tool gave. Without it, that is kept, also if `is_error` changes.
+    /// The new metadata, which replaces all metadata of the tool. Without it, the metadata stays, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether the result is an error. True makes it a failure, with its own code or else `hook_set_error`; false makes it completed.
+    /// Whether the result is an error. `true` makes it a failure, with its own code if it has one, and otherwise `hook_set_error`. `false`
+    /// makes it completed.
     pub is_error: Option<bool>,
     /// Whether the run continues.
     pub control: Option<Control>,
 }
 
-/// Asks a hook. A panic is an error, and the text of an error is read here, because that is code of the application, too.
-pub(super) async fn asked<'h, T>(
-    ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
+/// Calls a hook. A panic becomes an error. An error is replaced by its text, because its code is the application's and may panic, too.
+pub(super) async fn call_hook<'h, T>(
+    call: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
 ) -> Result<T, HookError> {
-    match catch_future(ask).await {
-        Ok(Ok(answer)) => Ok(answer),
+    match catch_future(call).await {
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
             let error = DropsQuietly(Some(error));
             let text = catch(|| error.0.as_ref().map(ToString::to_string));
             Err(text
                 .ok()
                 .flatten()
-                .unwrap_or_else(|| "a hook failed, and so did its error".to_owned())
+                .unwrap_or_else(|| "a hook failed, and its error panicked when it was displayed".to_owned())
                 .into())
         }
         Err(panic) => Err(format!("a hook panicked: {panic}").into()),

@@ -10,14 +10,14 @@ use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
 use super::ask::{ReplyStream, is_update};
-use super::listener::{LISTENER_PATIENCE, Listener};
-use super::output::Wanted;
+use super::listener::{LISTENER_TIMEOUT, Listener};
+use super::output::ExpectedOutput;
 use super::perform::Performer;
 use super::prepare::{hook_error, steered};
 use super::progress::Updates;
-use super::queue::{Delivery, Queued};
+use super::queue::{Delivery, QueuedMessage};
 use super::records::{Found, RunRecords};
-use super::stop::Stop;
+use super::stop::StopSignal;
 use super::turn_tools::before_reply;
 use super::{Assistant, HookError, RunError, telemetry};
 use crate::loop_core::{
@@ -36,7 +36,7 @@ pub(super) struct InProcessSteps {
     pub(super) performer: Performer,
     pub(super) assistant: Assistant,
     pub(super) run: SharedLoop,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignal,
     /// What running bodies report, if it is read.
     pub(super) updates: Option<Arc<Updates>>,
     /// Where the reader of the run's stream takes its events.
@@ -48,11 +48,11 @@ pub(super) struct InProcessSteps {
     /// The span of a turn.
     turn: Option<(u32, Span)>,
     /// Queued messages that were taken, and whose events are not emitted yet.
-    pub(super) delivering: Vec<Queued>,
+    pub(super) delivering: Vec<QueuedMessage>,
     /// The error that ended the run, if it has more than a message.
     pub(super) error: Option<RunError>,
     /// The expected output of the run.
-    pub(super) wanted: Option<Arc<Wanted>>,
+    pub(super) wanted: Option<Arc<ExpectedOutput>>,
     /// How many answers were refused so far.
     refused_answers: u32,
     /// How many steps were taken since other tasks had their turn.
@@ -183,7 +183,7 @@ impl InProcessSteps {
         performer: Performer,
         assistant: Assistant,
         run: SharedLoop,
-        stop: Stop,
+        stop: StopSignal,
     ) -> Self {
         Self {
             performer,
@@ -210,7 +210,7 @@ impl InProcessSteps {
 
     /// Returns the error that stops the run, or `Ok` if it is not stopped or has ended.
     pub(super) fn check_stop(&mut self) -> Result<(), StepError> {
-        if self.stop.is_now() && self.run.lock().end().is_none() { Err(self.stopped()) } else { Ok(()) }
+        if self.stop.is_set() && self.run.lock().end().is_none() { Err(self.stopped()) } else { Ok(()) }
     }
 
     /// Returns the error for a step that was stopped.
@@ -232,7 +232,7 @@ impl InProcessSteps {
     /// the turn began has its own turn: the model continues with the one before it.
     pub(super) fn is_steered(&self) -> bool {
         let is_steered = self.performer.config.rules.steering != SteeringPolicy::AfterBatch
-            && self.assistant.state().steering.has_news();
+            && self.assistant.state().steering.has_new_messages();
         if is_steered {
             self.run.lock().steered();
         }
@@ -284,7 +284,7 @@ impl InProcessSteps {
         let event = Arc::new(event);
         let listeners = self.assistant.state().listeners.clone();
         for listener in listeners.iter() {
-            if let Some(wait) = listener.tell(&event) {
+            if let Some(wait) = listener.notify_async(&event) {
                 let grace = self.performer.config.cancel_grace;
                 Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
             }
@@ -422,7 +422,7 @@ impl InProcessSteps {
                     && end.outcome.is_error()
                 {
                     let tool = self.performer.config.registry.get(&call.name).map(|tool| &**tool);
-                    telemetry::refused(tool, &call, &end.outcome, &self.performer.context);
+                    telemetry::record_refusal(tool, &call, &end.outcome, &self.performer.context);
                 }
                 prepared
             };
@@ -524,16 +524,16 @@ async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelT
         tokio::time::sleep(grace).await;
     });
     let waited = std::pin::pin!(catch_future(|| wait));
-    let patience = match crate::default_executor().sleep(LISTENER_PATIENCE) {
+    let patience = match crate::default_executor().sleep(LISTENER_TIMEOUT) {
         Some(sleep) => sleep,
         // Without a clock nothing has a time limit.
         None => Box::pin(std::future::pending()),
     };
     match select(waited, select(cancelled, patience)).await {
         Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(panic), _)) => listener.leave(&panic),
+        Either::Left((Err(panic), _)) => listener.remove_panicked(&panic),
         Either::Right((Either::Left(_), _)) => tracing::warn!("a cancelled run does not wait for a listener any longer"),
-        Either::Right((Either::Right(_), _)) => listener.is_late(),
+        Either::Right((Either::Right(_), _)) => listener.remove_late(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who is told what happens in a run.
+//! Listeners, which are notified of the events of a run, and streams of events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,84 +11,85 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use crate::BoxFuture;
 use crate::loop_core::{Event, EventKind};
 use crate::panics::{DropsQuietly, catch};
+use crate::tool::BoxFuture;
 
-/// The longest time that a run waits for one listener, or for the reader of a stream.
-pub(super) const LISTENER_PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time that a run waits for one listener, or for the reader of a stream.
+pub(super) const LISTENER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A listener of events, removed if it panics or takes too long.
 pub(super) struct Listener {
-    /// Dropped quietly: a closure owns values of the application.
-    tell: DropsQuietly<Tell>,
-    is_gone: AtomicBool,
+    /// Panics are caught when it is dropped, because a closure owns values of the application.
+    sink: DropsQuietly<EventSink>,
+    is_removed: AtomicBool,
 }
 
-enum Tell {
-    Call(Box<dyn Fn(&Event) + Send + Sync>),
-    Await(Box<dyn Fn(Arc<Event>) -> BoxFuture<'static, ()> + Send + Sync>),
-    Send(Arc<Buffer>),
+enum EventSink {
+    Function(Box<dyn Fn(&Event) + Send + Sync>),
+    AsyncFunction(Box<dyn Fn(Arc<Event>) -> BoxFuture<'static, ()> + Send + Sync>),
+    Stream(Arc<EventBuffer>),
 }
 
 impl Listener {
     pub(super) fn new(on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self::of(Tell::Call(Box::new(on_event)))
+        Self::with_sink(EventSink::Function(Box::new(on_event)))
     }
 
     pub(super) fn asynchronous<F>(on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self::of(Tell::Await(Box::new(move |event| Box::pin(on_event(event)))))
+        Self::with_sink(EventSink::AsyncFunction(Box::new(move |event| Box::pin(on_event(event)))))
     }
 
-    fn of(tell: Tell) -> Self {
-        Self { tell: DropsQuietly(Some(tell)), is_gone: AtomicBool::new(false) }
+    fn with_sink(sink: EventSink) -> Self {
+        Self { sink: DropsQuietly(Some(sink)), is_removed: AtomicBool::new(false) }
     }
 
-    /// Notifies the listener, and returns what is left to wait for. If that panics, call [`leave`](Self::leave).
-    pub(super) fn tell(&self, event: &Arc<Event>) -> Option<BoxFuture<'_, ()>> {
-        if self.is_gone.load(Ordering::Acquire) {
+    /// Notifies the listener, and returns a future if the run has to wait for it. If the future panics, call
+    /// [`remove_panicked`](Self::remove_panicked).
+    pub(super) fn notify_async(&self, event: &Arc<Event>) -> Option<BoxFuture<'_, ()>> {
+        if self.is_removed.load(Ordering::Acquire) {
             return None;
         }
-        let told = catch(|| match self.tell.0.as_ref()? {
-            Tell::Call(call) => {
+        let notified = catch(|| match self.sink.0.as_ref()? {
+            EventSink::Function(call) => {
                 call(event);
                 None
             }
-            Tell::Await(call) => Some(call(event.clone())),
-            Tell::Send(buffer) => buffer.send(event),
+            EventSink::AsyncFunction(call) => Some(call(event.clone())),
+            EventSink::Stream(buffer) => buffer.push(event),
         });
-        told.unwrap_or_else(|panic| {
-            self.leave(&panic);
+        notified.unwrap_or_else(|panic| {
+            self.remove_panicked(&panic);
             None
         })
     }
 
     /// Notifies the listener without waiting for it.
     pub(super) fn notify(&self, event: &Arc<Event>) {
-        drop(DropsQuietly(self.tell(event)));
+        drop(DropsQuietly(self.notify_async(event)));
     }
 
-    /// The listener panicked.
-    pub(super) fn leave(&self, panic: &str) {
-        self.is_gone.store(true, Ordering::Release);
+    /// Removes the listener after a panic.
+    pub(super) fn remove_panicked(&self, panic: &str) {
+        self.is_removed.store(true, Ordering::Release);
         tracing::error!(%panic, "a listener panicked and was unsubscribed");
     }
 
-    /// The listener did not return, or its events were not read, in time.
-    pub(super) fn is_late(&self) {
-        self.is_gone.store(true, Ordering::Release);
-        if let Some(Tell::Send(buffer)) = &self.tell.0 {
+    /// Removes the listener because it did not return, or its events were not read, in time.
+    pub(super) fn remove_late(&self) {
+        self.is_removed.store(true, Ordering::Release);
+        if let Some(EventSink::Stream(buffer)) = &self.sink.0 {
             buffer.close_late();
         }
-        let seconds = LISTENER_PATIENCE.as_secs();
+        let seconds = LISTENER_TIMEOUT.as_secs();
         tracing::error!(seconds, "a run waited too long for a listener, which was unsubscribed");
     }
 }
 
-/// Being told of events. Dropping it ends that; [`forever`](Self::forever) keeps it as long as the assistant.
+/// A subscription to events. It ends when it is dropped, or lasts as long as the assistant with [`forever`](Self::forever).
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -119,7 +120,7 @@ impl Subscription {
         Self { end: Some(Box::new(end)) }
     }
 
-    /// Goes on as long as the assistant, with nobody who could end it.
+    /// Keeps the subscription as long as the assistant. It can no longer be ended.
     ///
     /// ```
     /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -158,27 +159,27 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// How many events wait for a slow reader before the run waits for it.
-const MAX_WAITING: usize = 256;
+/// Maximum number of buffered events. If there are more, the run waits for the reader.
+const MAX_BUFFERED: usize = 256;
 
-/// Events on their way to a reader.
-struct Buffer {
-    inner: Mutex<Waiting>,
+/// The events that the reader of a stream has not taken yet.
+struct EventBuffer {
+    inner: Mutex<BufferedEvents>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct BufferedEvents {
     events: VecDeque<Arc<Event>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
     is_closed: bool,
-    /// Whether the run gave up waiting for the reader.
+    /// Whether the run no longer waits for the reader.
     is_late: bool,
 }
 
-impl Buffer {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing that can panic runs under it.
+impl EventBuffer {
+    fn lock(&self) -> MutexGuard<'_, BufferedEvents> {
+        // No code that can panic runs under the lock, so a poisoned lock has valid data.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,13 +191,14 @@ impl Buffer {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    fn send(self: &Arc<Self>, event: &Arc<Event>) -> Option<BoxFuture<'static, ()>> {
+    /// Adds an event. If the buffer is full, returns a future that waits for the reader.
+    fn push(self: &Arc<Self>, event: &Arc<Event>) -> Option<BoxFuture<'static, ()>> {
         let mut waiting = self.lock();
         if waiting.is_closed {
             return None;
         }
         waiting.events.push_back(event.clone());
-        let (reader, is_full) = (waiting.reader.take(), waiting.events.len() > MAX_WAITING);
+        let (reader, is_full) = (waiting.reader.take(), waiting.events.len() > MAX_BUFFERED);
         drop(waiting);
         reader.into_iter().for_each(Waker::wake);
         if !is_full {
@@ -205,10 +207,10 @@ impl Buffer {
         let buffer = self.clone();
         Some(Box::pin(poll_fn(move |cx| {
             let mut waiting = buffer.lock();
-            if waiting.is_closed || waiting.events.len() <= MAX_WAITING {
+            if waiting.is_closed || waiting.events.len() <= MAX_BUFFERED {
                 return Poll::Ready(());
             }
-            // Dropped without the lock: a waker may own a task.
+            // The waker is dropped without the lock, because it may own a task of the application.
             let replaced = waiting.writer.replace(cx.waker().clone());
             drop(waiting);
             drop(replaced);
@@ -217,11 +219,11 @@ impl Buffer {
     }
 }
 
-/// The events of an assistant, from run to run. It ends after the `agent_end` of a run.
+/// A stream of an assistant's events. It ends after the `agent_end` of a run.
 ///
-/// A reader that is more than 256 events behind makes the run wait for it, for at most 60 seconds at a time. If it has not read on by
-/// then, the run continues without it: the stream ends after the events that it holds, and [`has_lagged`](Self::has_lagged) is true.
-/// Dropping the stream lets the run continue at once.
+/// If the reader is more than 256 events behind, the run waits for it, for at most 60 seconds at a time. If no event is read in this time,
+/// the run continues without the reader: the stream ends after the buffered events, and [`has_lagged`](Self::has_lagged) is true. Dropping
+/// the stream lets the run continue at once.
 ///
 /// ```
 /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -241,20 +243,20 @@ impl Buffer {
 /// ```
 #[must_use = "a stream does nothing until it is read"]
 pub struct EventStream {
-    buffer: Arc<Buffer>,
+    buffer: Arc<EventBuffer>,
     is_over: bool,
     _subscription: Subscription,
 }
 
 impl EventStream {
-    /// A listener, and the stream of what it is told.
+    /// Creates a listener, passes it to `subscribe`, and returns the stream of its events.
     pub(super) fn pair(subscribe: impl FnOnce(Listener) -> Subscription) -> Self {
-        let buffer = Arc::new(Buffer { inner: Mutex::default() });
-        let subscription = subscribe(Listener::of(Tell::Send(buffer.clone())));
+        let buffer = Arc::new(EventBuffer { inner: Mutex::default() });
+        let subscription = subscribe(Listener::with_sink(EventSink::Stream(buffer.clone())));
         Self { buffer, is_over: false, _subscription: subscription }
     }
 
-    /// Returns whether the stream ends before the run, because it was not read in time.
+    /// Returns whether the stream ends before its run because it was not read in time.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -273,7 +275,7 @@ impl EventStream {
         self.buffer.lock().is_late
     }
 
-    /// The next event.
+    /// Returns the next event, or `None` after the end of the stream.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -334,7 +336,8 @@ impl Listeners {
         weak
     }
 
-    /// Returns the listeners as they were. To be dropped where no lock is held: what a listener owns may unsubscribe another one.
+    /// Removes a listener and returns the previous list. Drop that list while no lock is held, because values that a listener owns may
+    /// unsubscribe other listeners when they are dropped.
     #[must_use = "dropping a listener runs code of the application"]
     pub(super) fn remove(&mut self, listener: &Weak<Listener>) -> Self {
         let list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();

@@ -17,8 +17,8 @@ use crate::tool::trace::Capture;
 
 /// A measurement of a run, of one model request or one tool call.
 ///
-/// It holds only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are for looking
-/// them up; do not use them as metric labels, because they have too many distinct values.
+/// It contains only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are for
+/// correlation with logs. Do not use them as metric labels, because they have too many distinct values.
 ///
 /// ```
 /// use agent::{Assistant, Metric, ScriptedModel};
@@ -34,7 +34,7 @@ use crate::tool::trace::Capture;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "one at a time, handed on by reference")]
+#[expect(clippy::large_enum_variant, reason = "metrics are created one at a time and passed by reference")]
 pub enum Metric {
     /// A request to a model, whether it succeeded or failed.
     Request(RequestMetric),
@@ -118,33 +118,39 @@ pub struct ToolCallMetric {
 /// A function that receives measurements.
 pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 
-/// When a request was sent, and when the first piece of its reply arrived.
+/// When a request was sent, and how long the first piece of its reply took.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
-    at: Instant,
+pub(super) struct RequestTiming {
+    sent_at: Instant,
     first_piece: Option<Duration>,
 }
 
-impl Asked {
+impl RequestTiming {
     pub(super) fn now() -> Self {
-        Self { at: Instant::now(), first_piece: None }
+        Self { sent_at: Instant::now(), first_piece: None }
     }
 
-    /// Notes that a piece arrived.
-    pub(super) fn piece(&mut self) {
-        let at = self.at;
-        self.first_piece.get_or_insert_with(|| at.elapsed());
+    /// Records that a piece arrived.
+    pub(super) fn record_piece(&mut self) {
+        let sent_at = self.sent_at;
+        self.first_piece.get_or_insert_with(|| sent_at.elapsed());
     }
 
-    /// Returns how long the first piece took, if there was one.
+    /// Returns the time from the request to the first piece, if there was one.
     pub(super) fn first_piece(&self) -> Option<Duration> {
         self.first_piece
     }
 }
 
 impl Performer {
-    /// Reports how a request ended.
-    pub(super) fn measure(&self, turn: u32, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
+    /// Passes the measurement of a request that ended to the application's functions.
+    pub(super) fn measure(
+        &self,
+        turn: u32,
+        timing: RequestTiming,
+        reply: &AssistantMessage,
+        error: Option<&ModelError>,
+    ) {
         if self.config.meters.is_empty() {
             return;
         }
@@ -158,8 +164,8 @@ impl Performer {
             usage: reply.usage.clone(),
             stop_reason: reply.stop_reason.clone(),
             error: error.map(|error| error.kind().as_str()),
-            duration: asked.at.elapsed(),
-            first_piece: asked.first_piece,
+            duration: timing.sent_at.elapsed(),
+            first_piece: timing.first_piece,
         });
         for meter in &self.config.meters {
             if let Err(panic) = catch(|| meter(&metric)) {
@@ -169,8 +175,8 @@ impl Performer {
     }
 }
 
-/// Returns the measurement of a call that ended.
-fn of_event(event: &Event) -> Option<Metric> {
+/// Returns the measurement of a call, if the event is its end.
+fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;
     };
@@ -227,15 +233,15 @@ impl AssistantBuilder {
         let meter: Meter = Arc::new(measure);
         self.meters.push(meter.clone());
         self.listeners.add(Listener::new(move |event| {
-            if let Some(metric) = of_event(event) {
+            if let Some(metric) = tool_call_metric(event) {
                 meter(&metric);
             }
         }));
         self
     }
 
-    /// Records content in the traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and
-    /// the values of coercions. By default, traces hold only names and numbers.
+    /// Records content in traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and the
+    /// values of coercions. By default, traces contain only names and numbers.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -292,8 +298,8 @@ impl AssistantBuilder {
 
     /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
     ///
-    /// `redact` is called with every string, number and boolean of the captured content, and its place as a JSON pointer. The keys of
-    /// objects stay as they are. If it panics, nothing is captured.
+    /// `redact` is called with every string, number and boolean of the captured content, and with its path as a JSON Pointer. The keys of
+    /// objects are not passed to it. If it panics, nothing is captured.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, Value};

@@ -18,90 +18,96 @@ use crate::loop_core::{Event, EventKind, RunStop};
 use crate::model::{Capabilities, ModelEvent, ModelInfo, OutputSchema, ToolChoice};
 use crate::panics::catch;
 use crate::schema::render;
-use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
+use crate::tool::BoxFuture;
+use crate::tool::arguments::Argument;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::outcome::ToolReply;
+use crate::tool::output::{Control, ToolOutput};
+use crate::tool::traits::Tool;
 
-/// The name of the tool whose arguments are the answer, where a model has no schema for replies.
+/// The name of the tool that takes the answer as its arguments, for models without structured output.
 const TOOL: &str = "structured_output";
 
 /// The expected answer of a run.
-pub(super) struct Wanted {
+pub(super) struct ExpectedOutput {
     pub(super) plan: Plan,
-    /// What a model is sent that keeps to a schema for its reply.
+    /// The schema for models with structured output.
     schema: OutputSchema,
-    /// Reads the answer once more: whether it fits.
+    /// Validates an answer.
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
-    /// The answer, where the tool was called with it.
-    called: Arc<Mutex<Option<String>>>,
+    /// The arguments of the call of the tool, once it was called.
+    submitted: Arc<Mutex<Option<String>>>,
     tool: Result<Arc<OutputTool>, String>,
 }
 
-/// Values that are not objects are a field of one.
+/// The object that holds a value that is not an object, because tools take objects only.
 #[derive(Deserialize, JsonSchema)]
-struct Wrapped<T> {
+struct ResultField<T> {
     result: T,
 }
 
-/// Reads answers of a type, or with a schema.
-pub(super) struct Reader<T> {
+/// Parses answers of a type, or with a schema.
+pub(super) struct AnswerReader<T> {
     plan: Plan,
     schema: OutputSchema,
     is_wrapped: bool,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Argument> Reader<T> {
+impl<T: Argument> AnswerReader<T> {
     fn new() -> Result<Self, RunError> {
         let plan = || {
             let plain = Plan::for_type::<T>(TOOL, PlanOptions::default());
             if plain.as_ref().is_ok_and(|plan| plan.schema()["type"] == "object") {
                 return plain.map(|plan| (plan, false));
             }
-            Plan::for_type::<Wrapped<T>>(TOOL, PlanOptions::default()).map(|plan| (plan, true))
+            Plan::for_type::<ResultField<T>>(TOOL, PlanOptions::default()).map(|plan| (plan, true))
         };
         let (plan, is_wrapped) = plan().map_err(|error| RunError::Output { message: error.to_string() })?;
         let schema = OutputSchema::new("output", plan.schema().clone());
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    fn read(&self, text: &str) -> Result<T, InvalidArguments> {
+    fn parse(&self, text: &str) -> Result<T, InvalidArguments> {
         if self.is_wrapped {
-            self.plan.parse::<Wrapped<T>>(text).map(|parsed| parsed.value.result)
+            self.plan.parse::<ResultField<T>>(text).map(|parsed| parsed.value.result)
         } else {
             self.plan.parse::<T>(text).map(|parsed| parsed.value)
         }
     }
 
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn expected_output(&self) -> ExpectedOutput {
         let check = if self.is_wrapped {
-            |plan: &Plan, text: &str| plan.parse::<Wrapped<T>>(text).map(drop)
+            |plan: &Plan, text: &str| plan.parse::<ResultField<T>>(text).map(drop)
         } else {
             |plan: &Plan, text: &str| plan.parse::<T>(text).map(drop)
         };
-        let called: Arc<Mutex<Option<String>>> = Arc::default();
+        let submitted: Arc<Mutex<Option<String>>> = Arc::default();
         let mut description = "Gives the final answer. Call it once, at the end.".to_owned();
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
         let definition = ToolDefinition::new(self.plan.clone(), description);
-        let tool =
-            definition.map(|definition| Arc::new(OutputTool { definition, check, called: called.clone() }));
+        let tool = definition
+            .map(|definition| Arc::new(OutputTool { definition, check, submitted: submitted.clone() }));
         let tool = tool.map_err(|error| error.to_string());
         let (plan, schema) = (self.plan.clone(), self.schema.clone());
-        Wanted { plan, schema, check, called, tool }
+        ExpectedOutput { plan, schema, check, submitted, tool }
     }
 
-    /// Returns the answer of a run that has ended.
-    fn answer(&self, wanted: &Wanted, run: &RunOutput) -> Result<T, RunError> {
-        let answer = wanted.answer().unwrap_or_else(|| run.text());
-        let read = catch(|| self.read(bare(&answer)));
-        let read =
-            read.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
-        read.map_err(|report| RunError::Output { message: faults(&report) })
+    /// Returns the answer of a run that ended.
+    fn answer(&self, expected: &ExpectedOutput, run: &RunOutput) -> Result<T, RunError> {
+        let answer = expected.submitted_answer().unwrap_or_else(|| run.text());
+        let parsed = catch(|| self.parse(without_fence(&answer)));
+        let parsed =
+            parsed.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
+        parsed.map_err(|report| RunError::Output { message: list_of_issues(&report) })
     }
 }
 
-impl Reader<Value> {
-    /// Reads answers that fit this schema.
+impl AnswerReader<Value> {
+    /// Creates the reader of answers that fit this schema.
     pub(super) fn of_schema(mut schema: OutputSchema) -> Result<Self, SchemaError> {
         let wrapped = schema::wrapped(&schema.schema);
         let is_wrapped = wrapped.is_some();
@@ -110,28 +116,32 @@ impl Reader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of a run of an assistant that has a schema for all answers. A run that waits has none yet, and one that
-    /// a tool or a hook ended may have none.
-    pub(super) fn answer_if_any(&self, wanted: &Wanted, run: &RunOutput) -> Result<Option<Value>, RunError> {
+    /// Returns the answer of a run, for an assistant with a schema for all answers. A suspended run has no answer yet, and a run that
+    /// was ended by a tool or a hook may have none.
+    pub(super) fn answer_if_any(
+        &self,
+        expected: &ExpectedOutput,
+        run: &RunOutput,
+    ) -> Result<Option<Value>, RunError> {
         if run.snapshot.is_some() {
             return Ok(None);
         }
-        match self.answer(wanted, run) {
+        match self.answer(expected, run) {
             Err(_) if run.stop != RunStop::Completed => Ok(None),
             answer => answer.map(Some),
         }
     }
 }
 
-impl Wanted {
-    /// Whether the model is asked with the schema itself, and not by a tool.
+impl ExpectedOutput {
+    /// Returns whether the request has the schema itself, rather than a tool for the answer.
     pub(super) fn is_native(&self, model: &ModelInfo) -> bool {
         let Capabilities { native_output, output_dialect, .. } = model.capabilities;
         native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())
     }
 
-    /// Returns the configuration with what the answer needs: its schema, or the tool that takes it.
-    pub(super) fn asked_for(&self, config: &Config) -> Result<Config, RunError> {
+    /// Returns the configuration with the schema of the answer, or with the tool that takes the answer.
+    pub(super) fn configure(&self, config: &Config) -> Result<Config, RunError> {
         let mut config = config.clone();
         if self.is_native(config.model.info()) {
             config.request.output = Some(self.schema.clone());
@@ -143,30 +153,30 @@ impl Wanted {
         let name = tool.definition.name().to_owned();
         let is_alone = config.registry.is_empty();
         config.output_tool = name.as_str().into();
-        config.registry.register(Handle(tool)).map_err(|refused| error(refused.to_string()))?;
+        config.registry.register(OutputToolHandle(tool)).map_err(|refusal| error(refusal.to_string()))?;
         config.request.tools = config.registry.definitions();
-        // Forced only when there is nothing else to call: the model may have to look things up first.
+        // Other tools stay callable, because the model may need them before it can answer.
         config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
         Ok(config)
     }
 
-    /// Whether the answer is there: in a call, or as the text of a reply. A model that has no schema for replies was given the
-    /// tool for it.
+    /// Validates the answer: the call of the tool, which was validated when it ran, or the text of the reply. `has_schema` says whether
+    /// the request had the schema itself, rather than the tool.
     pub(super) fn check(&self, text: &str, has_schema: bool) -> Result<(), InvalidArguments> {
-        if self.answer().is_some() {
+        if self.submitted_answer().is_some() {
             return Ok(());
         }
         let subject = if has_schema { Subject::Answer } else { Subject::AnswerWithoutTool };
-        (self.check)(&self.plan, bare(text)).map_err(|report| report.about(subject))
+        (self.check)(&self.plan, without_fence(text)).map_err(|report| report.about(subject))
     }
 
-    fn answer(&self) -> Option<String> {
-        self.called.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn submitted_answer(&self) -> Option<String> {
+        self.submitted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The text without the fence that models like to put around JSON.
-fn bare(text: &str) -> &str {
+/// Removes the code fence that models often put around JSON.
+fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
     fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())
@@ -176,12 +186,12 @@ fn bare(text: &str) -> &str {
 struct OutputTool {
     definition: ToolDefinition,
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
-    called: Arc<Mutex<Option<String>>>,
+    submitted: Arc<Mutex<Option<String>>>,
 }
 
-struct Handle(Arc<OutputTool>);
+struct OutputToolHandle(Arc<OutputTool>);
 
-impl Tool for Handle {
+impl Tool for OutputToolHandle {
     fn definition(&self) -> &ToolDefinition {
         &self.0.definition
     }
@@ -199,7 +209,7 @@ impl Tool for Handle {
             if let Err(refusal) = self.validate(arguments) {
                 return refusal.into();
             }
-            *self.0.called.lock().unwrap_or_else(PoisonError::into_inner) = Some(arguments.to_owned());
+            *self.0.submitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(arguments.to_owned());
             ToolReply::new(ToolOutput::text("Received.").with_control(Control::EndNow))
         })
     }
@@ -207,9 +217,9 @@ impl Tool for Handle {
 
 /// A prompt whose answer is a `T`. Created by [`Prompt::output`], and for answers with a schema by [`Prompt::output_schema`].
 ///
-/// A model that has a schema for replies is given it; any other gets a tool whose arguments are the answer. Either
-/// way the answer is read by the same plan as arguments of tools, and one that does not fit is sent back with the
-/// report, as often as a tool's bad arguments are.
+/// A model with structured output receives the schema, and any other model a tool whose arguments are the answer. In both cases the
+/// answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, as often as refused arguments
+/// of a tool are.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, ToolArgs, TypedPrompt, model::reply};
@@ -226,7 +236,7 @@ impl Tool for Handle {
 /// # Ok(()) }
 /// ```
 ///
-/// Read as a stream, it shows the answer as far as it has come:
+/// Read as a stream, it shows the answer while it arrives:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, ToolArgs, model::reply};
@@ -249,10 +259,10 @@ impl Tool for Handle {
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct TypedPrompt<T> {
     prompt: Prompt,
-    reader: Result<Reader<T>, RunError>,
+    reader: Result<AnswerReader<T>, RunError>,
 }
 
-/// An answer of a type, and the run that came to it.
+/// An answer of a type, and the run that produced it.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -274,50 +284,50 @@ pub struct TypedOutput<T> {
 
 impl<T: Argument> TypedPrompt<T> {
     pub(super) fn new(prompt: Prompt) -> Self {
-        Self { prompt, reader: Reader::new() }
+        Self { prompt, reader: AnswerReader::new() }
     }
 
-    /// The run as a stream of events, with the [answer so far](TypedRun::partial).
+    /// Returns the run as a stream of events, with the [answer so far](TypedRun::partial).
     ///
     /// # Errors
-    /// The schema of the answer cannot be compiled.
+    /// Fails if the schema of the answer cannot be compiled.
     pub fn stream(self) -> Result<TypedRun<T>, RunError> {
         let reader = self.reader?;
-        let wanted = Arc::new(reader.wanted());
+        let expected = Arc::new(reader.expected_output());
         let partial = ArgumentStream::new(&reader.plan);
-        let run = self.prompt.wanting(wanted.clone()).stream();
-        Ok(TypedRun { run, reader, wanted, partial, part: None })
+        let run = self.prompt.wanting(expected.clone()).stream();
+        Ok(TypedRun { run, reader, expected, partial, part: None })
     }
 
     async fn run(self) -> Result<TypedOutput<T>, RunError> {
         let reader = self.reader?;
-        let wanted = Arc::new(reader.wanted());
-        let run = self.prompt.wanting(wanted.clone()).await?;
-        finish(&reader, &wanted, run)
+        let expected = Arc::new(reader.expected_output());
+        let run = self.prompt.wanting(expected.clone()).await?;
+        finish(&reader, &expected, run)
     }
 }
 
 impl TypedPrompt<Value> {
     pub(super) fn of_schema(prompt: Prompt, schema: OutputSchema) -> Self {
-        let reader = Reader::of_schema(schema);
+        let reader = AnswerReader::of_schema(schema);
         Self { prompt, reader: reader.map_err(|error| RunError::Output { message: error.to_string() }) }
     }
 }
 
 fn finish<T: Argument>(
-    reader: &Reader<T>,
-    wanted: &Wanted,
+    reader: &AnswerReader<T>,
+    expected: &ExpectedOutput,
     mut run: RunOutput,
 ) -> Result<TypedOutput<T>, RunError> {
     if let Some(suspended) = run.snapshot.take() {
         return Err(RunError::Suspended(suspended));
     }
-    let value = reader.answer(wanted, &run)?;
+    let value = reader.answer(expected, &run)?;
     Ok(TypedOutput { value, run })
 }
 
-/// What is wrong with an answer, for a developer: the rest of the report speaks to the model.
-fn faults(report: &InvalidArguments) -> String {
+/// Returns the issues of an answer, for the developer. The rest of the report is addressed to the model.
+fn list_of_issues(report: &InvalidArguments) -> String {
     let text = report.clone().about(Subject::Answer).to_text();
     text.lines().skip(1).take_while(|line| !line.starts_with("Fields")).collect::<Vec<_>>().join("\n")
 }
@@ -361,15 +371,15 @@ impl<T> fmt::Debug for TypedPrompt<T> {
 #[must_use = "a run does nothing until it is read"]
 pub struct TypedRun<T> {
     run: Run,
-    reader: Reader<T>,
-    wanted: Arc<Wanted>,
+    reader: AnswerReader<T>,
+    expected: Arc<ExpectedOutput>,
     partial: ArgumentStream,
-    /// The part of the reply that is the answer.
+    /// The index of the reply's part that contains the answer.
     part: Option<usize>,
 }
 
 impl<T: Argument> TypedRun<T> {
-    /// The next event; none when the run is over.
+    /// Returns the next event, or `None` after the end of the run.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = self.run.next().await?;
         match &event.kind {
@@ -377,13 +387,13 @@ impl<T: Argument> TypedRun<T> {
                 self.partial = ArgumentStream::new(&self.reader.plan);
                 self.part = None;
             }
-            EventKind::MessageUpdate { update, .. } => self.grow(update),
+            EventKind::MessageUpdate { update, .. } => self.update_partial(update),
             _ => {}
         }
         Some(event)
     }
 
-    fn grow(&mut self, update: &ModelEvent) {
+    fn update_partial(&mut self, update: &ModelEvent) {
         let is_answer = match update {
             ModelEvent::ToolCallStart { name, .. } => name == TOOL,
             ModelEvent::TextStart { .. } => self.part.is_none(),
@@ -396,12 +406,13 @@ impl<T: Argument> TypedRun<T> {
         if update.content_index() == self.part
             && let Some(delta) = update.delta()
         {
-            // Text that is no JSON stays without a value; the answer as a whole is judged at its end.
+            // Text that is not JSON leaves the answer without a value. The complete answer is validated at the end of the run.
             let _ = self.partial.push(delta, &mut |_| {});
         }
     }
 
-    /// The answer so far: all complete values, and of an open text what is there. Work in the size of the answer.
+    /// Returns the answer so far: all complete values, and the beginning of an incomplete string. Takes time linear in the length of the
+    /// answer.
     ///
     /// ```
     /// use agent::model::{ScriptedModel, reply};
@@ -426,13 +437,13 @@ impl<T: Argument> TypedRun<T> {
         self.partial.snapshot()
     }
 
-    /// What the run came to.
+    /// Waits for the end of the run and returns its answer.
     ///
     /// # Errors
-    /// As those of an awaited prompt, and an answer that does not fit to the last.
+    /// Fails like an awaited prompt, and if the last answer does not fit either.
     pub async fn output(self) -> Result<TypedOutput<T>, RunError> {
         let run = self.run.output().await?;
-        finish(&self.reader, &self.wanted, run)
+        finish(&self.reader, &self.expected, run)
     }
 }
 

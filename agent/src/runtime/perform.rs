@@ -6,7 +6,7 @@ use futures_util::future::{Either, select};
 
 use super::approval::{Edited, decided};
 use super::assistant::Config;
-use super::hooks::{Hooks, asked};
+use super::hooks::{Hooks, call_hook};
 use super::turn_tools::TurnTools;
 use super::{Decision, HookError};
 use crate::loop_core::{ApprovalRequest, CallEnd, Decided, TurnSummary};
@@ -53,7 +53,7 @@ impl Performer {
         &self,
         ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
     ) -> Option<Result<T, HookError>> {
-        self.until_stopped(asked(ask)).await
+        self.until_stopped(call_hook(ask)).await
     }
 
     /// Changes a value by each hook in turn. Returns `None` if the run is stopped first.

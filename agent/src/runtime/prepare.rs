@@ -90,7 +90,7 @@ impl Performer {
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
         // A call that waits for a decision is looked up after it was allowed.
-        if let Some(cache) = cache.filter(|_| !must_ask && self.config.caches(tool, &self.context)) {
+        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(tool, &self.context)) {
             let key = CallKey::new(&self.config, tool, &call, &valid, &self.context);
             let known = cache.get(&key);
             ready.cached =

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::begin::RunStart;
 use super::drive::BegunRun;
 use super::in_process::EventSlot;
-use super::output::Wanted;
+use super::output::ExpectedOutput;
 use super::{Assistant, RunError, RunHandle, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
 use crate::message::{Message, Usage};
@@ -56,7 +56,7 @@ pub struct Prompt {
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
-    wanted: Option<Arc<Wanted>>,
+    wanted: Option<Arc<ExpectedOutput>>,
 }
 
 impl Prompt {
@@ -123,7 +123,7 @@ impl Prompt {
         TypedPrompt::of_schema(self, schema)
     }
 
-    pub(super) fn wanting(mut self, wanted: Arc<Wanted>) -> Self {
+    pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
         self.wanted = Some(wanted);
         self
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::message::{Message, UserMessage};
 
-/// How many messages a run takes from a queue at a time.
+/// The number of messages that a run takes from a queue at a time.
 ///
 /// ```
 /// use agent::{Assistant, QueueMode, ScriptedModel};
@@ -86,7 +86,7 @@ pub enum NotDelivered {
 
 /// A receipt for a queued message, which reports its delivery status.
 ///
-/// It stays open across runs until the message is delivered or can no longer be. Dropping it has no effect on the message.
+/// It stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the message.
 ///
 /// ```
 /// use agent::loop_core::Queue;
@@ -111,7 +111,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Returns the id of the message: its own id, or the one it was given when it was queued.
+    /// Returns the id of the message: its own id, or one that was generated when the message was queued.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -123,7 +123,7 @@ impl Receipt {
         known.or_else(|| closed().then_some(Delivery::NotDelivered(NotDelivered::Closed)))
     }
 
-    /// Waits until the message is delivered or can no longer be.
+    /// Waits until the message is delivered, or can no longer be delivered.
     pub async fn delivered(&self) -> Delivery {
         let mut state = self.state.clone();
         let known = state.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
@@ -141,21 +141,21 @@ impl fmt::Debug for Receipt {
 }
 
 /// A message in a queue.
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     id: Arc<str>,
     pub(super) message: Arc<Message>,
     state: watch::Sender<Option<Delivery>>,
 }
 
-impl Queued {
-    /// The message with its id, and the channel that reports its delivery.
+impl QueuedMessage {
+    /// Creates an entry of the queue. A message without an id gets one.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();
-        Self::of(id, message.into())
+        Self::with_id(id, message.into())
     }
 
-    fn of(id: Arc<str>, message: Message) -> Self {
+    fn with_id(id: Arc<str>, message: Message) -> Self {
         Self { id, message: Arc::new(message), state: watch::Sender::new(None) }
     }
 
@@ -163,22 +163,23 @@ impl Queued {
         Receipt { id: self.id.clone(), state: self.state.subscribe() }
     }
 
-    /// Notes that the message was removed from its queue.
+    /// Reports to the receipts that the message was removed from its queue.
     pub(super) fn clear(&self) {
         self.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
     }
 
+    /// Reports the delivery status to the receipts.
     pub(super) fn resolve(&self, delivery: Delivery) {
         self.state.send_replace(Some(delivery));
     }
 }
 
-/// One queue.
+/// A queue of messages for later turns.
 #[derive(Default)]
 pub(super) struct MessageQueue {
-    waiting: VecDeque<Queued>,
-    /// How many of them were queued when the current turn began. They wait for a later turn and do not steer this one.
-    left: usize,
+    waiting: VecDeque<QueuedMessage>,
+    /// The number of messages, from the front, that were queued when the current turn began. They do not steer this turn.
+    deferred: usize,
 }
 
 impl MessageQueue {
@@ -188,7 +189,7 @@ impl MessageQueue {
         if let Some(twin) = twin {
             return twin.receipt();
         }
-        let queued = Queued::new(message);
+        let queued = QueuedMessage::new(message);
         let receipt = queued.receipt();
         if self.waiting.len() < MAX_QUEUED {
             self.waiting.push_back(queued);
@@ -202,53 +203,53 @@ impl MessageQueue {
     pub(super) fn push_message(&mut self, message: Message) {
         match message {
             Message::User(message) => drop(self.push(message)),
-            message => self.waiting.push_back(Queued::of(super::new_id("msg").into(), message)),
+            message => self.waiting.push_back(QueuedMessage::with_id(super::new_id("msg").into(), message)),
         }
     }
 
-    /// Puts a message of the run itself before all others.
+    /// Puts a message of the run itself before all other messages.
     pub(super) fn push_front(&mut self, message: UserMessage) {
-        self.waiting.push_front(Queued::new(message));
-        self.left += 1;
+        self.waiting.push_front(QueuedMessage::new(message));
+        self.deferred += 1;
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether a message arrived since the turn began.
-    pub(super) fn has_news(&self) -> bool {
-        self.waiting.len() > self.left
+    /// Returns whether a message arrived since the turn began.
+    pub(super) fn has_new_messages(&self) -> bool {
+        self.waiting.len() > self.deferred
     }
 
-    /// Leaves the messages that are queued now to a later turn.
-    pub(super) fn leave(&mut self) {
-        self.left = self.waiting.len();
+    /// Defers the queued messages to a later turn, so that they do not steer this one.
+    pub(super) fn defer_current(&mut self) {
+        self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages that a turn begins with.
-    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<Queued> {
+    /// Takes the messages with which a turn begins.
+    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<QueuedMessage> {
         let count = match mode {
             QueueMode::OneAtATime => self.waiting.len().min(1),
             QueueMode::All => self.waiting.len(),
         };
         let taken = self.waiting.drain(..count).collect();
-        self.leave();
+        self.defer_current();
         taken
     }
 
-    /// Removes all messages. Their receipts are [resolved](Queued::clear) without a lock, because that wakes tasks.
-    #[must_use = "their receipts are resolved without a lock"]
-    pub(super) fn clear(&mut self) -> VecDeque<Queued> {
-        self.left = 0;
+    /// Removes all messages and returns them. Call [`clear`](QueuedMessage::clear) on each while no lock is held, because it wakes tasks.
+    #[must_use = "the receipts of removed messages have to be resolved"]
+    pub(super) fn clear(&mut self) -> VecDeque<QueuedMessage> {
+        self.deferred = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Removes a message. Its receipt is [resolved](Queued::clear) without a lock.
-    #[must_use = "its receipt is resolved without a lock"]
-    pub(super) fn remove(&mut self, id: &str) -> Option<Queued> {
+    /// Removes a message and returns it. Call [`clear`](QueuedMessage::clear) on it while no lock is held.
+    #[must_use = "the receipt of the removed message has to be resolved"]
+    pub(super) fn remove(&mut self, id: &str) -> Option<QueuedMessage> {
         let at = self.waiting.iter().position(|queued| *queued.id == *id)?;
-        self.left -= usize::from(at < self.left);
+        self.deferred -= usize::from(at < self.deferred);
         self.waiting.remove(at)
     }
 

@@ -1,17 +1,18 @@
-//! Calls that were made outside of a run.
+//! Recording calls that were made outside of a run.
 
 use super::assistant::{Assistant, Config};
 use super::begin::RunStart;
 use super::prompt::Prompt;
-use crate::CallRecord;
 use crate::loop_core::{AgentLoop, RecordedTurn};
+use crate::tool::call_record::CallRecord;
 
 impl Assistant {
-    /// Records calls that were made outside of a run: a job that went on in the background, a button that a user pressed. They are a turn
-    /// of the conversation, of its session and of the store as any other, with the same events. The model is asked at once where the
-    /// [policy](crate::ToolPolicy::follow_up) of one of their tools says so, or the tool itself
-    /// ([`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up)), or messages wait; otherwise it reads the results with the next
-    /// prompt. Messages that are [added](Prompt::with_message) stand before the calls.
+    /// Records calls that were made outside of a run, such as a background job or a button that a user pressed. They become a turn of the
+    /// conversation like any other, with the same events, and are stored with its session.
+    ///
+    /// The model is asked at once if the [policy](crate::ToolPolicy::follow_up) of one of the tools requires it, if a tool itself
+    /// ([`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up)) does, or if messages are queued. Otherwise it reads the results with
+    /// the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -47,15 +48,15 @@ impl Assistant {
 }
 
 impl Config {
-    /// Whether the model is asked at once when these calls are recorded.
-    pub(super) fn follows_up(&self, turn: &RecordedTurn) -> bool {
+    /// Returns whether the model is asked at once when these calls are recorded.
+    pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
         turn.results().any(asks)
     }
 
-    /// Makes the calls the first turn of a run that has not begun.
+    /// Makes the calls the first turn of a run that has not begun yet.
     pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
-        let asks = self.follows_up(&turn);
+        let asks = self.needs_follow_up(&turn);
         if let Err(error) = core.record(turn, asks) {
             core.fail(&error.to_string());
         }

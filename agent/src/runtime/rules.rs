@@ -1,16 +1,16 @@
-//! What a run may do: its limits, and how it hears messages.
+//! Options of a builder for runs: limits, the order of calls, queued messages.
 
 use super::{AssistantBuilder, QueueMode};
 use crate::loop_core::{LoopGuard, SteeringPolicy, UsageLimits};
 
 impl AssistantBuilder {
-    /// How many replies a prompt may take; 50 by default, at least 1.
+    /// Sets the maximum number of replies for a prompt; 50 by default, at least 1.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.rules.max_turns = turns.max(1);
         self
     }
 
-    /// What a run may use: requests, tool calls, tokens, time, money. Nothing is limited by default.
+    /// Limits the requests, tool calls, tokens, time and cost of a run. By default, none of them is limited.
     ///
     /// ```
     /// use agent::model::ScriptedModel;
@@ -28,8 +28,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Stops a model that repeats the same call; `None` switches this off. By default the third equal call with an equal
-    /// result is refused, and the fifth ends the run.
+    /// Sets the guard that stops a model that repeats the same call, or turns it off with `None`. By default, the third equal call with an
+    /// equal result is refused, and the fifth ends the run.
     ///
     /// ```
     /// use agent::loop_core::Limit;
@@ -55,14 +55,14 @@ impl AssistantBuilder {
         self
     }
 
-    /// How many further tries the model has after bad arguments for a tool; 2 by default. A tool with `max_retries = …` has
-    /// its own number.
+    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked for another call; 2 by default.
+    /// A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
     }
 
-    /// Runs the calls of a reply one after the other, in their order. By default they run side by side.
+    /// Runs the calls of a reply one after the other, in their order. By default they run at the same time.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -94,7 +94,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// What a steering message does to the calls of the turn it arrives in; by default nothing
+    /// Sets the effect of a steering message on the calls of the turn it arrives in; by default it has none
     /// ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```
@@ -124,13 +124,13 @@ impl AssistantBuilder {
         self
     }
 
-    /// How many of the steering messages that wait a turn begins with; one by default.
+    /// Sets how many queued steering messages are delivered when a turn begins; one by default.
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
         self.steering_mode = mode;
         self
     }
 
-    /// How many of the follow-ups that wait a turn begins with; one by default.
+    /// Sets how many queued follow-ups are delivered when a turn begins; one by default.
     ///
     /// ```
     /// use agent::{Assistant, QueueMode, ScriptedModel};
@@ -149,8 +149,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; 64 KiB by default. Of
-    /// longer ones the middle is left out, and a line says so.
+    /// Sets the maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default.
+    /// Longer texts are cut in the middle, where a line reports the omission.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.rules.max_result_bytes = bytes;
         self

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::assistant::Config;
 use super::cache::CallKey;
-use super::hooks::{AfterCall, ToolCallInfo, asked};
+use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::in_process::InProcessSteps;
 use super::prepare::{check, hook_error, steered};
 use super::records::{RunRecords, Started};
@@ -57,7 +57,7 @@ impl InProcessSteps {
         };
         let (mut is_stopped, mut is_steered, mut is_cancelled) = (false, false, false);
         loop {
-            if !is_stopped && self.stop.is_now() {
+            if !is_stopped && self.stop.is_set() {
                 is_stopped = true;
                 let aborted = ToolOutcome::aborted(&self.performer.stop_reason());
                 Box::pin(self.end_waiting(&mut waiting, &aborted)).await?;
@@ -169,7 +169,7 @@ impl InProcessSteps {
             if reads_results { context.state(SpilledResults::of(&self.assistant)) } else { context };
         let context = context.attempt(1, max).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
-        let caches = tool.is_some_and(|tool| config.caches(&**tool, run_context));
+        let caches = tool.is_some_and(|tool| config.can_cache(&**tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
@@ -276,7 +276,7 @@ pub(super) async fn keep_whole(
 ) {
     let Some(spill) = &config.spill else { return };
     let max = max.unwrap_or(config.rules.max_result_bytes);
-    if let Some((handle, file)) = spill.keep(key, &end.outcome, max).await {
+    if let Some((handle, file)) = spill.save(key, &end.outcome, max).await {
         assistant.keep_file(file);
         end.handle = Some(handle);
     }
@@ -310,7 +310,7 @@ async fn after(
     let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
     let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
     for hook in &config.hooks {
-        let error = match asked(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
+        let error = match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
             Ok(change) => {
                 apply(change, end);
                 continue;

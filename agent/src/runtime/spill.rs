@@ -1,4 +1,4 @@
-//! Results that are too long for a conversation, in files.
+//! Files for results that are too long for a conversation, and the tool that reads them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,34 +9,39 @@ use serde_json::{Value, json};
 use super::{Assistant, new_id};
 use crate::loop_core::{hint, text_bytes};
 use crate::message::{Message, Part};
-use crate::{
-    DefinitionError, DynamicTool, Effect, StepKey, ToolContext, ToolError, ToolOutcome, ToolOutput,
-    ToolPolicy, private_files,
-};
+use crate::private_files;
+use crate::step_key::StepKey;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::DefinitionError;
+use crate::tool::dynamic::DynamicTool;
+use crate::tool::error::ToolError;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::output::ToolOutput;
+use crate::tool::policy::{Effect, ToolPolicy};
 
-/// The tool that reads what was spilled.
+/// The name of the tool that reads results from files.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The kind of the ids that are handles.
+/// The prefix of handles.
 const HANDLE: &str = "result";
 
-/// How much of a result one call reads at most.
+/// Maximum number of bytes that one call reads.
 const MAX_READ: u64 = 32 * 1024;
 
-/// A folder for results.
+/// A folder for files of results.
 #[derive(Clone, Debug)]
-pub(super) struct Spill {
+pub(super) struct SpillFolder {
     folder: Arc<Path>,
 }
 
-impl Spill {
+impl SpillFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Writes a result that is longer than `max` bytes; gives what it is read by, and the file. One that cannot be written
-    /// is told to the log: then the result is only cut.
-    pub(super) async fn keep(
+    /// Writes a result that is longer than `max` bytes to a file, and returns its handle and the file. An error is logged, and the result
+    /// is then cut without a file.
+    pub(super) async fn save(
         &self,
         key: &StepKey,
         outcome: &ToolOutcome,
@@ -48,7 +53,7 @@ impl Spill {
             }
             _ => return None,
         };
-        // Handles cannot be guessed, so a folder can be shared by assistants that must not read from each other.
+        // Handles cannot be guessed, so assistants that must not read each other's results can share a folder.
         let handle = new_id(HANDLE);
         let (folder, path) = (self.folder.clone(), self.folder.join(&handle));
         let write = move || {
@@ -60,7 +65,7 @@ impl Spill {
         match tokio::task::spawn_blocking(write).await {
             Ok(Ok(file)) => Some((handle, file)),
             Ok(Err(error)) => {
-                tracing::warn!(%key, error = &error as &dyn std::error::Error, "a long result could not be kept");
+                tracing::warn!(%key, error = &error as &dyn std::error::Error, "a long result could not be written to a file");
                 None
             }
             // The runtime shuts down.
@@ -68,7 +73,7 @@ impl Spill {
         }
     }
 
-    /// The tool that reads them.
+    /// Returns the tool that reads results.
     pub(super) fn tool(&self) -> Result<DynamicTool, DefinitionError> {
         let schema = json!({
             "type": "object",
@@ -84,11 +89,11 @@ impl Spill {
             let folder = folder.clone();
             async move {
                 let handle = args["handle"].as_str().unwrap_or_default();
-                if !cx.get::<SpilledResults>().is_some_and(|results| results.contain(handle)) {
-                    return Err(unknown(handle));
+                if !cx.get::<SpilledResults>().is_some_and(|results| results.has(handle)) {
+                    return Err(unknown_handle(handle));
                 }
                 let read = tokio::task::spawn_blocking(move || read(&folder, &args)).await;
-                read.unwrap_or_else(|_| Err(ToolError::new("the application shuts down")))
+                read.unwrap_or_else(|_| Err(ToolError::new("the application is shutting down")))
             }
         };
         let tool = DynamicTool::new(
@@ -101,7 +106,7 @@ impl Spill {
     }
 }
 
-/// The results that a call of [`READ_RESULT`] may read: those of its assistant.
+/// The results that a call of [`READ_RESULT`] may read, which are those of its assistant.
 pub(super) struct SpilledResults(Assistant);
 
 impl SpilledResults {
@@ -109,9 +114,9 @@ impl SpilledResults {
         Self(assistant.clone())
     }
 
-    /// Whether the assistant, or one that it was forked from, wrote the result, or a result in the conversation names it: the
-    /// conversation may have been loaded while the files are still there.
-    fn contain(&self, handle: &str) -> bool {
+    /// Returns whether the assistant, or one that it was forked from, wrote the result, or whether a result in the conversation names it.
+    /// A loaded conversation can name results whose files still exist.
+    fn has(&self, handle: &str) -> bool {
         if !is_handle(handle) {
             return false;
         }
@@ -122,17 +127,17 @@ impl SpilledResults {
     }
 }
 
-/// Whether a text has the form of a handle, and so is a name in the folder that nothing else has.
+/// Returns whether a text has the form of a handle. Such a text cannot name another file, or leave the folder.
 fn is_handle(text: &str) -> bool {
     let digits = text.strip_prefix(HANDLE).and_then(|rest| rest.strip_prefix('_'));
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn unknown(handle: &str) -> ToolError {
+fn unknown_handle(handle: &str) -> ToolError {
     ToolError::retry(format!("there is no result `{handle}`; use a handle that a result names"))
 }
 
-/// The file of one result. It is gone when the last assistant whose conversation names it is.
+/// The file of one result. It is deleted when the last assistant that shares it drops it.
 pub(super) struct SpilledFile(PathBuf);
 
 impl SpilledFile {
@@ -159,7 +164,7 @@ fn read(folder: &Path, args: &Value) -> Result<ToolOutput, ToolError> {
     let offset = args["offset"].as_u64().unwrap_or(0);
     let length = args["length"].as_u64().unwrap_or(8192).min(MAX_READ);
     let failed = |error: std::io::Error| ToolError::new("the result cannot be read").with_source(error);
-    let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown(handle))?;
+    let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown_handle(handle))?;
     let size = file.metadata().map_err(failed)?.len();
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Limits on how long the other side of a connection may do nothing, for servers.
+//! Time limits for connections whose other side neither reads nor sends, for servers.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,24 +10,24 @@ use tokio::time::{Instant, Sleep};
 /// A stream whose writes, and if set its reads, fail once one of them makes no progress for the time limit.
 pub(crate) struct StallLimit<S> {
     stream: S,
-    write: Timer,
-    read: Option<Timer>,
+    write: StallTimer,
+    read: Option<StallTimer>,
 }
 
 /// The time limit for one direction.
-struct Timer {
+struct StallTimer {
     limit: Duration,
-    /// When an operation that is pending fails.
+    /// Elapses when the pending operation fails. Created with the first pending operation.
     sleep: Option<Pin<Box<Sleep>>>,
     is_pending: bool,
 }
 
-impl Timer {
+impl StallTimer {
     fn new(limit: Duration) -> Self {
         Self { limit, sleep: None, is_pending: false }
     }
 
-    /// Passes the result of an operation on, or fails if it is pending for too long.
+    /// Returns the result of an operation, or an error if the operation has been pending for too long.
     fn limit<T>(&mut self, task: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.is_pending = false;
@@ -36,23 +36,26 @@ impl Timer {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !std::mem::replace(&mut self.is_pending, true) {
             let now = Instant::now();
-            // A limit beyond what a clock can express is a day.
+            // A limit that the clock cannot express is replaced by a day.
             sleep.as_mut().reset(now.checked_add(self.limit).unwrap_or(now + Duration::from_secs(86_400)));
         }
         ready!(sleep.as_mut().poll(task));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other side does nothing")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the other side neither read nor sent anything in time",
+        )))
     }
 }
 
 impl<S> StallLimit<S> {
     pub(crate) fn new(stream: S, write: Duration) -> Self {
-        Self { stream, write: Timer::new(write), read: None }
+        Self { stream, write: StallTimer::new(write), read: None }
     }
 
-    /// Sets a limit for reads, where the other side has to send something from time to time.
+    /// Sets a time limit for reads, for a peer that has to send something from time to time.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn with_read(mut self, limit: Duration) -> Self {
-        self.read = Some(Timer::new(limit));
+        self.read = Some(StallTimer::new(limit));
         self
     }
 }
@@ -108,12 +111,12 @@ mod tests {
     use tokio::time::timeout;
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_fails_where_nothing_is_read_and_not_where_little_is() {
+    async fn a_write_fails_if_nothing_is_read_but_not_if_little_is() {
         let limit = Duration::from_secs(10);
         let (client, mut reader) = tokio::io::duplex(8);
         let mut stream = StallLimit::new(client, limit);
         stream.write_all(b"12345678").await.unwrap();
-        // Nothing is pending, so nothing fails.
+        // Idle time does not count, because no operation is pending.
         tokio::time::sleep(limit * 3).await;
         let reading = tokio::spawn(async move {
             let mut byte = [0];
@@ -134,7 +137,7 @@ mod tests {
 
     #[cfg(feature = "durable-restate")]
     #[tokio::test(start_paused = true)]
-    async fn a_read_fails_where_nothing_is_sent() {
+    async fn a_read_fails_if_nothing_is_sent() {
         let limit = Duration::from_secs(10);
         let (mut client, stream) = tokio::io::duplex(8);
         let mut stream = StallLimit::new(stream, limit).with_read(limit);

@@ -14,7 +14,7 @@ use super::approval::{CheckedAgain, Edited, checked_again, decided};
 use super::ask::is_update;
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
-use super::hooks::{BeforeCall, HookError, ToolCallInfo, asked};
+use super::hooks::{BeforeCall, HookError, ToolCallInfo, call_hook};
 use super::prepare::{check, hook_error};
 use super::queue::QueueMode;
 use super::records::RunRecords;
@@ -107,7 +107,7 @@ impl Stepwise {
 
     /// Whether the model is asked at once when these calls are recorded.
     pub(crate) fn follows_up(&self, turn: &RecordedTurn) -> bool {
-        self.config.follows_up(turn)
+        self.config.needs_follow_up(turn)
     }
 
     /// How long a step may take at most.
@@ -212,7 +212,7 @@ impl Stepwise {
         let token = cancel.child();
         let step = StepCx::new().with_key(key).with_cancel(token.clone()).retried_by_caller();
         let span = telemetry::request_span(info, &request, None);
-        telemetry::tell_input(&span, &self.config, &request);
+        telemetry::record_input(&span, &self.config, &request);
         let (begun, first_piece) = (Instant::now(), OnceLock::new());
         let end = |message: &AssistantMessage, error: Option<&str>| {
             telemetry::end_request(&span, message, error, first_piece.get().copied());
@@ -269,7 +269,7 @@ impl Stepwise {
                 failed(partial, &error)
             }
         };
-        telemetry::tell_output(&span, &self.config, &message);
+        telemetry::record_output(&span, &self.config, &message);
         let mut reply = Reply::new(message);
         if reply.message.stop_reason == StopReason::Error && reply.message.error.is_none() {
             reply.message.error = Some("the model gave no reason".to_owned());
@@ -298,7 +298,7 @@ impl Stepwise {
         let recipient = self.config.model.info().recipient();
         let mut messages = messages;
         for tool_hook in &self.config.hooks {
-            messages = asked(|| tool_hook.transform_context(messages, cancel.clone())).await?;
+            messages = call_hook(|| tool_hook.transform_context(messages, cancel.clone())).await?;
         }
         let mut conversation: Conversation = messages.iter().map(|message| self.convert(message)).collect();
         for repair in conversation.repair() {
@@ -309,7 +309,7 @@ impl Stepwise {
         let mut request =
             ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() };
         for hook in &self.config.hooks {
-            request = asked(|| hook.before_request_in(request, context.clone())).await?;
+            request = call_hook(|| hook.before_request_in(request, context.clone())).await?;
         }
         Ok(request)
     }
@@ -367,7 +367,7 @@ impl Stepwise {
         for hook in &self.config.hooks {
             let info =
                 ToolCallInfo::new(reply.clone(), call.clone(), Some((&*tool, &valid)), context.clone());
-            let said = asked(|| hook.before_tool_call(info)).await;
+            let said = call_hook(|| hook.before_tool_call(info)).await;
             match said.map_err(|error| ended(hook_error(&error.to_string())))? {
                 BeforeCall::Continue => {}
                 BeforeCall::RequireApproval => must_ask = true,
@@ -467,7 +467,7 @@ impl Stepwise {
                 let edited = Edited::new(&self.config, &context, request, args, reply.clone());
                 for hook in &self.config.hooks {
                     let info = edited.info.clone();
-                    let said = until(&cancel, asked(|| hook.before_tool_call(info))).await;
+                    let said = until(&cancel, call_hook(|| hook.before_tool_call(info))).await;
                     let end = said.map_or_else(
                         || {
                             let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
@@ -515,7 +515,7 @@ impl Stepwise {
     ) -> Result<Option<bool>, String> {
         let mut go_on = None;
         for hook in &self.config.hooks {
-            let opinion = until(cancel, asked(|| hook.on_turn_end(summary.clone()))).await;
+            let opinion = until(cancel, call_hook(|| hook.on_turn_end(summary.clone()))).await;
             match opinion {
                 Some(Ok(opinion)) => go_on = opinion.or(go_on),
                 Some(Err(error)) => return Err(error.to_string()),

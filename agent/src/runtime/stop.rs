@@ -12,7 +12,7 @@ use crate::loop_core::{Limit, LimitReached};
 
 /// The token that cancels a run, and the limit of its time, which cancels it, too.
 #[derive(Clone)]
-pub(super) struct Stop {
+pub(super) struct StopSignal {
     pub(super) cancel: CancelToken,
     time_limit: Option<Arc<TimeLimit>>,
 }
@@ -24,7 +24,7 @@ struct TimeLimit {
     reached: OnceLock<LimitReached>,
 }
 
-impl Stop {
+impl StopSignal {
     pub(super) fn new(cancel: CancelToken, allowed: Option<Duration>) -> Self {
         let begun = Instant::now();
         let limit = |allowed| Arc::new(TimeLimit { begun, allowed, reached: OnceLock::new() });
@@ -32,7 +32,7 @@ impl Stop {
     }
 
     /// Returns when the time is up.
-    pub(super) fn ends_at(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.time_limit.as_ref().and_then(|limit| limit.begun.checked_add(limit.allowed))
     }
 
@@ -42,8 +42,8 @@ impl Stop {
     }
 
     /// Whether the run has to stop now. Reads the clock, because a timer does not fire while a task never yields.
-    pub(super) fn is_now(&self) -> bool {
-        if self.ends_at().is_some_and(|at| at <= Instant::now()) {
+    pub(super) fn is_set(&self) -> bool {
+        if self.deadline().is_some_and(|at| at <= Instant::now()) {
             self.time_is_up();
         }
         self.cancel.is_cancelled()
@@ -51,7 +51,7 @@ impl Stop {
 
     /// Drives a future to its end, and cancels the run meanwhile when its time is up.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
-        let Some(at) = self.ends_at() else { return work.await };
+        let Some(at) = self.deadline() else { return work.await };
         match select(pin!(work), pin!(tokio::time::sleep_until(at))).await {
             Either::Left((done, _)) => done,
             Either::Right(((), work)) => {

@@ -1,18 +1,20 @@
-//! Which of its tools a model sees in a turn.
+//! The choice of the tools that a model sees in a turn.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{AssistantBuilder, HookError};
 use crate::message::{Message, MessageList};
-use crate::{BoxFuture, ToolContext, ToolDefinition};
+use crate::tool::BoxFuture;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
 
-/// Chooses the tools of a turn.
+/// A function of the application that chooses the tools of a turn.
 pub(super) type Preparer =
     Arc<dyn Fn(TurnTools) -> BoxFuture<'static, Result<TurnTools, HookError>> + Send + Sync>;
 
-/// The tools of a turn, as [`prepare_tools`](AssistantBuilder::prepare_tools) is given them and gives them back: with the
-/// conversation that the model will see them after.
+/// The tools of a turn, with the conversation so far. The function of [`prepare_tools`](AssistantBuilder::prepare_tools) receives this
+/// value and returns the chosen tools in it.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
@@ -41,7 +43,7 @@ pub(super) type Preparer =
 #[derive(Clone)]
 pub struct TurnTools {
     tools: Arc<[ToolDefinition]>,
-    /// What the run adds for itself stays whatever is asked for.
+    /// The name of the tool that the run itself added, which is never removed. Empty if there is none.
     added: Arc<str>,
     messages: MessageList,
     turn: u32,
@@ -64,11 +66,11 @@ impl TurnTools {
         self.tools
     }
 
-    /// Keeps the tools of which `keep` says so, in the same order.
+    /// Keeps the tools for which `keep` returns true, in the same order.
     pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
         let kept: Vec<bool> = self.tools.iter().map(&mut keep).collect();
-        // A list that is the same stays the same one.
+        // An unchanged list stays shared instead of being copied.
         if kept.contains(&false) {
             let kept = self.tools.iter().zip(kept).filter(|(_, keep)| *keep);
             self.tools = kept.map(|(tool, _)| tool.clone()).collect();
@@ -76,23 +78,23 @@ impl TurnTools {
         self
     }
 
-    /// Those that are left, in the order in which the model is shown them. [Deferred](ToolDefinition::is_deferred) ones are shown
-    /// when the model has found them.
+    /// Returns the remaining tools, in the order in which the model sees them. The model sees [deferred](ToolDefinition::is_deferred) tools
+    /// once it has found them.
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.tools
     }
 
-    /// The conversation, as it is before hooks change it for the request.
+    /// Returns the conversation, before hooks change it for the request.
     pub fn messages(&self) -> &MessageList {
         &self.messages
     }
 
-    /// The turn, counted from 1 in each run.
+    /// Returns the turn, counted from 1 in each run.
     pub fn turn(&self) -> u32 {
         self.turn
     }
 
-    /// The context of the run: the state of the prompt and of the assistant, its source, its ids.
+    /// Returns the context of the run: the state of the prompt and of the assistant, the source and the ids.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
@@ -137,14 +139,14 @@ impl fmt::Debug for TurnTools {
 }
 
 impl AssistantBuilder {
-    /// Chooses the tools of each turn: what the model sees is decided when it is asked, from the conversation so far.
+    /// Adds a function that chooses the tools of each turn, based on the conversation so far.
     ///
-    /// A tool that is not there in a turn is an unknown tool in that turn, whoever tells the model of it; the order and what is
-    /// checked stay as they are. It is asked once for each turn, before all [hooks](super::Hooks); of several each sees what the one
-    /// before it left. An error ends the run like that of any hook of a request.
+    /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
+    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](super::Hooks). If there
+    /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
     ///
-    /// A list that changes costs what a provider has cached of the conversation: take away little, and late. What differs from
-    /// user to user only is better chosen by [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::Source).
+    /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
+    /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::Source) instead.
     ///
     /// ```
     /// use agent::message::Message;

@@ -106,7 +106,7 @@ pub(in crate::runtime) fn checked_again(
         }
     };
     if end.outcome.is_error() {
-        telemetry::refused(tool, call, &end.outcome, context);
+        telemetry::record_refusal(tool, call, &end.outcome, context);
     }
     if ready.is_edited {
         end.edited_args = Some(call.args.clone());

@@ -150,7 +150,7 @@ pub(in crate::runtime) fn decided(
 ) -> Decided {
     let name = &request.call.name;
     let now = config.registry.get(name).map(|tool| &**tool);
-    let refused = |outcome| telemetry::refused(now, &request.call, outcome, context);
+    let refused = |outcome| telemetry::record_refusal(now, &request.call, outcome, context);
     let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
     match (decision, tool) {
         (Decision::Deny(message), _) => {
@@ -184,7 +184,7 @@ pub(in crate::runtime) fn decided(
                 Ok(_) => Decided::Allow(Some(args)),
                 Err(reply) => {
                     let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                    telemetry::refused(now, &edited, &reply.outcome, context);
+                    telemetry::record_refusal(now, &edited, &reply.outcome, context);
                     let mut end = CallEnd::new(reply);
                     end.edited_args = Some(args);
                     Decided::AllowEnded(end)
@@ -229,7 +229,7 @@ impl Edited {
             Err(error) => (hook_error(&error.to_string()), Control::Continue),
         };
         let call = self.info.call();
-        telemetry::refused(self.tool.as_deref(), call, &outcome, self.info.context());
+        telemetry::record_refusal(self.tool.as_deref(), call, &outcome, self.info.context());
         let mut end = CallEnd::new(outcome);
         end.control = control;
         end.edited_args = Some(call.args.clone());

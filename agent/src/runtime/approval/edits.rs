@@ -1,4 +1,4 @@
-//! Secrets in arguments that a person changed without having seen them.
+//! Restores secrets in arguments that a person changed without seeing them.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::loop_core::ApprovalRequest;
 use crate::message::ToolArguments;
 use crate::tool::secrets::SecretArguments;
 
-/// Puts the secrets that were sent where a person left the marker for them.
+/// Returns the changed arguments, with the secrets that the model sent wherever the person left their markers.
 ///
 /// # Errors
-/// Returns the path of a marker for which no value is known.
+/// Returns the path of a marker whose secret is unknown.
 pub(super) fn with_sent_secrets(
     secrets: &SecretArguments,
     request: &ApprovalRequest,
@@ -18,14 +18,15 @@ pub(super) fn with_sent_secrets(
     let tool = &request.call.name;
     let sent = request.args_with_secrets().and_then(ToolArguments::value);
     if let (Some(shown), Some(sent)) = (request.call.args.value(), sent) {
-        fill(&mut edited, &shown, &sent);
+        restore_unchanged(&mut edited, &shown, &sent);
     }
-    let left = secrets.value(tool, &edited).and_then(|hidden| marker(&edited, &hidden, String::new()));
-    left.map_or(Ok(edited), Err)
+    let remaining =
+        secrets.value(tool, &edited).and_then(|hidden| find_marker(&edited, &hidden, String::new()));
+    remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces what is as it was shown by what was sent.
-fn fill(edited: &mut Value, shown: &Value, sent: &Value) {
+/// Replaces values that are unchanged since they were shown with those that were sent.
+fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);
         return;
@@ -34,11 +35,11 @@ fn fill(edited: &mut Value, shown: &Value, sent: &Value) {
         (Value::Object(edited), Value::Object(shown), Value::Object(sent)) => {
             for (key, value) in edited {
                 if let (Some(shown), Some(sent)) = (shown.get(key), sent.get(key)) {
-                    fill(value, shown, sent);
+                    restore_unchanged(value, shown, sent);
                 }
             }
         }
-        // Items have no names: of one that was changed or moved, it is not known which secret it had.
+        // Items have no names, so the secret of an item that was changed or moved is unknown.
         (Value::Array(edited), Value::Array(shown), Value::Array(sent)) if edited.len() == shown.len() => {
             for ((value, shown), sent) in edited.iter_mut().zip(shown).zip(sent) {
                 if value == shown {
@@ -50,15 +51,15 @@ fn fill(edited: &mut Value, shown: &Value, sent: &Value) {
     }
 }
 
-/// Finds a marker in the place of a secret.
-fn marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
+/// Returns the path of the first marker that is in the position of a secret. `hidden` is `edited` with all secrets replaced by markers.
+fn find_marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
     match (edited, hidden) {
-        (Value::Object(edited), Value::Object(hidden)) => {
-            edited.iter().find_map(|(key, value)| marker(value, hidden.get(key)?, format!("{path}/{key}")))
-        }
+        (Value::Object(edited), Value::Object(hidden)) => edited
+            .iter()
+            .find_map(|(key, value)| find_marker(value, hidden.get(key)?, format!("{path}/{key}"))),
         (Value::Array(edited), Value::Array(hidden)) => {
             let mut items = edited.iter().zip(hidden).enumerate();
-            items.find_map(|(at, (value, hidden))| marker(value, hidden, format!("{path}/{at}")))
+            items.find_map(|(at, (value, hidden))| find_marker(value, hidden, format!("{path}/{at}")))
         }
         _ => (*edited == crate::args::hidden() && edited == hidden).then_some(path),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Signer;
 #[cfg(feature = "approvals-signed")]
-use super::sign::Key;
+use super::sign::SigningKey;
 #[cfg(feature = "approvals-signed")]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::BuildError;
@@ -13,9 +13,9 @@ use crate::runtime::BuildError;
 #[derive(Default)]
 pub(in crate::runtime) struct ApprovalKeys {
     #[cfg(feature = "approvals-signed")]
-    current: Option<Key>,
+    current: Option<SigningKey>,
     #[cfg(feature = "approvals-signed")]
-    former: Vec<Key>,
+    former: Vec<SigningKey>,
     /// The length of a key that is too short.
     #[cfg(feature = "approvals-signed")]
     short: Option<usize>,
@@ -23,6 +23,7 @@ pub(in crate::runtime) struct ApprovalKeys {
 
 #[cfg(feature = "approvals-signed")]
 impl ApprovalKeys {
+    /// Returns the signer, or `None` if no key was set.
     pub(in crate::runtime) fn signer(self) -> Result<Option<Arc<Signer>>, BuildError> {
         if let Some(length) = self.short {
             return Err(BuildError::ShortApprovalKey { length });
@@ -34,18 +35,22 @@ impl ApprovalKeys {
         }
     }
 
-    fn read(&mut self, key: &[u8]) -> Option<Key> {
-        let read = Key::new(key);
-        if read.is_none() {
+    fn parse(&mut self, key: &[u8]) -> Option<SigningKey> {
+        let parsed = SigningKey::new(key);
+        if parsed.is_none() {
             self.short = Some(key.len());
         }
-        read
+        parsed
     }
 }
 
 #[cfg(not(feature = "approvals-signed"))]
 impl ApprovalKeys {
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the signature of the other features")]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the signature is that with the feature"
+    )]
     pub(in crate::runtime) fn signer(self) -> Result<Option<Arc<Signer>>, BuildError> {
         Ok(None)
     }
@@ -53,14 +58,14 @@ impl ApprovalKeys {
 
 #[cfg(feature = "approvals-signed")]
 impl AssistantBuilder {
-    /// Signs suspended runs, so that they can be stored and resumed in another process. The key has at least 32 bytes, from a secret
-    /// store, and is in no snapshot.
+    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take it from a
+    /// secret store. It is in no snapshot.
     ///
-    /// One signature (HMAC-SHA256) binds each call that may still run: run, turn, position, call id, tool, schema, arguments and what is
-    /// shown. Another binds the state of the run: which calls have ended, which are allowed, what is counted. A stored run in which
-    /// any of these differs is not resumed, and a decision counts only for the call that it was made on. The texts of the
-    /// conversation are not bound, so keep snapshots where you keep conversations. A snapshot can be resumed more than once unless your
-    /// code prevents that.
+    /// A signature (HMAC-SHA256) binds each call that may still run: its run, turn and position, the call id, the tool and its schema, the
+    /// arguments, and those that the person who decides is shown. Another signature binds the state of the run: the calls that ended or are
+    /// allowed, and the counters. A stored run in which any of these differs is not resumed, and a decision is valid only for the call that
+    /// it was made on. The texts of the conversation are not bound, so protect snapshots like conversations. A snapshot can be resumed more
+    /// than once unless your code prevents that.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;
@@ -91,12 +96,12 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        self.approval_keys.current = self.approval_keys.read(key.as_ref());
+        self.approval_keys.current = self.approval_keys.parse(key.as_ref());
         self
     }
 
-    /// Adds a key that signed runs before: what it signed can be resumed, and nothing is signed with it. It can be removed once no run
-    /// that was suspended under it is to be resumed.
+    /// Adds a key that signed runs before. Runs with its signature can be resumed, but nothing new is signed with it. Remove it once no run
+    /// that it signed has to be resumed.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;
@@ -127,8 +132,8 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn former_approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        let read = self.approval_keys.read(key.as_ref());
-        self.approval_keys.former.extend(read);
+        let parsed = self.approval_keys.parse(key.as_ref());
+        self.approval_keys.former.extend(parsed);
         self
     }
 }

@@ -186,7 +186,7 @@ pub(in crate::runtime) fn goes_on(conversation: &Conversation, of_run: &Conversa
 fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
-        if call.mac.as_deref().is_some_and(|mac| signer.is_of(mac, &call)) {
+        if call.mac.as_deref().is_some_and(|mac| signer.verify_call(mac, &call)) {
             continue;
         }
         return Err(match call.asked {
@@ -195,7 +195,7 @@ fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> 
         });
     }
     let is_signed =
-        |signer: &Signer| core.mac().is_some_and(|mac| signer.is_of_state(mac, &core.signed_state()));
+        |signer: &Signer| core.mac().is_some_and(|mac| signer.verify_state(mac, &core.signed_state()));
     if signer.is_some_and(|signer| !is_signed(signer)) {
         return Err(ResumeError::Changed);
     }

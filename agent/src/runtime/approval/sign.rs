@@ -1,4 +1,4 @@
-//! Calls that are known again after their run was stored.
+//! Signatures of suspended runs, so that a stored run and its calls are recognised when the run is resumed.
 
 use serde_json::Value;
 
@@ -6,31 +6,36 @@ use crate::loop_core::{AgentLoop, CheckedCall};
 use crate::message::ToolArguments;
 use crate::runtime::cache::canonical;
 
-/// The shortest key, in bytes: as long as the hash, which RFC 2104 (section 3) asks for.
+/// The minimum length of a key in bytes: that of the hash, as RFC 2104 (section 3) recommends.
 #[cfg(feature = "approvals-signed")]
 const MIN_KEY: usize = 32;
 
 /// Signs stored runs with the application's key, which is in no snapshot. Former keys only verify.
-#[cfg(feature = "approvals-signed")]
+///
+/// Without the feature `approvals-signed`, no value of this type exists.
 pub(in crate::runtime) struct Signer {
-    key: Key,
-    former: Vec<Key>,
+    #[cfg(feature = "approvals-signed")]
+    key: SigningKey,
+    #[cfg(feature = "approvals-signed")]
+    former: Vec<SigningKey>,
+    #[cfg(not(feature = "approvals-signed"))]
+    never: std::convert::Infallible,
 }
 
 /// A key for signatures.
 #[cfg(feature = "approvals-signed")]
 #[derive(Clone)]
-pub(in crate::runtime) struct Key(hmac::Hmac<sha2::Sha256>);
+pub(in crate::runtime) struct SigningKey(hmac::Hmac<sha2::Sha256>);
 
 #[cfg(feature = "approvals-signed")]
-impl Key {
+impl SigningKey {
     /// Returns `None` if the key is too short.
     pub(in crate::runtime) fn new(key: &[u8]) -> Option<Self> {
         use hmac::KeyInit as _;
         hmac::Hmac::new_from_slice(key).ok().filter(|_| key.len() >= MIN_KEY).map(Self)
     }
 
-    fn of(&self, text: &str) -> hmac::Hmac<sha2::Sha256> {
+    fn mac(&self, text: &str) -> hmac::Hmac<sha2::Sha256> {
         let mut mac = self.0.clone();
         hmac::Mac::update(&mut mac, text.as_bytes());
         mac
@@ -39,38 +44,38 @@ impl Key {
 
 #[cfg(feature = "approvals-signed")]
 impl Signer {
-    pub(in crate::runtime) fn new(key: Key, former: Vec<Key>) -> Self {
+    pub(in crate::runtime) fn new(key: SigningKey, former: Vec<SigningKey>) -> Self {
         Self { key, former }
     }
 
-    /// Signs a run as it stands.
+    /// Signs the current state of a run.
     pub(in crate::runtime) fn sign(&self, run: &mut AgentLoop) {
-        run.sign(|call| self.hex(&bound(call)), |state| self.hex(&bound_state(state)));
+        run.sign(|call| self.signature(&bound_call(call)), |state| self.signature(&bound_state(state)));
     }
 
-    /// Whether this is the signature of the call.
-    pub(super) fn is_of(&self, mac: &str, call: &CheckedCall) -> bool {
-        self.is_of_text(mac, &bound(call))
+    /// Returns whether `mac` is the signature of the call.
+    pub(super) fn verify_call(&self, mac: &str, call: &CheckedCall) -> bool {
+        self.verify_text(mac, &bound_call(call))
     }
 
-    /// Whether this is the signature of the state of a run.
-    pub(super) fn is_of_state(&self, mac: &str, state: &Value) -> bool {
-        self.is_of_text(mac, &bound_state(state))
+    /// Returns whether `mac` is the signature of the state of a run.
+    pub(super) fn verify_state(&self, mac: &str, state: &Value) -> bool {
+        self.verify_text(mac, &bound_state(state))
     }
 
-    /// The signature of a text, as hexadecimal text.
-    fn hex(&self, text: &str) -> String {
+    /// Returns the signature of a text in hexadecimal form.
+    fn signature(&self, text: &str) -> String {
         use hmac::Mac as _;
         use std::fmt::Write as _;
         let mut hex = String::with_capacity(64);
-        for byte in self.key.of(text).finalize().into_bytes() {
+        for byte in self.key.mac(text).finalize().into_bytes() {
             let _ = write!(hex, "{byte:02x}");
         }
         hex
     }
 
-    /// Takes the same time wherever the signature differs.
-    fn is_of_text(&self, mac: &str, text: &str) -> bool {
+    /// Compares in constant time, so that the duration does not show where a wrong signature differs.
+    fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac
             .as_bytes()
             .chunks(2)
@@ -78,33 +83,29 @@ impl Signer {
             .collect();
         let Some(bytes) = bytes else { return false };
         let mut keys = std::iter::once(&self.key).chain(&self.former);
-        keys.any(|key| hmac::Mac::verify_slice(key.of(text), &bytes).is_ok())
+        keys.any(|key| hmac::Mac::verify_slice(key.mac(text), &bytes).is_ok())
     }
 }
-
-/// Without the feature there is none.
-#[cfg(not(feature = "approvals-signed"))]
-pub(in crate::runtime) enum Signer {}
 
 #[cfg(not(feature = "approvals-signed"))]
 impl Signer {
     pub(in crate::runtime) fn sign(&self, _: &mut AgentLoop) {
-        match *self {}
+        match self.never {}
     }
 
-    pub(super) fn is_of(&self, _: &str, _: &CheckedCall) -> bool {
-        match *self {}
+    pub(super) fn verify_call(&self, _: &str, _: &CheckedCall) -> bool {
+        match self.never {}
     }
 
-    pub(super) fn is_of_state(&self, _: &str, _: &Value) -> bool {
-        match *self {}
+    pub(super) fn verify_state(&self, _: &str, _: &Value) -> bool {
+        match self.never {}
     }
 }
 
-/// What the signature of a call binds together: where the call stands, its tool and schema, what runs, what was asked about, and what
-/// whoever decides is shown (both null for a call that waits for no decision).
+/// Returns the text that the signature of a call binds: the position of the call, its tool and schema, the arguments that run, the
+/// arguments that the decision is about, and those that the person who decides is shown (both null for a call without a decision).
 #[cfg(feature = "approvals-signed")]
-fn bound(call: &CheckedCall) -> String {
+fn bound_call(call: &CheckedCall) -> String {
     let key = &call.key;
     canonical(&serde_json::json!({
         "version": 2,
@@ -120,13 +121,14 @@ fn bound(call: &CheckedCall) -> String {
     }))
 }
 
-/// What the signature of a run binds together. It cannot be that of a call.
+/// Returns the text that the signature of a run's state binds. Its fields differ from those of a call, so neither signature can replace
+/// the other.
 #[cfg(feature = "approvals-signed")]
 fn bound_state(state: &Value) -> String {
     canonical(&serde_json::json!({ "version": 2, "state": state }))
 }
 
-/// The same text however a store spells the JSON; text that is no JSON as it is.
+/// Returns the arguments in a form that does not depend on how a store spells the JSON. Text that is not JSON is returned unchanged.
 pub(super) fn canonical_args(args: &ToolArguments) -> String {
     serde_json::to_value(args).map_or_else(|_| args.text().to_owned(), |value| canonical(&value))
 }
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::message::ToolCall;
-    use crate::{StepKey, StepKind};
+    use crate::step_key::{StepKey, StepKind};
 
     fn call(args: Value) -> CheckedCall {
         CheckedCall {
@@ -153,21 +155,25 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_of_one_call_and_one_key() {
-        let made = |byte: u8| Key::new(&[byte; 32]).unwrap();
-        let signer =
-            |key: u8, former: &[u8]| Signer::new(made(key), former.iter().map(|key| made(*key)).collect());
+    fn a_signature_verifies_one_call_with_one_key() {
+        let key_of = |byte: u8| SigningKey::new(&[byte; 32]).unwrap();
+        let signer = |key: u8, former: &[u8]| {
+            Signer::new(key_of(key), former.iter().map(|key| key_of(*key)).collect())
+        };
         let key = signer(1, &[]);
         let one = call(json!({"amount": 5, "to": "x"}));
-        let mac = key.hex(&bound(&one));
+        let mac = key.signature(&bound_call(&one));
         assert_eq!(mac.len(), 64);
-        assert!(key.is_of(&mac, &call(json!({"to": "x", "amount": 5}))), "stores change the order of keys");
-        assert!(!signer(2, &[]).is_of(&mac, &one));
-        assert!(signer(2, &[3, 1]).is_of(&mac, &one), "a former key verifies");
-        assert_ne!(signer(2, &[1]).hex(&bound(&one)), mac, "and signs nothing");
-        assert!(!key.is_of_state(&mac, &json!({})));
+        assert!(
+            key.verify_call(&mac, &call(json!({"to": "x", "amount": 5}))),
+            "stores change the order of keys"
+        );
+        assert!(!signer(2, &[]).verify_call(&mac, &one));
+        assert!(signer(2, &[3, 1]).verify_call(&mac, &one), "a former key verifies");
+        assert_ne!(signer(2, &[1]).signature(&bound_call(&one)), mac, "and signs nothing");
+        assert!(!key.verify_state(&mac, &json!({})));
         for other in ["", "0", "zz", &mac[1..], &mac[..62], &format!("{mac}00")] {
-            assert!(!key.is_of(other, &one), "{other}");
+            assert!(!key.verify_call(other, &one), "{other}");
         }
         let changes: [fn(&mut CheckedCall); 9] = [
             |call| call.key.run = "other".into(),
@@ -183,16 +189,16 @@ mod tests {
         for change in changes {
             let mut other = one.clone();
             change(&mut other);
-            assert!(!key.is_of(&mac, &other), "{other:?}");
+            assert!(!key.verify_call(&mac, &other), "{other:?}");
         }
-        assert!(Key::new(&[1; 31]).is_none());
+        assert!(SigningKey::new(&[1; 31]).is_none());
     }
 
     #[test]
-    fn where_a_text_ends_counts() {
+    fn the_boundaries_between_texts_count() {
         let (mut one, mut other) = (call(json!({})), call(json!({})));
         (one.call.id, one.call.name) = ("ab".into(), "c".into());
         (other.call.id, other.call.name) = ("a".into(), "bc".into());
-        assert_ne!(bound(&one), bound(&other));
+        assert_ne!(bound_call(&one), bound_call(&other));
     }
 }

@@ -1,27 +1,27 @@
-//! Answers that are not objects as a field of one: every tool takes an object, and so do most providers' schemas for replies.
+//! Wraps schemas of answers that are not objects in an object, because tools and most providers' structured output need objects.
 
 use serde_json::{Map, Value, json};
 
-/// Maximum depth that is rewritten; deeper schemas are refused when they are compiled.
+/// Maximum depth at which references are rewritten. The compiler refuses deeper schemas.
 const MAX_DEPTH: usize = 300;
 
-/// Keywords that belong to the document, not to the schema at its root.
-const OF_THE_DOCUMENT: [&str; 3] = ["$schema", "$defs", "definitions"];
+/// Keywords that belong to the document rather than to the schema at its root.
+const DOCUMENT_KEYWORDS: [&str; 3] = ["$schema", "$defs", "definitions"];
 
-/// Returns the schema of an object with the field `result` for values that fit `schema`; `None` if they are objects themselves.
+/// Returns the schema of an object whose field `result` fits `schema`, or `None` if `schema` describes objects itself.
 pub(super) fn wrapped(schema: &Value) -> Option<Value> {
     if describes_object(schema, schema, 0) {
         return None;
     }
     let (mut root, mut result) = (Map::new(), schema.clone());
     if let Value::Object(map) = &mut result
-        // References within a schema that has an address of its own are relative to it.
+        // References within a schema with its own `$id` are relative to that schema, so they stay valid.
         && !map.contains_key("$id")
     {
-        for keyword in OF_THE_DOCUMENT {
+        for keyword in DOCUMENT_KEYWORDS {
             root.extend(map.shift_remove(keyword).map(|value| (keyword.to_owned(), value)));
         }
-        root.values_mut().for_each(|definitions| each_value(definitions, 0));
+        root.values_mut().for_each(|definitions| rebase_values(definitions, 0));
         rebase(&mut result, 0);
     }
     let object = json!({"type": "object", "properties": {"result": result}, "required": ["result"], "additionalProperties": false});
@@ -42,7 +42,7 @@ fn describes_object(schema: &Value, root: &Value, hops: usize) -> bool {
     }
 }
 
-/// Makes references to the root, or into it, references to where it is now. Definitions stay where they were.
+/// Rewrites references to the root schema, or into it, for its new position. References to definitions stay unchanged.
 fn rebase(schema: &mut Value, depth: usize) {
     match schema {
         _ if depth > MAX_DEPTH => {}
@@ -64,7 +64,7 @@ fn rebase(schema: &mut Value, depth: usize) {
                         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
                         named,
                     ) => {
-                        each_value(named, depth + 1);
+                        rebase_values(named, depth + 1);
                     }
                     (_, value) => rebase(value, depth + 1),
                 }
@@ -75,8 +75,8 @@ fn rebase(schema: &mut Value, depth: usize) {
     }
 }
 
-/// The keys of such an object are names.
-fn each_value(named: &mut Value, depth: usize) {
+/// Rewrites references in the values of an object whose keys are names, not keywords.
+fn rebase_values(named: &mut Value, depth: usize) {
     if let Value::Object(named) = named {
         named.values_mut().for_each(|schema| rebase(schema, depth + 1));
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_a_field_and_its_references_hold() {
+    fn other_values_become_a_field_and_their_references_stay_valid() {
         let tree = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "array",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Keeper, Owed, now};
+use super::{StoreAccess, UnrecordedEnd, now};
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
@@ -21,7 +21,7 @@ pub(super) const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
 pub(in crate::runtime) struct RunRecords {
-    pub(super) keeper: Keeper,
+    pub(super) keeper: StoreAccess,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
     inner: Mutex<Inner>,
@@ -36,7 +36,7 @@ struct Inner {
     /// What went wrong first.
     failure: Option<StoreError>,
     /// Ends that could not be recorded.
-    owed: Vec<Owed>,
+    owed: Vec<UnrecordedEnd>,
 }
 
 /// Whether a call runs.
@@ -54,18 +54,18 @@ pub(in crate::runtime) enum Found {
 
 impl RunRecords {
     pub(in crate::runtime) fn new(
-        keeper: &Keeper,
+        keeper: &StoreAccess,
         context: &ToolContext,
         session: Option<Arc<str>>,
     ) -> Arc<Self> {
         let source = context.source().and_then(|source| source.label()).map(Arc::from);
-        let keeper = keeper.asked_by(context.cancel_token());
+        let keeper = keeper.for_run(context.cancel_token());
         Arc::new(Self { keeper, session, source, inner: Mutex::default() })
     }
 
     /// When the time of the run is up.
-    pub(in crate::runtime) fn ends_at(&self, at: Instant) {
-        self.keeper.ends_at(at);
+    pub(in crate::runtime) fn deadline(&self, at: Instant) {
+        self.keeper.set_deadline(at);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -84,7 +84,7 @@ impl RunRecords {
     }
 
     /// The ends that could not be recorded.
-    pub(super) fn take_owed(&self) -> Vec<Owed> {
+    pub(super) fn take_owed(&self) -> Vec<UnrecordedEnd> {
         std::mem::take(&mut self.lock().owed)
     }
 
@@ -237,8 +237,8 @@ impl RunRecords {
 
     /// Records how a call ended.
     pub(in crate::runtime) async fn finish(&self, key: &StepKey, end: &CallEnd) {
-        let owed = Owed::end_of(key, end);
-        let done = self.keeper.settle(owed.clone()).await;
+        let owed = UnrecordedEnd::of_end(key, end);
+        let done = self.keeper.record(owed.clone()).await;
         let mut inner = self.lock();
         inner.open.remove(key);
         inner.known.insert(key.clone());
@@ -275,7 +275,7 @@ impl RunRecords {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if !open.is_empty() {
-            let keeper = self.keeper.unhurried();
+            let keeper = self.keeper.without_run();
             runtime.spawn(async move {
                 for key in open {
                     let end = InvocationEnd::new(ToolOutcome::aborted(reason), now());

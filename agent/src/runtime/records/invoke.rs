@@ -1,25 +1,28 @@
-//! One call with its record, outside of an assistant.
+//! `Registry::invoke`: one call with its record, outside of an assistant.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::begin::{ATTEMPTS, lost, not_run};
-use super::keeper::{Keeper, StoreOptions};
+use super::keeper::{StoreAccess, StoreOptions};
 use super::now;
 use crate::message::ToolCall;
 use crate::runtime::builder::fingerprint;
 use crate::runtime::new_id;
 use crate::runtime::prepare::check;
+use crate::step_key::{StepKey, StepKind};
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
 };
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::outcome::{FailureCode, ToolOutcome, ToolReply};
+use crate::tool::policy::Effect;
+use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
-use crate::{
-    Effect, FailureCode, Registry, StepKey, StepKind, ToolContext, ToolDefinition, ToolOutcome, ToolReply,
-};
 
-/// Why a call was not recorded as [`Registry::invoke`] promises.
+/// The error of [`Registry::invoke`].
 ///
 /// ```
 /// use agent::message::ToolCall;
@@ -49,7 +52,7 @@ pub enum InvokeError {
         /// The error of the store.
         #[source]
         error: StoreError,
-        /// The record that the store lacks, if the call has ended; `None` if it did not run. The stored record is still pending.
+        /// The complete record, if the call has ended; `None` if it did not run. The stored record is still pending.
         record: Option<Box<InvocationRecord>>,
     },
     /// The idempotency key of the context belongs to the record of a call with another tool or other arguments.
@@ -70,16 +73,17 @@ impl From<StoreError> for InvokeError {
 }
 
 impl Registry {
-    /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a record is saved, the body runs, and the record
-    /// is completed or failed. Returns the record; however the call ended is in it as data.
+    /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the body runs, and the
+    /// record becomes completed or failed. Returns the record, which contains the outcome, whatever it is.
     ///
-    /// A refused call has a failed record, too. Secret arguments are withheld in records. No transaction is open while the body runs:
-    /// a body whose begin cannot be saved does not run.
+    /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
+    /// the pending record cannot be saved, the body does not run.
     ///
     /// The [idempotency key](crate::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
-    /// has a new key. A further call with the same key returns the record of the first one and does not run. If the first one has begun
-    /// and not ended, because its process died, the [effect](crate::ToolPolicy::effect) of the tool decides, as [after a
-    /// crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted.
+    /// has a new key. Another call with the same key returns the record of the first one and does not run. If the first call has begun and
+    /// not ended, because its process died, the [effect](crate::ToolPolicy::effect) of the tool decides whether the call runs again, as
+    /// [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio
+    /// runtime with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -108,17 +112,17 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Fails if the store does, and if the key belongs to another call. It needs a tokio runtime with its timer enabled.
+    /// Fails if the store fails, or if the key belongs to another call.
     pub async fn invoke(
         &self,
         call: &ToolCall,
         cx: &ToolContext,
         store: impl Store + 'static,
     ) -> Result<InvocationRecord, InvokeError> {
-        let keeper = Keeper::new(Arc::new(store), StoreOptions::default()).asked_by(cx.cancel_token());
+        let store = StoreAccess::new(Arc::new(store), StoreOptions::default()).for_run(cx.cancel_token());
         let (new, refused) = self.new_record(call, cx);
         let key = new.key.clone();
-        let (attempt, found) = match keeper.begin(new.clone()).await? {
+        let (attempt, found) = match store.begin(new.clone()).await? {
             Begin::Fresh => (1, None),
             Begin::Retry(record) => (record.attempt, Some(*record)),
             Begin::Completed(record) | Begin::Failed(record) if is_same(&record.call, &new) => {
@@ -134,7 +138,7 @@ impl Registry {
                 return Ok(found.clone());
             }
         }
-        let open = Open { keeper: Some(keeper), key, end: None };
+        let pending = PendingRecord { store: Some(store), key, end: None };
         let outcome = match refused {
             Some(reply) => reply.outcome,
             None if !self.may_begin(call, attempt) => lost(),
@@ -143,17 +147,17 @@ impl Registry {
                 not_run(reason.as_deref().unwrap_or("cancelled"))
             }
             None => {
-                let of_call = cx.to_builder().call_id("").idempotency_key(open.key.to_string());
+                let of_call = cx.to_builder().call_id("").idempotency_key(pending.key.to_string());
                 let max = cx.max_attempts().max(attempt);
-                // No state is added, so none is given twice.
+                // `build` fails only for state that was added twice, and no state is added here.
                 let cx = of_call.attempt(attempt, max).build().unwrap_or_else(|_| cx.clone());
                 self.call(call, &cx).await.outcome
             }
         };
-        open.end(found.map_or(new, |found| found.call), attempt, outcome).await
+        pending.end(found.map_or(new, |found| found.call), attempt, outcome).await
     }
 
-    /// Returns what is recorded of the call, and the refusal if it cannot run.
+    /// Returns the pending record of the call, and the refusal if the call cannot run.
     fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (NewInvocation, Option<ToolReply>) {
         let shown = cx.source().and_then(|source| self.definitions_for(Some(source)).ok());
         let secrets = SecretArguments::new([self.definitions()].into_iter().chain(shown));
@@ -179,7 +183,7 @@ impl Registry {
         (new, refused)
     }
 
-    /// Whether a call may begin for this time.
+    /// Returns whether the tool's policy allows this attempt.
     fn may_begin(&self, call: &ToolCall, attempt: u32) -> bool {
         let policy = self.get(&call.name).map(|tool| tool.policy());
         attempt == 1
@@ -189,13 +193,13 @@ impl Registry {
     }
 }
 
-/// The key of the record: that of the context, or a new one.
+/// Returns the key of the record: that of the context, or a new one.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
         (true, true) => new_id("invoke"),
         (true, false) => given.to_owned(),
-        // A call made from within a call is another one.
+        // The context is that of a running call, whose key the new call must not share.
         (false, _) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
@@ -205,15 +209,17 @@ fn is_same(found: &NewInvocation, new: &NewInvocation) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
-/// A record without an end.
-struct Open {
-    keeper: Option<Keeper>,
+/// A record without an end. If it is dropped, a separate task ends it as interrupted.
+struct PendingRecord {
+    /// `None` once the record has its end.
+    store: Option<StoreAccess>,
     key: StepKey,
-    /// How the call ended, if it has.
+    /// The end of the call, once it has ended.
     end: Option<InvocationEnd>,
 }
 
-impl Open {
+impl PendingRecord {
+    /// Records the outcome and returns the record.
     async fn end(
         mut self,
         new: NewInvocation,
@@ -222,24 +228,24 @@ impl Open {
     ) -> Result<InvocationRecord, InvokeError> {
         let mut record = InvocationRecord::begun(new);
         record.attempt = attempt;
-        let Some(keeper) = self.keeper.clone() else { return Ok(record) };
+        let Some(store) = self.store.clone() else { return Ok(record) };
         let ended = match outcome {
             ToolOutcome::Deferred { handle } => {
                 record.handle = Some(handle.clone());
-                keeper.defer(&self.key, &handle).await
+                store.defer(&self.key, &handle).await
             }
             outcome => {
                 let end = InvocationEnd::new(outcome, now());
                 (record.status, record.end) = (end.status(), Some(end.clone()));
                 self.end = Some(end.clone());
-                keeper.finish(&self.key, end).await
+                store.finish(&self.key, end).await
             }
         };
-        self.keeper = None;
-        // Where somebody else ended it meanwhile, that counts.
+        self.store = None;
+        // If the record already has another end, that one counts.
         let stored = match ended {
             Ok(true) => return Ok(record),
-            Ok(false) => keeper.get(&self.key).await,
+            Ok(false) => store.get(&self.key).await,
             Err(error) => Err(error),
         };
         match stored {
@@ -250,17 +256,16 @@ impl Open {
     }
 }
 
-impl Drop for Open {
-    /// The caller stopped waiting: the record is ended by a task of its own.
+impl Drop for PendingRecord {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(store) = self.store.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (key, keeper) = (self.key.clone(), keeper.unhurried());
+        let (key, store) = (self.key.clone(), store.without_run());
         let end = self.end.take();
         runtime.spawn(async move {
             let dropped = || InvocationEnd::new(ToolOutcome::aborted("the caller stopped waiting"), now());
             let end = end.unwrap_or_else(dropped);
-            if let Err(error) = keeper.finish(&key, end).await {
+            if let Err(error) = store.finish(&key, end).await {
                 tracing::error!(%key, %error, "the end of a call was not recorded");
             }
         });

@@ -1,4 +1,4 @@
-//! The store of an assistant, asked with patience and a limit.
+//! Access to the store of an assistant, with a timeout and retries.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -8,103 +8,107 @@ use futures_util::future::{Either, select};
 use tokio::time::Instant;
 
 use crate::panics::catch_future;
+use crate::step_key::StepKey;
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
     StoredEntry,
 };
-use crate::{CancelToken, StepKey, ToolOutcome};
+use crate::tool::cancel::CancelToken;
+use crate::tool::outcome::ToolOutcome;
 
-/// How long a store may take for one thing, unless the application says otherwise.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Default timeout of one operation of the store.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long it may take for one thing when the run that asks is cancelled, or out of time.
+/// Maximum time for an operation after its run was cancelled, or reached its time limit.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The pauses before something is tried again that may go better a moment later.
+/// The pauses before the retries of a transient error.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
-/// How many entries are loaded at a time.
+/// Number of entries that are loaded at a time.
 const PAGE: usize = 500;
 
-/// How an application wants its store to be used, in whatever order it says so.
+/// The options of a builder for its store. They are separate from the store, so that the order of the builder's methods does not matter.
 #[derive(Clone, Copy)]
 pub(in crate::runtime) struct StoreOptions {
     pub(super) keeps_secrets: bool,
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { keeps_secrets: false, patience: PATIENCE }
+        Self { keeps_secrets: false, timeout: TIMEOUT }
     }
 }
 
-/// The store of an assistant.
+/// Access to the store of an assistant. Each operation has a timeout, transient errors are retried, and panics are caught.
 #[derive(Clone)]
-pub(in crate::runtime) struct Keeper {
+pub(in crate::runtime) struct StoreAccess {
     store: Arc<dyn Store>,
     pub(super) options: StoreOptions,
-    /// The run that asks.
-    asker: Option<Asker>,
+    /// When operations on behalf of a run have to end; `None` if no run waits for them.
+    run: Option<RunDeadline>,
 }
 
 #[derive(Clone)]
-struct Asker {
+struct RunDeadline {
     cancel: CancelToken,
-    /// When its time is up. While it waits for a store, nobody else looks at the clock.
-    ends_at: OnceLock<Instant>,
+    /// When the run reaches its time limit. The run does not check the limit itself while it waits for the store.
+    at: OnceLock<Instant>,
 }
 
-impl Asker {
-    /// Until the run has to end, and its store had the time for that, too.
-    async fn leaves(&self) {
-        match self.ends_at.get() {
+impl RunDeadline {
+    /// Waits until the run has to end, and [`GRACE`] has passed since.
+    async fn pass(&self) {
+        match self.at.get() {
             None => self.cancel.cancelled().await,
             Some(at) => {
-                let up = pin!(tokio::time::sleep_until(*at));
-                select(self.cancel.cancelled(), up).await;
+                let reached = pin!(tokio::time::sleep_until(*at));
+                select(self.cancel.cancelled(), reached).await;
             }
         }
         tokio::time::sleep(GRACE).await;
     }
 }
 
-impl Keeper {
+impl StoreAccess {
     pub(in crate::runtime) fn new(store: Arc<dyn Store>, options: StoreOptions) -> Self {
-        Self { store, options, asker: None }
+        Self { store, options, run: None }
     }
 
-    /// The same for one run: when that has to end, the store is not waited for much longer.
-    pub(super) fn asked_by(&self, cancel: &CancelToken) -> Self {
-        let asker = Asker { cancel: cancel.clone(), ends_at: OnceLock::new() };
-        Self { asker: Some(asker), ..self.clone() }
+    /// Returns access for one run: operations end soon after the run has to end.
+    pub(super) fn for_run(&self, cancel: &CancelToken) -> Self {
+        let run = RunDeadline { cancel: cancel.clone(), at: OnceLock::new() };
+        Self { run: Some(run), ..self.clone() }
     }
 
-    /// The same where no run waits.
-    pub(super) fn unhurried(&self) -> Self {
-        Self { asker: None, ..self.clone() }
+    /// Returns access for operations that no run waits for.
+    pub(super) fn without_run(&self) -> Self {
+        Self { run: None, ..self.clone() }
     }
 
-    /// When the time of the run is up that asks.
-    pub(super) fn ends_at(&self, at: Instant) {
-        if let Some(asker) = &self.asker {
-            // Once for each run.
-            asker.ends_at.get_or_init(|| at);
+    /// Sets when the run reaches its time limit. Only the first call has an effect.
+    pub(super) fn set_deadline(&self, at: Instant) {
+        if let Some(run) = &self.run {
+            run.at.get_or_init(|| at);
         }
     }
 
-    /// One try: within its time, its panics caught.
-    async fn ask<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    /// Performs an operation once, within its timeout.
+    async fn perform<T>(
+        &self,
+        operation: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let late = |words: String| Err(StoreError::new(StoreErrorKind::Timeout, words));
-        let asked = pin!(catch_future(|| Box::pin(asked)));
-        let left = pin!(async {
-            match &self.asker {
-                Some(run) => run.leaves().await,
+        let operation = pin!(catch_future(|| Box::pin(operation)));
+        let run_ends = pin!(async {
+            match &self.run {
+                Some(run) => run.pass().await,
                 None => std::future::pending().await,
             }
         });
-        match tokio::time::timeout(self.options.patience, select(asked, left)).await {
-            Ok(Either::Left((Ok(answer), _))) => answer,
+        match tokio::time::timeout(self.options.timeout, select(operation, run_ends)).await {
+            Ok(Either::Left((Ok(result), _))) => result,
             Ok(Either::Left((Err(panic), _))) => {
                 tracing::error!(%panic, "the store panicked");
                 Err(StoreError::new(StoreErrorKind::Other, "it panicked"))
@@ -112,31 +116,32 @@ impl Keeper {
             Ok(Either::Right(_)) => {
                 late(format!("the run had to end, and {} ms have passed since", GRACE.as_millis()))
             }
-            Err(_) => late(format!("{} ms have passed", self.options.patience.as_millis())),
+            Err(_) => late(format!("{} ms have passed", self.options.timeout.as_millis())),
         }
     }
 
-    /// Some tries, of something that may be done twice.
-    async fn insist<T, F: Future<Output = Result<T, StoreError>>>(
+    /// Performs an operation with retries. The operation has to be idempotent, because an attempt that failed may have had its effect.
+    async fn retry<T, F: Future<Output = Result<T, StoreError>>>(
         &self,
-        ask: impl Fn() -> F,
+        operation: impl Fn() -> F,
     ) -> Result<T, StoreError> {
         for pause in PAUSES {
-            match self.ask(async { ask().await }).await {
-                // Who did not answer in time had its time.
+            match self.perform(async { operation().await }).await {
+                // A timeout is not retried.
                 Err(error) if error.is_transient() && error.kind() != StoreErrorKind::Timeout => {
-                    tracing::warn!(%error, "the store is asked again");
+                    tracing::warn!(%error, "an operation of the store failed and is retried");
                     tokio::time::sleep(pause).await;
                 }
-                answer => return answer,
+                result => return result,
             }
         }
-        self.ask(async { ask().await }).await
+        self.perform(async { operation().await }).await
     }
 
-    /// Tried again only where it is certain that nothing was done: a second try that finds the first looks like a crash.
+    /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
+    /// first attempt, which looks like one that a crash left behind.
     pub(super) async fn begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
-        self.insist(|| async {
+        self.retry(|| async {
             match self.store.begin(new.clone()).await {
                 Err(error) if error.kind() != StoreErrorKind::Busy => Ok(Err(error)),
                 Err(error) => Err(error),
@@ -146,12 +151,12 @@ impl Keeper {
         .await?
     }
 
-    /// Ends a record. False when somebody else did, with something else.
+    /// Ends a record. Returns false if the record already has another end.
     pub(super) async fn finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
-        if self.insist(|| self.store.finish(key, end.clone())).await? {
+        if self.retry(|| self.store.finish(key, end.clone())).await? {
             return Ok(true);
         }
-        // The answer to an earlier try may have been lost.
+        // An earlier attempt may have stored this end although it returned an error.
         let found = self.get(key).await?;
         Ok(found
             .and_then(|record| record.end)
@@ -159,15 +164,19 @@ impl Keeper {
     }
 
     pub(super) async fn defer(&self, key: &StepKey, handle: &str) -> Result<bool, StoreError> {
-        self.insist(|| self.store.defer(key, handle)).await
+        self.retry(|| self.store.defer(key, handle)).await
     }
 
     pub(super) async fn get(&self, key: &StepKey) -> Result<Option<InvocationRecord>, StoreError> {
-        self.insist(|| self.store.get(key)).await
+        self.retry(|| self.store.get(key)).await
     }
 
-    /// A record of something that is over. One that is there is ended, if nobody did.
-    pub(super) async fn note(&self, new: NewInvocation, outcome: ToolOutcome) -> Result<(), StoreError> {
+    /// Records a call that has ended. If its record already exists and is pending, it gets this end.
+    pub(super) async fn record_ended(
+        &self,
+        new: NewInvocation,
+        outcome: ToolOutcome,
+    ) -> Result<(), StoreError> {
         let (key, at) = (new.key.clone(), new.created_at);
         match self.begin(new).await? {
             Begin::Completed(_) | Begin::Failed(_) => Ok(()),
@@ -175,36 +184,36 @@ impl Keeper {
         }
     }
 
-    /// Adds entries; where it is not known whether that was done, looks.
+    /// Appends entries. After an error that leaves it open whether they were stored, loads them to find out.
     pub(super) async fn append(
         &self,
         session: &str,
         expected: u64,
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
-        let done = self.insist(|| self.store.append(session, expected, entries.clone())).await;
-        let Err(error) = done else { return done };
+        let appended = self.retry(|| self.store.append(session, expected, entries.clone())).await;
+        let Err(error) = appended else { return appended };
         if !error.is_conflict() && !error.is_transient() {
             return Err(error);
         }
-        // Each entry names its writer, so what is there and equal was written here.
-        let found = self.ask(async { self.store.load(session, expected, entries.len()).await }).await;
+        // Each entry names its writer, so equal entries in the store were written by this call.
+        let found = self.perform(async { self.store.load(session, expected, entries.len()).await }).await;
         match found {
             Ok(found) if found.iter().map(|found| &found.entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |last| last.seq))
             }
-            // Not even that is known: it may have been written here.
+            // The conflict may be with the entries of an earlier attempt, so it is not reported as a conflict.
             Err(unknown) if error.is_conflict() => Err(unknown),
             _ => Err(error),
         }
     }
 
-    /// A whole session.
+    /// Loads all entries of a session.
     pub(super) async fn load(&self, session: &str) -> Result<Vec<StoredEntry>, StoreError> {
         let mut all: Vec<StoredEntry> = Vec::new();
         loop {
             let after = all.last().map_or(0, |last| last.seq);
-            let page = self.insist(|| self.store.load(session, after, PAGE)).await?;
+            let page = self.retry(|| self.store.load(session, after, PAGE)).await?;
             let is_last = page.len() < PAGE;
             all.extend(page);
             if is_last {
@@ -219,6 +228,6 @@ impl Keeper {
         key: &StepKey,
         limit: usize,
     ) -> Result<Vec<crate::message::UserMessage>, StoreError> {
-        self.insist(|| self.store.take_steering(session, key, limit)).await
+        self.retry(|| self.store.take_steering(session, key, limit)).await
     }
 }

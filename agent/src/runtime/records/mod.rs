@@ -10,9 +10,9 @@ mod steps;
 
 pub(super) use begin::{Found, RunRecords, Started};
 pub use invoke::InvokeError;
-pub(super) use keeper::{Keeper, StoreOptions};
-pub(super) use owed::Debts;
-use owed::Owed;
+pub(super) use keeper::{StoreAccess, StoreOptions};
+use owed::UnrecordedEnd;
+pub(super) use owed::UnrecordedEnds;
 pub(super) use session::{InterruptedTurn, Restored, SessionState};
 pub(super) use steps::RecordingSteps;
 

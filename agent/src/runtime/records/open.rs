@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Keeper;
+use super::StoreAccess;
 use super::begin::result_message;
 use super::session::{InterruptedRun, SessionState};
-use crate::loop_core::{AgentLoop, Said};
+use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Config;
 use crate::runtime::{Assistant, AssistantBuilder, OpenError};
@@ -63,7 +63,7 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn store_timeout(mut self, after: Duration) -> Self {
-        self.store_options.patience = after;
+        self.store_options.timeout = after;
         self
     }
 
@@ -116,7 +116,7 @@ struct Stored {
     /// A run without an end, with the position of its first message.
     run: Option<(Arc<str>, usize)>,
     /// Of the run's messages.
-    said: Vec<Said>,
+    said: Vec<StoredMessage>,
     withheld: HashSet<String>,
 }
 
@@ -138,7 +138,7 @@ impl Stored {
                 }
                 EntryKind::Message { message, withheld, is_cut } => {
                     stored.withheld.extend(withheld);
-                    stored.said.push(Said { turn: entry.turn, message: message.clone(), is_cut });
+                    stored.said.push(StoredMessage { turn: entry.turn, message: message.clone(), is_cut });
                     stored.messages.push(message);
                 }
                 EntryKind::RunEnd { .. } => stored.run = None,
@@ -152,7 +152,7 @@ impl Stored {
         stored
     }
 
-    async fn open(self, keeper: &Keeper, config: &Config, id: Arc<str>) -> Result<Opened, StoreError> {
+    async fn open(self, keeper: &StoreAccess, config: &Config, id: Arc<str>) -> Result<Opened, StoreError> {
         let Self { seq, messages, run, said, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
         let (mut left, mut lost) = (None, Vec::new());
@@ -192,10 +192,10 @@ impl Stored {
 
 /// Gives the open calls at the end the results that are recorded, and says which calls have begun and not ended.
 async fn recorded(
-    keeper: &Keeper,
+    keeper: &StoreAccess,
     config: &Config,
     run: &Arc<str>,
-    said: &[Said],
+    said: &[StoredMessage],
     conversation: &mut Conversation,
 ) -> Result<Vec<StepKey>, StoreError> {
     let (mut pending, mut results) = (Vec::new(), Vec::new());

@@ -1,101 +1,103 @@
-//! What could not be recorded when it happened: it is recorded when the store is well again.
+//! The ends of calls that could not be recorded because the store failed. The next run records them.
 
 use std::collections::VecDeque;
 
 use super::begin::RunRecords;
-use super::{Keeper, now};
+use super::{StoreAccess, now};
 use crate::loop_core::CallEnd;
 use crate::message::LOST;
 use crate::runtime::assistant::Assistant;
+use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, NewInvocation, StoreError, StoreErrorKind};
-use crate::{InterruptionCode, StepKey, ToolOutcome};
+use crate::tool::outcome::{InterruptionCode, ToolOutcome};
 
-/// How many ends an assistant keeps for its store. A run that cannot record ends at once, so these are many runs.
-const MAX_OWED: usize = 1_000;
+/// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
+const MAX_UNRECORDED: usize = 1_000;
 
-/// What a record has not been told.
+/// The end of a call that its record does not have yet.
 #[derive(Clone)]
-pub(in crate::runtime) enum Owed {
-    /// The end of a call that did not run; there may be a record of its begin.
-    Note(Box<NewInvocation>, ToolOutcome),
-    /// The end of a call that had begun.
-    End(StepKey, InvocationEnd),
-    /// The result of a call that had begun comes from outside.
-    Defer(StepKey, String),
+pub(in crate::runtime) enum UnrecordedEnd {
+    /// A call that did not run. It may have a record without an end.
+    NotRun(Box<NewInvocation>, ToolOutcome),
+    /// A call that had begun.
+    Ended(StepKey, InvocationEnd),
+    /// A call that had begun, and whose result comes from outside.
+    Deferred(StepKey, String),
 }
 
-impl Owed {
-    /// How a call ended that had begun.
-    pub(super) fn end_of(key: &StepKey, end: &CallEnd) -> Self {
+impl UnrecordedEnd {
+    /// Returns the end of a call that had begun.
+    pub(super) fn of_end(key: &StepKey, end: &CallEnd) -> Self {
         match &end.outcome {
-            ToolOutcome::Deferred { handle } => Self::Defer(key.clone(), handle.clone()),
+            ToolOutcome::Deferred { handle } => Self::Deferred(key.clone(), handle.clone()),
             outcome => {
                 let mut stored = InvocationEnd::new(outcome.clone(), now());
                 stored.control = end.control;
-                Self::End(key.clone(), stored)
+                Self::Ended(key.clone(), stored)
             }
         }
     }
 
-    /// Nobody knows what became of a call that had begun.
+    /// Returns the end of a call that had begun, and whose outcome is unknown.
     pub(super) fn lost(key: StepKey) -> Self {
         let outcome = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() };
-        Self::End(key, InvocationEnd::new(outcome, now()))
+        Self::Ended(key, InvocationEnd::new(outcome, now()))
     }
 
     fn key(&self) -> &StepKey {
         match self {
-            Self::Note(new, _) => &new.key,
-            Self::End(key, _) | Self::Defer(key, _) => key,
+            Self::NotRun(new, _) => &new.key,
+            Self::Ended(key, _) | Self::Deferred(key, _) => key,
         }
     }
 }
 
-/// What an assistant owes its store, oldest first.
+/// The ends that an assistant could not record, oldest first.
 #[derive(Default)]
-pub(in crate::runtime) struct Debts(VecDeque<Owed>);
+pub(in crate::runtime) struct UnrecordedEnds(VecDeque<UnrecordedEnd>);
 
-impl Debts {
-    pub(super) fn add(&mut self, owed: impl IntoIterator<Item = Owed>) {
-        self.0.extend(owed);
-        while self.0.len() > MAX_OWED {
-            if let Some(owed) = self.0.pop_front() {
-                tracing::error!(key = %owed.key(), "the end of a call will not be recorded: there are too many");
+impl UnrecordedEnds {
+    pub(super) fn add(&mut self, ends: impl IntoIterator<Item = UnrecordedEnd>) {
+        self.0.extend(ends);
+        while self.0.len() > MAX_UNRECORDED {
+            if let Some(oldest) = self.0.pop_front() {
+                tracing::error!(key = %oldest.key(), "the end of a call will not be recorded, because too many are waiting");
             }
         }
     }
 }
 
-impl Keeper {
-    pub(super) async fn settle(&self, owed: Owed) -> Result<(), StoreError> {
-        let (key, is_told) = match owed {
-            Owed::Note(new, outcome) => return self.note(*new, outcome).await,
-            Owed::End(key, end) => {
-                let is_told = self.finish(&key, end).await?;
-                (key, is_told)
+impl StoreAccess {
+    /// Records the end of a call.
+    pub(super) async fn record(&self, end: UnrecordedEnd) -> Result<(), StoreError> {
+        let (key, is_recorded) = match end {
+            UnrecordedEnd::NotRun(new, outcome) => return self.record_ended(*new, outcome).await,
+            UnrecordedEnd::Ended(key, end) => {
+                let is_recorded = self.finish(&key, end).await?;
+                (key, is_recorded)
             }
-            Owed::Defer(key, handle) => {
-                let is_told = self.defer(&key, &handle).await?;
-                (key, is_told)
+            UnrecordedEnd::Deferred(key, handle) => {
+                let is_recorded = self.defer(&key, &handle).await?;
+                (key, is_recorded)
             }
         };
-        if !is_told {
-            tracing::warn!(%key, "somebody else ended the record of this call");
+        if !is_recorded {
+            tracing::warn!(%key, "the record of this call already has another end");
         }
         Ok(())
     }
 }
 
 impl RunRecords {
-    /// Records what could not be recorded before.
-    pub(super) async fn settle(&self, assistant: &Assistant) -> Result<(), StoreError> {
+    /// Records the ends that earlier runs could not record.
+    pub(super) async fn record_missed(&self, assistant: &Assistant) -> Result<(), StoreError> {
         let next = || assistant.state().debts.0.front().cloned();
-        while let Some(owed) = next() {
-            let key = owed.key().clone();
-            match self.keeper.settle(owed).await {
+        while let Some(end) = next() {
+            let key = end.key().clone();
+            match self.keeper.record(end).await {
                 Ok(()) => {}
-                Err(error) if may_be_told_later(error.kind()) => return Err(error),
-                // It would be in the way of all that comes.
+                Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
+                // Dropped, because it would keep all later ends from being recorded.
                 Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
             }
             assistant.state().debts.0.pop_front();
@@ -104,6 +106,7 @@ impl RunRecords {
     }
 }
 
-fn may_be_told_later(kind: StoreErrorKind) -> bool {
+/// Returns whether recording may succeed later, after an error of this kind.
+fn can_be_recorded_later(kind: StoreErrorKind) -> bool {
     !matches!(kind, StoreErrorKind::Corrupt | StoreErrorKind::Conflict | StoreErrorKind::Other)
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::begin::RunRecords;
 use super::session::InterruptedTurn;
-use super::{Owed, now};
+use super::{UnrecordedEnd, now};
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, Decided, Event, Queue, Reply, TurnSummary, Verdict, outcome_of,
 };
@@ -48,7 +48,7 @@ impl RecordingSteps {
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
-            owed.extend(self.not_recorded().into_iter().map(|(new, outcome)| Owed::Note(Box::new(new), outcome)));
+            owed.extend(self.not_recorded().into_iter().map(|(new, outcome)| UnrecordedEnd::NotRun(Box::new(new), outcome)));
             self.inner.assistant.state().debts.add(owed);
         }
         (self.inner, self.error)
@@ -164,10 +164,10 @@ impl RecordingSteps {
         }
         let news = self.news();
         let lost = assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
-        assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(Owed::lost));
-        records.settle(&assistant).await?;
+        assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(UnrecordedEnd::lost));
+        records.record_missed(&assistant).await?;
         for (new, outcome) in self.not_recorded() {
-            records.keeper.note(new, outcome).await?;
+            records.keeper.record_ended(new, outcome).await?;
         }
         self.seen = news.from + news.messages.len();
         records.forget_turns_before(news.turn);

@@ -1,7 +1,7 @@
 //! Captured content in the JSON form of the conventions: messages of `role` and `parts`, system instructions, and definitions of tools.
 //!
-//! Source: the JSON schemas beside the registry of <https://github.com/open-telemetry/semantic-conventions-genai>. Parts that the
-//! conventions have no type for keep ours, which their schemas allow. What a provider keeps with a part is left out.
+//! Source: the JSON schemas beside the registry of <https://github.com/open-telemetry/semantic-conventions-genai>. Parts for which the
+//! conventions have no type keep the library's own type, which their schemas allow. Data of providers is left out.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Valu
 pub(super) fn output(reply: &Message) -> Value {
     let mut all = message(reply);
     if let (Some(message), Some(reply)) = (&mut all, reply.as_assistant()) {
-        // Required by readers of earlier conventions; the newest have it in `gen_ai.response.finish_reasons` alone.
+        // Earlier versions of the conventions require it here. The newest has it only in `gen_ai.response.finish_reasons`.
         message["finish_reason"] = finish_reason(&reply.stop_reason).into();
     }
     all.into_iter().collect()
@@ -72,7 +72,7 @@ fn message(message: &Message) -> Option<Value> {
     })
 }
 
-/// The content of a result: text alone as text, anything else as parts.
+/// The content of a result: a string if all of it is text, otherwise parts.
 fn response(content: &[Part]) -> Value {
     match content.iter().map(Part::as_text).collect::<Option<String>>() {
         Some(text) => text.into(),
@@ -88,28 +88,28 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "content": text})
 }
 
-/// Returns a part. A tool that the provider ran is a call and its result.
+/// Returns the forms of a part. A tool that the provider ran becomes a call and its result.
 fn part(part: &Part) -> Vec<Value> {
     vec![match &part.content {
-        Content::Text(said) => text(said),
+        Content::Text(content) => text(content),
         Content::Thinking { text, .. } => json!({"type": "reasoning", "content": text}),
-        Content::Refusal(said) => json!({"type": "refusal", "content": said}),
-        Content::Image(media) => of_media("image", media),
-        Content::Document(media) => of_media("document", media),
-        Content::Audio(media) => of_media("audio", media),
+        Content::Refusal(content) => json!({"type": "refusal", "content": content}),
+        Content::Image(media) => media_part("image", media),
+        Content::Document(media) => media_part("document", media),
+        Content::Audio(media) => media_part("audio", media),
         Content::ToolCall(call) => {
             json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.args})
         }
-        Content::ProviderTool(tool) => return of_provider_tool(tool),
+        Content::ProviderTool(tool) => return provider_tool_parts(tool),
         Content::Unknown(value) => json!({"type": "unknown", "content": value}),
         Content::Resource(_) | Content::ResourceLink(_) | Content::Opaque(_) => {
-            // Their form is an object with a `type`.
+            // These serialize as objects with a `type`, as the conventions require.
             json!(Part::new(part.content.clone()))
         }
     }]
 }
 
-fn of_media(modality: &str, media: &Media) -> Value {
+fn media_part(modality: &str, media: &Media) -> Value {
     let mut part = Map::new();
     let (kind, field, value) = match &media.source {
         MediaSource::Data(bytes) => ("blob", "content", bytes.to_base64()),
@@ -125,7 +125,7 @@ fn of_media(modality: &str, media: &Media) -> Value {
     Value::Object(part)
 }
 
-fn of_provider_tool(tool: &ProviderTool) -> Vec<Value> {
+fn provider_tool_parts(tool: &ProviderTool) -> Vec<Value> {
     let ProviderTool { id, name, input, output, is_error } = tool;
     let mut parts = Vec::new();
     if input.is_some() || output.is_none() {

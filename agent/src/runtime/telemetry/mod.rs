@@ -1,12 +1,13 @@
 //! Traces, by the OpenTelemetry conventions for generative AI.
 //!
-//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. A run is `invoke_agent`, a request `chat`, and the call
-//! of a tool `execute_tool`; the `turn` between them is ours. The name of a span there is in `otel.name`, since the names of
-//! `tracing` are fixed. Content is recorded only if the application asks for it. The exporter is the application's.
+//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, that of a request `chat`,
+//! and that of a tool call `execute_tool`. The span `turn` between them is not part of the conventions. The exported name of a span is in
+//! `otel.name`, because `tracing` needs constant names. Content is recorded only if the application asks for it. The application sets up
+//! the exporter.
 //!
-//! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned ones as text. Lists
-//! (`string[]`) and structures (`any`) are recorded as JSON; the conventions allow JSON for structures, and an exporter has to turn
-//! lists into lists, as `examples/otel` does.
+//! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned numbers as text. Lists
+//! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures; an exporter has to convert lists,
+//! as `examples/otel` does.
 
 mod content;
 mod provider;
@@ -21,11 +22,13 @@ use super::assistant::Config;
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, Message, ToolCall, Usage};
 use crate::model::{ModelInfo, ModelRequest, Thinking};
+use crate::tool::context::ToolContext;
+use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
-use crate::{Tool, ToolContext, ToolOutcome};
+use crate::tool::traits::Tool;
 use provider::provider_name;
 
-/// The span of a run.
+/// Creates the span of a run.
 pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>) -> Span {
     tracing::info_span!(
         "invoke_agent",
@@ -46,7 +49,7 @@ pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>)
     )
 }
 
-/// Records how the run ended.
+/// Records the end of the run.
 pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     record_usage(span, usage);
     span.record("agent.run.stop", stop);
@@ -55,7 +58,7 @@ pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     }
 }
 
-/// Records the tokens, unless none were reported. The parts of a sum are recorded where there are any.
+/// Records the token counts, unless none were reported. Counts that are parts of others are recorded only if they are not zero.
 fn record_usage(span: &Span, usage: &Usage) {
     if usage.is_empty() {
         return;
@@ -77,7 +80,7 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The span of a turn: a request and the calls of its reply.
+/// Creates the span of a turn: a request and the calls of its reply.
 pub(super) fn turn_span(turn: u32) -> Span {
     tracing::info_span!(
         "turn",
@@ -87,7 +90,7 @@ pub(super) fn turn_span(turn: u32) -> Span {
     )
 }
 
-/// The span of a request. Every request is streamed.
+/// Creates the span of a request. Every request is streamed.
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
     let stop = Some(&request.stop).filter(|stop| !stop.is_empty()).map(|stop| json_text(stop));
     let level = request.thinking.filter(|level| !matches!(level, Thinking::Budget(_)));
@@ -130,7 +133,7 @@ fn json_text(list: &[impl serde::Serialize]) -> String {
     serde_json::to_string(list).unwrap_or_default()
 }
 
-/// Records the reply, or why there is none, and how long its first piece took.
+/// Records the reply or the error of a request, and the time to the first piece of the reply.
 pub(super) fn end_request(
     span: &Span,
     reply: &AssistantMessage,
@@ -153,7 +156,7 @@ pub(super) fn end_request(
 }
 
 /// Records the request without secret arguments, for an application that captures content.
-pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
+pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
@@ -170,7 +173,7 @@ pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
 }
 
 /// Records the reply without secret arguments, for an application that captures content.
-pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage) {
+pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessage) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
@@ -179,8 +182,13 @@ pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage
     span.record("gen_ai.output.messages", capture.json(&content::output(&reply)));
 }
 
-/// A call that ended before its body could run has a span too, with what was wrong.
-pub(super) fn refused(tool: Option<&dyn Tool>, call: &ToolCall, reply: &ToolOutcome, cx: &ToolContext) {
+/// Creates and ends the span of a call that ended before its body could run.
+pub(super) fn record_refusal(
+    tool: Option<&dyn Tool>,
+    call: &ToolCall,
+    reply: &ToolOutcome,
+    cx: &ToolContext,
+) {
     let span = trace::call_span(tool.map_or("unknown", |tool| tool.definition().name()), &call.id);
     match tool {
         Some(tool) => trace::end_call(&span, tool, call.args.text(), reply, &Coercions::default(), cx),
