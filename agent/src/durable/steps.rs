@@ -1,32 +1,35 @@
-//! The steps of a run on an engine that records them.
+//! The steps of a run on an engine that remembers them.
 
-mod again;
-
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::journal::{Again, Journal, Kept, Left, RunJournal, Stepped, Take, ToolRequest, Tries};
-use super::running::Running;
+use super::journal::{
+    InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
+    Transient,
+};
+use super::running::ActiveRuns;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Reply, TurnSummary, Verdict,
+    ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Queue, Reply, SteeringPolicy, TurnSummary,
+    Verdict, steered,
 };
 use crate::message::{LOST, Message, MessageList, ToolCall};
-use crate::runtime::{StepCall, Stepwise};
-use crate::steps::{StepError, Steps, drive};
-use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolOutcome};
+use crate::model::{ModelError, ModelErrorKind};
+use crate::runtime::{CheckedAgain, Performer, ServedAssistant, ServedCall};
+use crate::steps::{SharedLoop, StepError, Steps, drive};
+use crate::{CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
 
-/// What is served, the same for every run.
+/// The assistant that is served, the same for every run.
 pub(super) struct Served {
-    pub(super) steps: Stepwise,
-    pub(super) running: Running,
-    /// How often a model is asked for one reply.
-    pub(super) model_tries: Tries,
-    /// How long a run waits for a decision or a result from outside.
+    pub(super) assistant: ServedAssistant,
+    pub(super) running: ActiveRuns,
+    /// The attempts for one reply of the model.
+    pub(super) model_retry: RetryPolicy,
+    /// The time that a run waits for a decision or a result from outside.
     pub(super) patience: Duration,
 }
 
@@ -39,36 +42,26 @@ pub(super) async fn play<J: RunJournal>(
 ) -> Result<Outcome, StepError> {
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
-    let mut core = served.steps.begin(&run, request.history, prompts);
+    let mut core = served.assistant.begin(&run, request.history, prompts);
     if let Some(turn) = request.recorded {
-        // Recorded, because the tool's answer may change from one moment to the next.
-        let asks = served.steps.follows_up(&turn);
-        let says = Box::pin(std::future::ready(Ok(asks)));
-        let asks: bool = journal.run(format!("{run}/recorded"), Tries::ONE, says).await?;
+        // Remembered, because the tool's answer may change from one moment to the next.
+        let asks = served.assistant.needs_follow_up(&turn);
+        let work = Box::pin(std::future::ready(Ok(asks)));
+        let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
         core.record(turn, asks)?;
     }
-    let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
-    let driven = drive(&mut core, &steps).await;
+    let core = SharedLoop::new(core);
+    let mut steps = JournalSteps::new(served, journal, &run, cancel);
+    let driven = drive(&core, &mut steps).await;
     // An engine that failed temporarily replays all of this.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
     }
-    match driven {
-        Ok(()) => {}
-        Err(StepError::Cancelled { reason }) => core.abort(&reason),
-        Err(error) => {
-            // A hook of the application failed, which ends the run.
-            let Some(failure) = steps.state().failure.take() else { return Err(error) };
-            core.fail(&failure);
-        }
-    }
-    while let Some(event) = core.take_event() {
-        steps.event(event);
-    }
-    Ok(Outcome::of(&core))
+    driven?;
+    Ok(Outcome::of(&core.lock()))
 }
 
-/// Runs one call. If the tool is `once`, the call begins at most once: its begin is recorded first, under a name unique to this attempt. An
+/// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
 /// attempt that finds another name knows that the body may have begun before.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<Served>,
@@ -76,98 +69,128 @@ pub(super) async fn call_tool<J: Journal>(
     request: ToolRequest,
     reply: Option<Arc<Message>>,
     cancel: CancelToken,
-) -> Result<Stepped<CallEnd>, StepError> {
+) -> Result<StepResult<CallEnd>, StepError> {
     let ToolRequest { key, call, text } = request;
     let name = key.to_string();
     let mut is_lost = false;
-    if served.steps.is_once(&call) {
+    if served.assistant.is_once(&call) {
         let mine = crate::runtime::new_id("attempt");
         let own = mine.clone();
         let begins = Box::pin(async move { Ok(own) });
-        let begun: String = journal.run(format!("{name}/begin"), Tries::ONE, begins).await?;
+        let begun: String = journal.run(format!("{name}/begin"), RetryPolicy::ONE_ATTEMPT, begins).await?;
         is_lost = begun != mine;
     }
-    let (same, token) = (served.clone(), cancel.clone());
+    let performer = served.assistant.performer(&key.run, &cancel);
     let work = Box::pin(async move {
-        let value = same.steps.call(StepCall { key, call, reply, text, is_lost }, &token).await;
-        Ok(Stepped { value, stop: token.reason() })
+        let value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
+        Ok(StepResult { value, stop: cancel.reason() })
     });
-    journal.run(name, Tries::ONE, work).await
+    journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await
 }
 
-struct RunSteps<'r, J> {
+/// Performs the steps of a run through the journal of an engine. What it remembers between steps follows from their results, so it is the
+/// same on every replay.
+struct JournalSteps<'r, J> {
     served: &'r Arc<Served>,
     journal: &'r J,
-    cancel: CancelToken,
-    state: Mutex<State>,
-}
-
-/// The results of earlier steps, the same on every replay.
-#[derive(Default)]
-struct State {
+    performer: Performer,
+    /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    failure: Option<String>,
-    /// How many messages the inbox had left when it was last read, and whether more have arrived since.
-    left: Left,
+    /// The tools of a turn, if the application chooses them.
+    chosen: Option<(u32, Arc<[ToolDefinition]>)>,
+    /// The number of messages that the inbox had left when it was last read.
+    left: QueueLengths,
+    /// The number of steering messages that the turn has left to the next one.
+    left_to_next_turn: usize,
+    /// Whether messages have arrived since the inbox was read.
     has_mail: bool,
     /// Whether the hooks want another turn, whatever the queues hold.
     goes_on: bool,
     /// Whether the inbox is closed.
     is_closed: bool,
-    /// Set if the calls of the segment waited for decisions: what was decided on each, by its position.
-    waited: Option<HashMap<u32, Decided>>,
+    /// Whether calls waited for decisions, so that they are checked again before they run.
+    checks_again: bool,
+    /// How often the calls of the segment were checked again.
+    rounds: u32,
 }
 
-impl<J: RunJournal> RunSteps<'_, J> {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic runs while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stop(&self, stop: Option<Arc<str>>) {
-        if let Some(reason) = stop {
-            self.state().stop.get_or_insert(reason);
+impl<'r, J: RunJournal> JournalSteps<'r, J> {
+    fn new(served: &'r Arc<Served>, journal: &'r J, run: &Arc<str>, cancel: CancelToken) -> Self {
+        Self {
+            served,
+            journal,
+            performer: served.assistant.performer(run, &cancel),
+            stop: None,
+            reply: None,
+            chosen: None,
+            left: QueueLengths::default(),
+            left_to_next_turn: 0,
+            has_mail: false,
+            goes_on: false,
+            is_closed: false,
+            checks_again: false,
+            rounds: 0,
         }
     }
 
-    /// Notes whether the inbox may hold more than it had left. The engine reports it, without a request.
-    async fn listen(&self) -> Result<(), StepError> {
-        let heard = self.journal.hear().await?;
-        self.stop(heard.stop);
-        self.state().has_mail |= heard.has_mail;
+    /// Takes a step in this process. Whether the run was cancelled by then is remembered with it.
+    async fn step<T: Recordable>(
+        &mut self,
+        name: impl fmt::Display,
+        retry: RetryPolicy,
+        work: impl Future<Output = Result<T, Transient>> + Send + 'static,
+    ) -> Result<T, StepError> {
+        let performer = self.performer.clone();
+        let work = Box::pin(async move {
+            let value = work.await?;
+            Ok(StepResult { value, stop: performer.cancel_token().reason() })
+        });
+        let StepResult { value, stop } = self.journal.run(name.to_string(), retry, work).await?;
+        self.set_stop(stop);
+        // A cancelled run takes no further step.
+        self.receive().await?;
+        Ok(value)
+    }
+
+    fn set_stop(&mut self, stop: Option<Arc<str>>) {
+        if let Some(reason) = stop {
+            self.stop.get_or_insert(reason);
+        }
+    }
+
+    /// Receives the notices of the inbox, which needs no request.
+    async fn receive(&mut self) -> Result<(), StepError> {
+        let notices = self.journal.receive().await?;
+        self.set_stop(notices.stop);
+        self.has_mail |= notices.has_mail;
         Ok(())
     }
 
     /// Takes messages from the inbox.
-    async fn drain(&self, take: Take) -> Result<Vec<Arc<Message>>, StepError> {
-        let drained = self.journal.drain(take).await?;
-        let mut state = self.state();
-        (state.left, state.has_mail) = (drained.left, false);
+    async fn drain(&mut self, request: InboxRequest) -> Result<Vec<Arc<Message>>, StepError> {
+        let drained = self.journal.drain(request).await?;
+        (self.left, self.has_mail) = (drained.left, false);
         Ok(drained.messages)
     }
 
-    /// The run would end: returns the messages that have arrived by now, or closes the inbox.
-    async fn drain_or_close(&self) -> Result<Vec<Arc<Message>>, StepError> {
+    /// Returns the messages that have arrived by now, or closes the inbox, because the run would end.
+    async fn drain_or_close(&mut self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
-            let (may_wait, is_stopped) = {
-                let state = self.state();
-                (state.has_mail || !state.left.is_empty(), state.stop.is_some())
-            };
-            if is_stopped {
+            if self.stop.is_some() {
                 return Ok(Vec::new());
             }
-            if !may_wait {
+            if !self.has_mail && self.left.is_empty() {
                 if self.journal.close().await? {
-                    self.state().is_closed = true;
+                    self.is_closed = true;
                     return Ok(Vec::new());
                 }
-                self.listen().await?;
+                self.receive().await?;
                 continue;
             }
             for queue in [Queue::FollowUp, Queue::Steering] {
-                let messages = self.drain(self.take(queue)).await?;
+                let messages = self.drain(self.request(queue)).await?;
                 if !messages.is_empty() {
                     return Ok(messages);
                 }
@@ -176,62 +199,248 @@ impl<J: RunJournal> RunSteps<'_, J> {
     }
 
     /// Closes the inbox at the end of the run, however it ended.
-    async fn close(&self) -> Result<(), StepError> {
-        while !self.state().is_closed {
+    async fn close(&mut self) -> Result<(), StepError> {
+        while !self.is_closed {
             // Messages that arrived too late are dropped.
-            self.state().is_closed = self.journal.close().await?;
+            self.is_closed = self.journal.close().await?;
         }
         Ok(())
     }
 
-    fn take(&self, queue: Queue) -> Take {
-        let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
-        Take { queue, most }
+    fn request(&self, queue: Queue) -> InboxRequest {
+        let most = if self.served.assistant.takes_all(queue) { usize::MAX } else { 1 };
+        InboxRequest { queue, most }
     }
 
-    /// Takes a step in this process. Whether the run was cancelled by then is recorded with it.
-    async fn step<T: Kept>(
-        &self,
-        name: impl fmt::Display,
-        tries: Tries,
-        work: impl Future<Output = Result<T, Again>> + Send + 'static,
-    ) -> Result<T, StepError> {
-        let cancel = self.cancel.clone();
-        let work = Box::pin(async move {
-            let value = work.await?;
-            Ok(Stepped { value, stop: cancel.reason() })
-        });
-        let Stepped { value, stop } = self.journal.run(name.to_string(), tries, work).await?;
-        self.stop(stop);
-        // A cancelled run takes no further step.
-        self.listen().await?;
-        Ok(value)
+    /// Whether a steering message arrived in this turn, and the policy gives it precedence over calls.
+    async fn is_steered(&mut self, run: &SharedLoop) -> Result<bool, StepError> {
+        if self.served.assistant.steering_policy() == SteeringPolicy::AfterBatch {
+            return Ok(false);
+        }
+        self.receive().await?;
+        if self.has_mail {
+            self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
+        }
+        let is_steered = self.left.steering > self.left_to_next_turn;
+        if is_steered {
+            run.lock().steered();
+        }
+        Ok(is_steered)
+    }
+
+    /// Returns the tools that the model has in this turn, or `None` if it has all of them.
+    async fn turn_tools(
+        &mut self,
+        turn: u32,
+        messages: impl FnOnce() -> MessageList,
+    ) -> Result<Result<Option<Arc<[ToolDefinition]>>, String>, StepError> {
+        if !self.performer.chooses_tools() {
+            return Ok(Ok(None));
+        }
+        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
+            return Ok(Ok(Some(tools.clone())));
+        }
+        let (performer, messages) = (self.performer.clone(), messages());
+        let name = format!("{}/{turn}/tools", self.performer.run_id());
+        let work = async move { Ok(performer.chosen_names(turn, messages).await) };
+        let names: Result<Vec<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        Ok(names.map(|names| {
+            let tools = self.served.assistant.definitions(&names);
+            self.chosen = Some((turn, tools.clone()));
+            Some(tools)
+        }))
+    }
+
+    /// Returns the tools that were chosen for this turn.
+    fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
+        self.chosen.as_ref().map(|(_, tools)| tools.clone())
     }
 
     /// Returns the decisions of the application's function, or `Later` for each request if there is none.
-    async fn decisions(&self, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, StepError> {
-        let Some(first) = requests.first().filter(|_| self.served.steps.has_approver()) else {
+    async fn decisions(&mut self, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, StepError> {
+        let Some(first) = requests.first().filter(|_| self.served.assistant.has_approver()) else {
             return Ok(vec![Decision::Later; requests.len()]);
         };
-        let (name, asked) = (first.request_id.clone(), requests.to_vec());
-        let (served, cancel) = (self.served.clone(), self.cancel.clone());
-        self.step(name, Tries::ONE, async move {
-            let mut decisions = Vec::with_capacity(asked.len());
-            for request in asked {
-                decisions.push(served.steps.approve(request, &cancel).await);
+        let (name, requests) = (first.request_id.clone(), requests.to_vec());
+        let performer = self.performer.clone();
+        self.step(name, RetryPolicy::ONE_ATTEMPT, async move {
+            let mut decisions = Vec::with_capacity(requests.len());
+            for request in requests {
+                decisions.push(performer.decision(request).await);
             }
             Ok(decisions)
         })
         .await
     }
 
-    /// Returns what was decided on each request, and whether somebody outside was waited for. If not, hooks are asked here about arguments
-    /// that the application's function changed.
-    async fn decide(
-        &self,
-        run: Arc<str>,
-        requests: Vec<ApprovalRequest>,
-    ) -> Result<(Vec<(ApprovalRequest, Decided)>, bool), StepError> {
+    /// Checks calls again that waited for decisions. A call that would run with other arguments than were decided on, or that needs a decision
+    /// now, lets the run wait once more.
+    async fn check_again(
+        &mut self,
+        calls: &[(StepKey, ToolCall)],
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        let Some((first, _)) = calls.first() else { return Ok(()) };
+        let ready = |(key, call): &(StepKey, ToolCall)| {
+            let ready = run.lock().ready_call(key.ord)?;
+            Some((key.ord, (ready, call.clone())))
+        };
+        let (ords, ready): (Vec<u32>, Vec<_>) = calls.iter().filter_map(ready).unzip();
+        self.rounds += 1;
+        let name = match self.rounds {
+            1 => format!("{first}/again"),
+            round => format!("{first}/again/{round}"),
+        };
+        let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
+        let work = async move { Ok(performer.check_all_again(ready, reply, tools.as_deref()).await) };
+        let checked: Vec<CheckedAgain> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        let (asks, others): (Vec<_>, Vec<_>) = ords
+            .into_iter()
+            .zip(checked)
+            .partition(|(_, checked)| matches!(checked, CheckedAgain::Asks { .. }));
+        let mut run = run.lock();
+        others.into_iter().chain(asks).try_for_each(|(ord, checked)| checked.apply(&mut run, ord))?;
+        Ok(())
+    }
+
+    /// Runs calls, each with a journal of its own if there are several.
+    async fn run_calls(
+        &mut self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        let reply = self.reply.clone();
+        let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
+        let ords: Vec<u32> = calls.iter().map(|(key, _)| key.ord).collect();
+        let mut requests: Vec<_> = calls
+            .into_iter()
+            .map(|(key, call)| {
+                let text = if key.ord == 0 { text.clone() } else { String::new() };
+                ToolRequest { key, call, text }
+            })
+            .collect();
+        let ends = if requests.len() == 1
+            && let Some(request) = requests.pop()
+        {
+            let cancel = self.performer.cancel_token().clone();
+            let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
+            self.set_stop(ended.stop);
+            vec![ended.value]
+        } else {
+            let batch = self.journal.call_tools(requests).await?;
+            let stop = batch.stop;
+            self.set_stop(stop.clone());
+            let end = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
+                (Some(end), _) => {
+                    self.set_stop(end.stop);
+                    end.value
+                }
+                (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
+                (None, None) => CallEnd::new(lost()),
+            };
+            batch.ends.into_iter().map(end).collect()
+        };
+        let mut run = run.lock();
+        ords.into_iter().zip(ends).try_for_each(|(ord, end)| run.record_call_end(ord, end))?;
+        Ok(())
+    }
+}
+
+impl<J: RunJournal> Steps for JournalSteps<'_, J> {
+    async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
+        match &self.stop {
+            Some(reason) => Err(StepError::cancelled(&**reason)),
+            None => Ok(()),
+        }
+    }
+
+    async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+        let reply = match self.turn_tools(key.turn, || messages.clone()).await? {
+            Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
+            Ok(tools) => {
+                let tools = tools.unwrap_or_else(|| self.served.assistant.all_definitions());
+                let (performer, timeout) = (self.performer.clone(), self.served.assistant.model_timeout);
+                let name = key.to_string();
+                let work = async move {
+                    let reply = performer.whole_reply(key, messages, &tools, timeout).await;
+                    reply.map_err(|error| Transient(error.to_string()))
+                };
+                match self.step(name, self.served.model_retry, work).await {
+                    Ok(reply) => reply,
+                    // The last attempt failed.
+                    Err(StepError::Terminal { message }) => {
+                        self.performer.no_reply(&ModelError::new(ModelErrorKind::Other, message))
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        self.reply = Some(Arc::new(reply.message.clone().into()));
+        Ok(reply)
+    }
+
+    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+        if self.is_steered(run).await? {
+            let mut run = run.lock();
+            calls.iter().try_for_each(|(key, _)| run.record_call_end(key.ord, CallEnd::new(steered())))?;
+            return Ok(());
+        }
+        let checks_again = std::mem::take(&mut self.checks_again) && self.served.assistant.has_hooks();
+        if !checks_again {
+            return self.run_calls(calls, run).await;
+        }
+        self.check_again(&calls, run).await?;
+        let next = run.lock().next_if_settled();
+        match next {
+            Some(Effect::CallTools { calls }) if self.stop.is_none() => self.run_calls(calls, run).await,
+            _ => self.before_step(run).await,
+        }
+    }
+
+    async fn poll(&mut self, _: StepKey, queue: Queue, _: &SharedLoop) -> Result<Vec<Arc<Message>>, StepError> {
+        self.receive().await?;
+        if queue == Queue::FollowUp && !self.goes_on && self.stop.is_none() {
+            return self.drain_or_close().await;
+        }
+        let mut messages = Vec::new();
+        if self.has_mail || self.left.of(queue) > 0 {
+            messages = self.drain(self.request(queue)).await?;
+        }
+        self.left_to_next_turn = self.left.steering;
+        Ok(messages)
+    }
+
+    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, run: &SharedLoop) -> Result<(), StepError> {
+        (self.checks_again, self.rounds) = (false, 0);
+        let first = key.ord;
+        if self.is_steered(run).await? {
+            let mut run = run.lock();
+            let ends = calls.iter().map(|_| Prepared::Ended(CallEnd::new(steered())));
+            (first..).zip(ends).try_for_each(|(ord, end)| run.record_prepared(ord, end))?;
+            return Ok(());
+        }
+        let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
+        let work = async move { performer.prepare_all(calls, reply, tools.as_deref()).await };
+        let prepared: Vec<Prepared> = if self.served.assistant.has_hooks() {
+            self.step(key, RetryPolicy::ONE_ATTEMPT, async move { Ok(work.await) }).await?
+        } else {
+            // Only validation, which is the same on every replay.
+            work.await
+        };
+        let mut run = run.lock();
+        (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared))?;
+        Ok(())
+    }
+
+    async fn approvals(
+        &mut self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+        run: &SharedLoop,
+    ) -> Result<Vec<Decided>, StepError> {
+        if self.is_steered(run).await? {
+            return Ok(Vec::new());
+        }
+        let requests: Vec<_> = requests.into_iter().map(|(_, request)| request).collect();
         let mut decisions = self.decisions(&requests).await?;
         let open: Vec<_> = requests
             .iter()
@@ -247,190 +456,80 @@ impl<J: RunJournal> RunSteps<'_, J> {
             }
             let mut answers = waited.answers.into_iter().map(decision);
             for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
-                *decision = answers.next().unwrap_or_else(decision_of_nobody);
+                *decision = answers.next().unwrap_or_else(missing_decision);
             }
+            // Rules of the application may be others by now.
+            self.checks_again = true;
         }
-        let first = requests.first().map(|request| request.request_id.clone()).unwrap_or_default();
+        let name = requests.first().map(|request| format!("{}/edited", request.request_id)).unwrap_or_default();
         let decided = requests.into_iter().zip(decisions).map(|(request, decision)| {
-            let decided = self.served.steps.decided(&request, decision);
+            let decided = self.performer.decided(&request, decision);
             (request, decided)
         });
         let decided: Vec<_> = decided.collect();
-        let is_edited = decided.iter().any(|(_, one)| matches!(one, Decided::Allow(Some(_))));
-        if has_waited || !is_edited || !self.served.steps.has_hooks() {
-            return Ok((decided, has_waited));
+        let is_edited = decided.iter().any(|(_, decided)| matches!(decided, Decided::Allow(Some(_))));
+        if !is_edited || has_waited || !self.served.assistant.has_hooks() {
+            return Ok(decided.into_iter().map(|(_, decided)| decided).collect());
         }
-        let (served, reply, cancel) = (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
-        let asked = decided.clone();
-        let work = async move { Ok(served.steps.guarded(&run, asked, reply, cancel).await) };
-        let guarded: Vec<Decided> = self.step(format!("{first}/edited"), Tries::ONE, work).await?;
-        let requests = decided.into_iter().map(|(request, _)| request);
-        Ok((requests.zip(guarded).collect(), false))
-    }
-}
-
-impl<J: RunJournal> Steps for RunSteps<'_, J> {
-    fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
-        Box::pin(async move {
-            let (served, cancel, same) = (self.served.clone(), self.cancel.clone(), key.clone());
-            let work = async move {
-                let asked = served.steps.ask(same, messages, cancel).await;
-                asked.map_err(|error| Again(error.to_string()))
-            };
-            let reply = match self.step(&key, self.served.model_tries, work).await {
-                Ok(reply) => reply,
-                // The last attempt failed.
-                Err(StepError::Terminal { message }) => self.served.steps.no_reply(&message),
-                Err(error) => return Err(error),
-            };
-            self.state().reply = Some(Arc::new(reply.message.clone().into()));
-            Ok(reply)
-        })
+        let (performer, reply) = (self.performer.clone(), self.reply.clone());
+        let work = async move { Ok(performer.ask_about_edits(decided, reply).await) };
+        self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
-        Box::pin(async move {
-            let reply = self.state().reply.clone();
-            let waited = self.state().waited.take().filter(|_| self.served.steps.has_hooks());
-            if let Some(waited) = waited {
-                return self.tools_that_waited(calls, waited).await;
-            }
-            let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
-            let mut requests: Vec<_> = calls
-                .into_iter()
-                .map(|(key, call)| {
-                    let text = if key.ord == 0 { text.clone() } else { String::new() };
-                    ToolRequest { key, call, text }
-                })
-                .collect();
-            if requests.len() == 1
-                && let Some(request) = requests.pop()
-            {
-                let ended = call_tool(self.served, self.journal, request, reply, self.cancel.clone()).await?;
-                self.stop(ended.stop);
-                return Ok(vec![ended.value]);
-            }
-            let ended = self.journal.call_tools(requests).await?;
-            let stop = ended.stop;
-            self.stop(stop.clone());
-            let one = |end: Option<Stepped<CallEnd>>| match (end, &stop) {
-                (Some(end), _) => {
-                    self.stop(end.stop);
-                    end.value
-                }
-                (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
-                (None, None) => CallEnd::new(lost()),
-            };
-            Ok(ended.ends.into_iter().map(one).collect())
-        })
-    }
-
-    fn poll(&self, _key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
-        Box::pin(async move {
-            self.listen().await?;
-            let (may_wait, is_stopped, goes_on) = {
-                let state = self.state();
-                (state.has_mail || state.left.of(queue) > 0, state.stop.is_some(), state.goes_on)
-            };
-            if queue == Queue::FollowUp && !goes_on && !is_stopped {
-                return self.drain_or_close().await;
-            }
-            if !may_wait {
-                return Ok(Vec::new());
-            }
-            self.drain(self.take(queue)).await
-        })
-    }
-
-    fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
-        Box::pin(async move {
-            self.state().waited = None;
-            let (served, reply) = (self.served.clone(), self.state().reply.clone());
-            if !served.steps.has_hooks() {
-                // Only validation, which is the same on every replay.
-                return Ok(served.steps.prepare(&key, calls, reply, CancelToken::new()).await);
-            }
-            let (cancel, same) = (self.cancel.clone(), key.clone());
-            let work = async move { Ok(served.steps.prepare(&same, calls, reply, cancel).await) };
-            self.step(&key, Tries::ONE, work).await
-        })
-    }
-
-    fn approvals(
-        &self,
-        requests: Vec<(StepKey, ApprovalRequest)>,
-    ) -> BoxFuture<'_, Result<Vec<Decided>, StepError>> {
-        Box::pin(async move {
-            let Some(run) = requests.first().map(|(key, _)| key.run.clone()) else { return Ok(Vec::new()) };
-            let ords: Vec<_> = requests.iter().map(|(key, _)| key.ord).collect();
-            let requests = requests.into_iter().map(|(_, request)| request).collect();
-            let (decided, has_waited) = self.decide(run, requests).await?;
-            let decided: Vec<_> = decided.into_iter().map(|(_, one)| one).collect();
-            if has_waited {
-                // They are checked again before they run.
-                self.state().waited = Some(ords.into_iter().zip(decided.iter().cloned()).collect());
-            }
-            Ok(decided)
-        })
-    }
-
-    fn await_deferred(
-        &self,
+    async fn await_deferred(
+        &mut self,
         deferred: Vec<(StepKey, String)>,
-    ) -> BoxFuture<'_, Result<Option<Vec<CallEnd>>, StepError>> {
-        Box::pin(async move {
-            let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
-            let waited = self.journal.wait(asks.collect(), self.served.patience).await?;
-            if let Some(reason) = waited.stop {
-                return Err(StepError::cancelled(&*reason));
-            }
-            Ok(Some(waited.answers.into_iter().map(delivered).collect()))
-        })
+    ) -> Result<Option<Vec<CallEnd>>, StepError> {
+        let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
+        let waited = self.journal.wait(asks.collect(), self.served.patience).await?;
+        if let Some(reason) = waited.stop {
+            return Err(StepError::cancelled(&*reason));
+        }
+        Ok(Some(waited.answers.into_iter().map(delivered).collect()))
     }
 
-    fn turn_end(&self, key: StepKey, summary: TurnSummary) -> BoxFuture<'_, Result<Verdict, StepError>> {
-        Box::pin(async move {
-            let is_last = summary.turn >= self.served.steps.max_turns();
-            let mut verdict = Verdict::default();
-            if self.served.steps.has_hooks() {
-                let (served, cancel) = (self.served.clone(), self.cancel.clone());
-                let work = async move { Ok(served.steps.turn_end(summary, &cancel).await) };
-                verdict.go_on = self.step(&key, Tries::ONE, work).await?.map_err(|text| {
-                    self.state().failure = Some(text.clone());
-                    StepError::terminal(text)
-                })?;
+    async fn turn_end(&mut self, key: StepKey, summary: TurnSummary, _: &SharedLoop) -> Result<Verdict, StepError> {
+        let is_last = summary.turn >= self.served.assistant.max_turns();
+        let mut verdict = Verdict::default();
+        if self.served.assistant.has_hooks() {
+            let performer = self.performer.clone();
+            let work = async move {
+                Ok(match performer.turn_end(summary).await {
+                    Some(Ok(decision)) => Ok(decision),
+                    Some(Err(error)) => Err(error.to_string()),
+                    None => Ok(Some(false)),
+                })
+            };
+            let decision: Result<Option<bool>, String> = self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
+            verdict.go_on = decision.map_err(StepError::failed)?;
+        }
+        if is_last {
+            self.receive().await?;
+            if self.has_mail {
+                self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
             }
-            if is_last {
-                self.listen().await?;
-                if self.state().has_mail {
-                    self.drain(Take { most: 0, ..self.take(Queue::Steering) }).await?;
-                }
-                verdict.is_queued = !self.state().left.is_empty();
-            }
-            self.state().goes_on = verdict.go_on == Some(true);
-            Ok(verdict)
-        })
+            verdict.is_queued = !self.left.is_empty();
+        }
+        self.goes_on = verdict.go_on == Some(true);
+        Ok(verdict)
     }
 
-    fn cancelled(&self) -> Option<Arc<str>> {
-        self.state().stop.clone()
-    }
-
-    fn event(&self, event: Event) {
-        self.served.steps.tell(event);
+    async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {
+        self.served.assistant.notify(event);
+        Ok(())
     }
 }
 
 /// Reads a decision. One that cannot be read is a denial.
 fn decision(answer: Option<Value>) -> Decision {
     match answer.map(serde_json::from_value) {
-        Some(Ok(Decision::Later)) | None => decision_of_nobody(),
+        Some(Ok(Decision::Later)) | None => missing_decision(),
         Some(Ok(decision)) => decision,
         Some(Err(error)) => Decision::Deny(format!("The decision could not be read: {error}")),
     }
 }
 
-fn decision_of_nobody() -> Decision {
+fn missing_decision() -> Decision {
     Decision::Deny("Nobody decided on this call in time.".to_owned())
 }
 

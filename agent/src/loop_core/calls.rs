@@ -345,6 +345,7 @@ fn repeated(guard: LoopGuard, number: u32) -> LimitReached {
     LimitReached::new(Limit::RepeatedCalls, guard.end_at.into(), number.into())
 }
 
-fn steered() -> ToolOutcome {
+/// Returns the outcome of a call that a steering message took precedence over.
+pub(crate) fn steered() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
 }

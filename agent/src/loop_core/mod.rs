@@ -57,6 +57,8 @@ mod waiting;
 #[cfg(feature = "runtime")]
 pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
+#[cfg(feature = "runtime")]
+pub(crate) use calls::steered;
 pub use config::{LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, UsageLimits};
 pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};

@@ -172,7 +172,7 @@ impl Performer {
         });
         let reply = self.finish(reply, failure.as_ref());
         match failure {
-            Some(error) if error.is_retryable() && !self.is_cancelled() => Err(error),
+            Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),
             _ => Ok(reply),
         }
     }

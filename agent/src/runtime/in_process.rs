@@ -13,7 +13,7 @@ use super::ask::{ReplyStream, is_update};
 use super::listener::{LISTENER_TIMEOUT, Listener};
 use super::output::ExpectedOutput;
 use super::perform::Performer;
-use super::prepare::{hook_error, steered};
+use super::prepare::hook_error;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{Found, RunRecords};
@@ -22,7 +22,7 @@ use super::turn_tools::before_reply;
 use super::{Assistant, HookError, RunError, telemetry};
 use crate::loop_core::{
     ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordError, Reply, SteeringPolicy,
-    TurnSummary, Verdict,
+    TurnSummary, Verdict, steered,
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};

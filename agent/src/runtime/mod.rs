@@ -27,11 +27,11 @@ mod record;
 mod records;
 mod rules;
 mod segment;
+#[cfg(feature = "durable-restate")]
+mod served;
 mod spill;
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 mod stall;
-#[cfg(feature = "durable-restate")]
-mod stepwise;
 mod stop;
 mod telemetry;
 mod turn_tools;
@@ -57,7 +57,9 @@ pub(crate) use executor::TokioExecutor;
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 pub(crate) use stall::StallLimit;
 #[cfg(feature = "durable-restate")]
-pub(crate) use stepwise::{StepCall, Stepwise};
+pub(crate) use perform::Performer;
+#[cfg(feature = "durable-restate")]
+pub(crate) use served::{ServedAssistant, ServedCall};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

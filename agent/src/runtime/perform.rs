@@ -9,7 +9,9 @@ use super::assistant::Config;
 use super::hooks::{Hooks, call_hook};
 use super::turn_tools::TurnTools;
 use super::{Decision, HookError};
-use crate::loop_core::{ApprovalRequest, CallEnd, Decided, TurnSummary};
+#[cfg(feature = "durable-restate")]
+use crate::loop_core::CallEnd;
+use crate::loop_core::{ApprovalRequest, Decided, TurnSummary};
 use crate::message::{Message, MessageList};
 use crate::{BoxFuture, CancelToken, ToolContext, ToolDefinition};
 
@@ -27,12 +29,8 @@ impl Performer {
         Self { config, run_id, context }
     }
 
-    pub(super) fn cancel_token(&self) -> &CancelToken {
+    pub(crate) fn cancel_token(&self) -> &CancelToken {
         self.context.cancel_token()
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.context.is_cancelled()
     }
 
     /// Returns the reason why the run is stopped.
@@ -94,18 +92,20 @@ impl Performer {
         Some(Ok(tools.into_tools()))
     }
 
-    /// Returns what follows from a decision now: hooks are asked about arguments that a person changed, unless all calls are checked again
-    /// before they run. Returns `None` if the run is stopped first.
-    pub(super) async fn decided(
+    /// Returns what follows from a decision now.
+    pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
+        decided(&self.config, &self.context, request, decision)
+    }
+
+    /// Asks the hooks about a decision that changed the arguments of its call. Returns `None` if the run is stopped first.
+    pub(super) async fn ask_about_edit(
         &self,
         request: ApprovalRequest,
-        decision: Decision,
+        decided: Decided,
         reply: Option<Arc<Message>>,
-        is_checked_again: bool,
     ) -> Option<Decided> {
-        let decided = decided(&self.config, &self.context, &request, decision);
         let Decided::Allow(Some(args)) = &decided else { return Some(decided) };
-        if self.config.hooks.is_empty() || is_checked_again {
+        if self.config.hooks.is_empty() {
             return Some(decided);
         }
         let edited = Edited::new(&self.config, &self.context, request, args, reply);
@@ -131,6 +131,7 @@ impl Performer {
     }
 
     /// Returns the end of a call that was stopped before it ran.
+    #[cfg(feature = "durable-restate")]
     pub(super) fn stopped(&self) -> CallEnd {
         CallEnd::new(crate::ToolOutcome::aborted(&self.stop_reason()))
     }

@@ -16,10 +16,8 @@ use crate::message::{Message, ToolArguments, ToolCall};
 use crate::tool::invoke::{panic_text, prepared};
 use crate::tool::registry::unknown_among;
 use crate::{
-    DenialCode, FailureCode, InterruptionCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply,
+    DenialCode, FailureCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply,
 };
-
-pub(super) const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
@@ -192,8 +190,4 @@ impl Checked {
 
 pub(super) fn hook_error(text: &str) -> ToolOutcome {
     ToolOutcome::failed(FailureCode::new("hook_error"), format!("A hook of the application failed: {text}"))
-}
-
-pub(super) fn steered() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
 }

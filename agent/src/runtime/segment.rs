@@ -11,10 +11,10 @@ use super::assistant::Config;
 use super::cache::CallKey;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::in_process::InProcessSteps;
-use super::prepare::{check, hook_error, steered};
+use super::prepare::{check, hook_error};
 use super::records::{RunRecords, Started};
 use super::spill::{READ_RESULT, SpilledResults};
-use crate::loop_core::{CallEnd, SteeringPolicy};
+use crate::loop_core::{CallEnd, SteeringPolicy, steered};
 use crate::message::{Message, Part, ToolCall};
 use crate::steps::StepError;
 use crate::{

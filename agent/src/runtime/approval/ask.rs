@@ -89,8 +89,13 @@ impl InProcessSteps {
         let reply = self.run.lock().conversation().shared().last().cloned();
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
-            let decided = self.performer.decided(request, decision, reply.clone(), self.checks_again).await;
-            all.push(decided.ok_or_else(|| self.stopped())?);
+            let mut decided = self.performer.decided(&request, decision);
+            // All calls of a resumed run are checked again before they run.
+            if !self.checks_again {
+                let asked = self.performer.ask_about_edit(request, decided, reply.clone()).await;
+                decided = asked.ok_or_else(|| self.stopped())?;
+            }
+            all.push(decided);
         }
         Ok(all)
     }

@@ -39,7 +39,7 @@ impl RecordingSteps {
         ends_at: Option<Instant>,
     ) -> Self {
         if let Some(at) = ends_at {
-            records.ends_at(at);
+            records.set_deadline(at);
         }
         Self { inner, records, seen, interrupted, error: None }
     }

@@ -1,0 +1,284 @@
+//! An assistant as an engine serves it: its configuration, and its steps as values that can be remembered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::approval::{CheckedAgain, Decision, checked_again};
+use super::assistant::{Assistant, Config};
+use super::perform::Performer;
+use super::queue::QueueMode;
+use super::records::RunRecords;
+use super::segment::run;
+use crate::loop_core::{
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, RecordedTurn,
+    SteeringPolicy,
+};
+use crate::message::{Conversation, LOST, Message, MessageList, ToolCall};
+use crate::panics::catch_future;
+use crate::{
+    CancelToken, Effect, InterruptionCode, StepKey, Timeout, Tool, ToolContext, ToolDefinition, ToolOutcome,
+};
+
+/// An assistant whose runs an engine drives. It remembers nothing from step to step.
+pub(crate) struct ServedAssistant {
+    config: Arc<Config>,
+    conversation: Conversation,
+    /// The time limit for one reply.
+    pub(crate) model_timeout: Duration,
+}
+
+/// One call, as it is to run.
+pub(crate) struct ServedCall {
+    pub(crate) key: StepKey,
+    pub(crate) call: ToolCall,
+    /// The reply that asks for it, if it is known.
+    pub(crate) reply: Option<Arc<Message>>,
+    /// The text of the model beside it; with the first call of a reply.
+    pub(crate) text: String,
+    /// Whether it may have begun before, and must not begin again.
+    pub(crate) is_lost: bool,
+}
+
+impl ServedAssistant {
+    /// Serves this assistant.
+    ///
+    /// # Errors
+    /// Returns the options that no engine can provide, in the words of the builder.
+    pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
+        let config = assistant.config();
+        let unsupported = [
+            (config.spill.is_some(), "spill_results: its files are those of one machine"),
+            (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
+            (config.rules.limits.wall_time.is_some(), "limits: wall_time"),
+            (assistant.session().is_some(), "session: the engine keeps the conversation"),
+            (
+                config.registry.check_state(&ToolContext::new()).is_err(),
+                "state_per_prompt: a run may continue in another process",
+            ),
+        ];
+        let unsupported: Vec<_> =
+            unsupported.into_iter().filter_map(|(is_used, option)| is_used.then_some(option)).collect();
+        if config.cache {
+            tracing::info!("durable runs keep no results: `cache_results` has no effect on them");
+        }
+        if !unsupported.is_empty() {
+            return Err(unsupported);
+        }
+        let model_timeout = Duration::from_secs(600);
+        Ok(Self { config: config.clone(), conversation: assistant.messages(), model_timeout })
+    }
+
+    /// Returns a run at its beginning; without a history, it continues the assistant's conversation.
+    pub(crate) fn begin(
+        &self,
+        run: &Arc<str>,
+        history: Vec<Arc<Message>>,
+        prompts: impl IntoIterator<Item = Message>,
+    ) -> AgentLoop {
+        let conversation =
+            if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
+        let mut core = AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts);
+        core.set_secrets(self.config.secrets());
+        core
+    }
+
+    /// Returns the performer of the steps of a run.
+    pub(crate) fn performer(&self, run: &Arc<str>, cancel: &CancelToken) -> Performer {
+        let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
+        let context =
+            context.cancel_grace(self.config.cancel_grace).default_timeout(self.config.tool_timeout);
+        // Fails only for state that is given twice.
+        let context = context.capture(self.config.capture.clone()).build().unwrap_or_default();
+        Performer::new(self.config.clone(), run.clone(), context)
+    }
+
+    /// Whether the model is asked at once when these calls are recorded.
+    pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
+        self.config.needs_follow_up(turn)
+    }
+
+    /// Returns the longest time that a step may take.
+    pub(crate) fn longest_step(&self) -> Duration {
+        let timeout = |tool: &Arc<dyn Tool>| match tool.policy().timeout {
+            Timeout::After(after) => after,
+            Timeout::Inherit | Timeout::Never => self.config.tool_timeout,
+        };
+        let names = self.config.registry.names();
+        let tools = names.filter_map(|name| self.config.registry.get(name)).map(timeout).max();
+        tools.unwrap_or_default().max(self.model_timeout) + self.config.cancel_grace
+    }
+
+    /// Returns the tools without a time limit, which a step needs.
+    pub(crate) fn unlimited_tools(&self) -> Vec<String> {
+        let registry = &self.config.registry;
+        let is_unlimited =
+            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Timeout::Never);
+        registry.names().filter(is_unlimited).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        !self.config.hooks.is_empty()
+    }
+
+    pub(crate) fn has_approver(&self) -> bool {
+        self.config.approver.is_some()
+    }
+
+    pub(crate) fn max_turns(&self) -> u32 {
+        self.config.rules.max_turns
+    }
+
+    pub(crate) fn max_concurrency(&self) -> usize {
+        self.config.max_concurrency
+    }
+
+    pub(crate) fn cancel_grace(&self) -> Duration {
+        self.config.cancel_grace
+    }
+
+    pub(crate) fn steering_policy(&self) -> SteeringPolicy {
+        self.config.rules.steering
+    }
+
+    /// Whether a turn takes all waiting messages of this queue, and not the first alone.
+    pub(crate) fn takes_all(&self, queue: Queue) -> bool {
+        let mode = match queue {
+            Queue::Steering => self.config.steering_mode,
+            Queue::FollowUp => self.config.follow_up_mode,
+        };
+        mode == QueueMode::All
+    }
+
+    /// Whether the call must not run again once it has begun. A call of an unknown tool never begins.
+    pub(crate) fn is_once(&self, call: &ToolCall) -> bool {
+        self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
+    }
+
+    /// Notifies the assistant's listeners.
+    pub(crate) fn notify(&self, event: Event) {
+        let event = Arc::new(event);
+        for listener in self.config.listeners.iter() {
+            // Listeners of a builder do not wait.
+            listener.notify(&event);
+        }
+    }
+
+    /// Returns the tools of these names, as far as they exist.
+    pub(crate) fn definitions(&self, names: &[String]) -> Arc<[ToolDefinition]> {
+        let tools = self.config.request.tools.iter();
+        tools.filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
+    }
+
+    /// Returns the tools that the model has in every turn.
+    pub(crate) fn all_definitions(&self) -> Arc<[ToolDefinition]> {
+        self.config.request.tools.clone()
+    }
+}
+
+impl Performer {
+    pub(crate) fn run_id(&self) -> &Arc<str> {
+        &self.run_id
+    }
+
+    /// Returns the names of the tools that the model has in a turn.
+    ///
+    /// # Errors
+    /// Returns the message of a hook that failed, or the reason why the run was stopped.
+    pub(crate) async fn chosen_names(&self, turn: u32, messages: MessageList) -> Result<Vec<String>, String> {
+        match self.choose_tools(turn, messages).await {
+            Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(self.stop_reason().to_string()),
+        }
+    }
+
+    /// Prepares each call of a segment, in call order.
+    pub(crate) async fn prepare_all(
+        &self,
+        calls: Vec<ToolCall>,
+        reply: Option<Arc<Message>>,
+        tools: Option<&[ToolDefinition]>,
+    ) -> Vec<Prepared> {
+        let mut prepared = Vec::with_capacity(calls.len());
+        for call in calls {
+            prepared.push(self.prepared(&call, reply.as_ref(), tools).await);
+        }
+        prepared
+    }
+
+    /// Prepares a call. If the run is stopped first, the call ends.
+    async fn prepared(
+        &self,
+        call: &ToolCall,
+        reply: Option<&Arc<Message>>,
+        tools: Option<&[ToolDefinition]>,
+    ) -> Prepared {
+        let prepared = self.prepare_call(call, reply, tools, None).await;
+        prepared.unwrap_or_else(|| Prepared::Ended(self.stopped()))
+    }
+
+    /// Checks calls again that waited for decisions: rules of the application may be others by now.
+    pub(crate) async fn check_all_again(
+        &self,
+        calls: Vec<(ReadyCall, ToolCall)>,
+        reply: Option<Arc<Message>>,
+        tools: Option<&[ToolDefinition]>,
+    ) -> Vec<CheckedAgain> {
+        let mut all = Vec::with_capacity(calls.len());
+        for (ready, call) in calls {
+            let asked = ready.asked(&call);
+            let prepared = self.prepared(asked, reply.as_ref(), tools).await;
+            all.push(checked_again(&self.config, &self.context, &ready, &call, asked, prepared));
+        }
+        all
+    }
+
+    /// Runs a call, and records it in the assistant's store.
+    pub(crate) async fn call(&self, served: ServedCall) -> CallEnd {
+        let ServedCall { key, call, reply, text, is_lost } = served;
+        let config = &self.config;
+        let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None));
+        if is_lost {
+            return match records {
+                Some(records) => records.end_lost(config, &key, &call, &self.context, &text).await,
+                None => CallEnd::new(lost()),
+            };
+        }
+        let policy = config.registry.get(&call.name).map(|tool| tool.policy());
+        let attempts = policy.filter(|policy| policy.effect != Effect::Once);
+        let attempts = attempts.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1);
+        let context = self.context.to_builder().idempotency_key(key.to_string()).attempt(1, attempts).build();
+        let reply = reply.filter(|_| !config.hooks.is_empty());
+        let records = records.map(|records| (records, text));
+        run(config.clone(), key, call, context.unwrap_or_default(), attempts, reply, None, records).await
+    }
+
+    /// Returns the decision of the application's function, or `Later` if there is none.
+    pub(crate) async fn decision(&self, request: ApprovalRequest) -> Decision {
+        let Some(approver) = self.config.approver.clone() else { return Decision::Later };
+        match self.until_stopped(catch_future(|| approver(request))).await {
+            Some(Ok(decision)) => decision,
+            Some(Err(panic)) => Decision::Deny(format!("the decision could not be made: {panic}")),
+            None => Decision::Deny("The run was cancelled.".to_owned()),
+        }
+    }
+
+    /// Asks the hooks about decisions that changed the arguments of their calls.
+    pub(crate) async fn ask_about_edits(
+        &self,
+        made: Vec<(ApprovalRequest, Decided)>,
+        reply: Option<Arc<Message>>,
+    ) -> Vec<Decided> {
+        let mut all = Vec::with_capacity(made.len());
+        for (request, decided) in made {
+            let decided = self.ask_about_edit(request, decided, reply.clone()).await;
+            all.push(decided.unwrap_or_else(|| Decided::AllowEnded(self.stopped())));
+        }
+        all
+    }
+}
+
+/// A call that had begun in a process that is gone.
+fn lost() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+}
