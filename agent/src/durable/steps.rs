@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::journal::{Again, Journal, Kept, Left, RunJournal, Stepped, Take, ToolRequest, Tries};
-use super::running::Running;
+use super::journal::{
+    InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
+    Transient,
+};
+use super::running::ActiveRuns;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
     ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Reply, TurnSummary, Verdict,
@@ -23,9 +26,9 @@ use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, Ste
 /// What is served, the same for every run.
 pub(super) struct Served {
     pub(super) steps: Stepwise,
-    pub(super) running: Running,
+    pub(super) running: ActiveRuns,
     /// How often a model is asked for one reply.
-    pub(super) model_tries: Tries,
+    pub(super) model_tries: RetryPolicy,
     /// How long a run waits for a decision or a result from outside.
     pub(super) patience: Duration,
 }
@@ -44,7 +47,7 @@ pub(super) async fn play<J: RunJournal>(
         // Recorded, because the tool's answer may change from one moment to the next.
         let asks = served.steps.follows_up(&turn);
         let says = Box::pin(std::future::ready(Ok(asks)));
-        let asks: bool = journal.run(format!("{run}/recorded"), Tries::ONE, says).await?;
+        let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, says).await?;
         core.record(turn, asks)?;
     }
     let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
@@ -76,7 +79,7 @@ pub(super) async fn call_tool<J: Journal>(
     request: ToolRequest,
     reply: Option<Arc<Message>>,
     cancel: CancelToken,
-) -> Result<Stepped<CallEnd>, StepError> {
+) -> Result<StepResult<CallEnd>, StepError> {
     let ToolRequest { key, call, text } = request;
     let name = key.to_string();
     let mut is_lost = false;
@@ -84,15 +87,15 @@ pub(super) async fn call_tool<J: Journal>(
         let mine = crate::runtime::new_id("attempt");
         let own = mine.clone();
         let begins = Box::pin(async move { Ok(own) });
-        let begun: String = journal.run(format!("{name}/begin"), Tries::ONE, begins).await?;
+        let begun: String = journal.run(format!("{name}/begin"), RetryPolicy::ONE_ATTEMPT, begins).await?;
         is_lost = begun != mine;
     }
     let (same, token) = (served.clone(), cancel.clone());
     let work = Box::pin(async move {
         let value = same.steps.call(StepCall { key, call, reply, text, is_lost }, &token).await;
-        Ok(Stepped { value, stop: token.reason() })
+        Ok(StepResult { value, stop: token.reason() })
     });
-    journal.run(name, Tries::ONE, work).await
+    journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await
 }
 
 struct RunSteps<'r, J> {
@@ -110,7 +113,7 @@ struct State {
     reply: Option<Arc<Message>>,
     failure: Option<String>,
     /// How many messages the inbox had left when it was last read, and whether more have arrived since.
-    left: Left,
+    left: QueueLengths,
     has_mail: bool,
     /// Whether the hooks want another turn, whatever the queues hold.
     goes_on: bool,
@@ -134,14 +137,14 @@ impl<J: RunJournal> RunSteps<'_, J> {
 
     /// Notes whether the inbox may hold more than it had left. The engine reports it, without a request.
     async fn listen(&self) -> Result<(), StepError> {
-        let heard = self.journal.hear().await?;
+        let heard = self.journal.receive().await?;
         self.stop(heard.stop);
         self.state().has_mail |= heard.has_mail;
         Ok(())
     }
 
     /// Takes messages from the inbox.
-    async fn drain(&self, take: Take) -> Result<Vec<Arc<Message>>, StepError> {
+    async fn drain(&self, take: InboxRequest) -> Result<Vec<Arc<Message>>, StepError> {
         let drained = self.journal.drain(take).await?;
         let mut state = self.state();
         (state.left, state.has_mail) = (drained.left, false);
@@ -184,24 +187,24 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Ok(())
     }
 
-    fn take(&self, queue: Queue) -> Take {
+    fn take(&self, queue: Queue) -> InboxRequest {
         let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
-        Take { queue, most }
+        InboxRequest { queue, most }
     }
 
     /// Takes a step in this process. Whether the run was cancelled by then is recorded with it.
-    async fn step<T: Kept>(
+    async fn step<T: Recordable>(
         &self,
         name: impl fmt::Display,
-        tries: Tries,
-        work: impl Future<Output = Result<T, Again>> + Send + 'static,
+        tries: RetryPolicy,
+        work: impl Future<Output = Result<T, Transient>> + Send + 'static,
     ) -> Result<T, StepError> {
         let cancel = self.cancel.clone();
         let work = Box::pin(async move {
             let value = work.await?;
-            Ok(Stepped { value, stop: cancel.reason() })
+            Ok(StepResult { value, stop: cancel.reason() })
         });
-        let Stepped { value, stop } = self.journal.run(name.to_string(), tries, work).await?;
+        let StepResult { value, stop } = self.journal.run(name.to_string(), tries, work).await?;
         self.stop(stop);
         // A cancelled run takes no further step.
         self.listen().await?;
@@ -215,7 +218,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         };
         let (name, asked) = (first.request_id.clone(), requests.to_vec());
         let (served, cancel) = (self.served.clone(), self.cancel.clone());
-        self.step(name, Tries::ONE, async move {
+        self.step(name, RetryPolicy::ONE_ATTEMPT, async move {
             let mut decisions = Vec::with_capacity(asked.len());
             for request in asked {
                 decisions.push(served.steps.approve(request, &cancel).await);
@@ -263,7 +266,8 @@ impl<J: RunJournal> RunSteps<'_, J> {
         let (served, reply, cancel) = (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
         let asked = decided.clone();
         let work = async move { Ok(served.steps.guarded(&run, asked, reply, cancel).await) };
-        let guarded: Vec<Decided> = self.step(format!("{first}/edited"), Tries::ONE, work).await?;
+        let guarded: Vec<Decided> =
+            self.step(format!("{first}/edited"), RetryPolicy::ONE_ATTEMPT, work).await?;
         let requests = decided.into_iter().map(|(request, _)| request);
         Ok((requests.zip(guarded).collect(), false))
     }
@@ -275,7 +279,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             let (served, cancel, same) = (self.served.clone(), self.cancel.clone(), key.clone());
             let work = async move {
                 let asked = served.steps.ask(same, messages, cancel).await;
-                asked.map_err(|error| Again(error.to_string()))
+                asked.map_err(|error| Transient(error.to_string()))
             };
             let reply = match self.step(&key, self.served.model_tries, work).await {
                 Ok(reply) => reply,
@@ -313,7 +317,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             let ended = self.journal.call_tools(requests).await?;
             let stop = ended.stop;
             self.stop(stop.clone());
-            let one = |end: Option<Stepped<CallEnd>>| match (end, &stop) {
+            let one = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
                 (Some(end), _) => {
                     self.stop(end.stop);
                     end.value
@@ -352,7 +356,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             }
             let (cancel, same) = (self.cancel.clone(), key.clone());
             let work = async move { Ok(served.steps.prepare(&same, calls, reply, cancel).await) };
-            self.step(&key, Tries::ONE, work).await
+            self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await
         })
     }
 
@@ -395,7 +399,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             if self.served.steps.has_hooks() {
                 let (served, cancel) = (self.served.clone(), self.cancel.clone());
                 let work = async move { Ok(served.steps.turn_end(summary, &cancel).await) };
-                verdict.go_on = self.step(&key, Tries::ONE, work).await?.map_err(|text| {
+                verdict.go_on = self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?.map_err(|text| {
                     self.state().failure = Some(text.clone());
                     StepError::terminal(text)
                 })?;
@@ -403,7 +407,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             if is_last {
                 self.listen().await?;
                 if self.state().has_mail {
-                    self.drain(Take { most: 0, ..self.take(Queue::Steering) }).await?;
+                    self.drain(InboxRequest { most: 0, ..self.take(Queue::Steering) }).await?;
                 }
                 verdict.is_queued = !self.state().left.is_empty();
             }

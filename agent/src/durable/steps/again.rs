@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::RunSteps;
-use crate::durable::journal::{RunJournal, Tries};
+use crate::durable::journal::{RetryPolicy, RunJournal};
 use crate::loop_core::{ApprovalRequest, CallEnd, Decided, ReadyCall, request_id};
 use crate::message::{Message, ToolCall};
 use crate::runtime::CheckedAgain;
@@ -86,7 +86,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         let name = if round == 0 { format!("{key}/again") } else { format!("{key}/again/{}", round + 1) };
         let run = key.run.clone();
         let work = async move { Ok(served.steps.check_again(&run, ready, reply, cancel).await) };
-        let checked: Vec<CheckedAgain> = self.step(name, Tries::ONE, work).await?;
+        let checked: Vec<CheckedAgain> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
         let mut requests = Vec::new();
         for ((key, call), checked) in calls.iter_mut().zip(checked) {
             match checked {
