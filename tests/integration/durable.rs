@@ -441,7 +441,10 @@ fn what_cannot_be_done_is_refused() {
     let limits = UsageLimits { wall_time: Some(std::time::Duration::from_secs(1)), ..UsageLimits::default() };
     let assistant = of().limits(limits).prepare_tools(|turn| async move { Ok(turn) }).build().unwrap();
     let error = Service::new(&assistant).unwrap_err();
-    assert_eq!(error.to_string(), "not in durable runs: prepare_tools; limits: wall_time");
+    assert_eq!(
+        error.to_string(),
+        "durable runs do not support prepare_tools and limits: wall_time; build the assistant without these features"
+    );
     let endless = agent::ToolBuilder::new("endless")
         .description("Takes as long as it likes.")
         .policy(agent::ToolPolicy::DEFAULT.without_timeout())

@@ -21,13 +21,13 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum ServiceError {
     /// The assistant uses features that durable runs do not support.
-    #[error("not in durable runs: {}", what.join("; "))]
+    #[error("durable runs do not support {}; build the assistant without these features", what.join(" and "))]
     #[non_exhaustive]
     Unsupported {
         /// The features, by the names of their builder methods.
         what: Vec<&'static str>,
     },
-    /// A tool has no time limit. A step that takes longer than the engine waits would run again and again.
+    /// A tool has no time limit. The engine would repeat a step that takes longer than it waits.
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {
@@ -54,7 +54,7 @@ pub enum ServiceError {
 /// let service = || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap());
 /// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
 /// let error: ServeError = service()?.serve(taken.local_addr()?).await.unwrap_err();
-/// assert!(error.source().is_some());                   // that the address is in use
+/// assert!(error.source().is_some());                   // the address is in use
 /// # Ok(()) }
 /// ```
 #[derive(thiserror::Error)]
@@ -86,13 +86,13 @@ pub enum ServeError {
 #[non_exhaustive]
 pub enum ClientError {
     /// The address of the engine is not a URL.
-    #[error("{address:?} is not the address of an engine, as http://127.0.0.1:8080 is")]
+    #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
     Address {
         /// The address.
         address: String,
     },
-    /// The engine did not answer, or not completely.
+    /// The engine did not respond, or its response is incomplete.
     #[error("the engine cannot be reached")]
     #[non_exhaustive]
     Unreachable {
@@ -109,19 +109,19 @@ pub enum ClientError {
         /// The message of the engine.
         message: String,
     },
-    /// The answer of the engine cannot be read.
-    #[error("the engine's answer cannot be read")]
+    /// The response of the engine cannot be read.
+    #[error("the response of the engine cannot be read")]
     #[non_exhaustive]
     Unreadable {
         /// The cause.
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The run is over, or does not wait for this.
-    #[error("the run does not take this: it is over, or does not wait for it")]
+    /// The run is over, or does not wait for this message, decision or result.
+    #[error("the run is over, or does not wait for this")]
     NotTaken,
-    /// Too many messages wait for the run.
-    #[error("too many messages wait for the run")]
+    /// The inbox of the run has the maximum number of messages.
+    #[error("the inbox of the run is full; send the message again later")]
     Full,
 }
 

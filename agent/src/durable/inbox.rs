@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::PendingAsk;
-use super::journal::{Drained, Left, Take};
+use super::journal::{InboxBatch, InboxRequest, QueueLengths};
 use crate::loop_core::Queue;
 use crate::message::Message;
 
-/// The maximum number of waiting messages.
-const MAX_WAITING: usize = 1000;
+/// The maximum number of messages in both queues together.
+const MAX_MESSAGES: usize = 1000;
 
-/// The inbox of one run. Its owner lets one caller at a time change it.
+/// The inbox of one run. The engine runs one change at a time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
@@ -20,55 +20,60 @@ pub(super) struct Inbox {
     is_stopped: bool,
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
-    asks: Vec<Asked>,
-    /// How many notices the run was sent, and whether it has not looked for messages since the last one.
-    told: u32,
-    is_told: bool,
+    asks: Vec<PendingQuestion>,
+    /// The number of notices that were sent to the run.
+    #[serde(rename = "told")]
+    notices: u32,
+    /// Whether a notice about messages was sent since the inbox was last drained.
+    #[serde(rename = "is_told")]
+    is_notified: bool,
 }
 
+/// A request to the outside that the run waits for.
 #[derive(Debug, Serialize, Deserialize)]
-struct Asked {
+struct PendingQuestion {
     ask: PendingAsk,
-    /// The promise of the engine that the run waits for.
+    /// The id of the engine's promise for the answer.
     promise: String,
 }
 
 /// The result of pushing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Pushed {
+pub(super) enum PushOutcome {
     Taken,
     /// The run is over.
     Over,
-    /// Too many messages wait.
+    /// The inbox has the maximum number of messages.
     Full,
 }
 
 impl Inbox {
-    /// Returns the number of the notice that tells the run about waiting messages: one notice until the run looks.
-    pub(super) fn news(&mut self) -> Option<u32> {
-        if self.is_told || self.left().is_empty() {
+    /// Returns the number of a notice to send, so that the run drains the inbox. Returns `None` if there are no messages, or if the run was
+    /// notified and has not drained the inbox since.
+    pub(super) fn message_notice(&mut self) -> Option<u32> {
+        if self.is_notified || self.lengths().is_empty() {
             return None;
         }
-        self.is_told = true;
-        Some(self.number())
+        self.is_notified = true;
+        Some(self.next_notice())
     }
 
-    /// Each number is used once and none is skipped, because the run waits for them in order.
-    fn number(&mut self) -> u32 {
-        let number = self.told;
-        self.told = self.told.wrapping_add(1);
+    /// Returns the number of the next notice. Numbers have no gaps, because the run waits for them in order.
+    fn next_notice(&mut self) -> u32 {
+        let number = self.notices;
+        self.notices = self.notices.wrapping_add(1);
         number
     }
 
-    fn left(&self) -> Left {
-        Left { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
+    fn lengths(&self) -> QueueLengths {
+        QueueLengths { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
     }
 
-    /// Adds a message. A waiting message with the same id counts as the same message.
-    pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> Pushed {
-        if self.steering.len() + self.follow_ups.len() >= MAX_WAITING {
-            return Pushed::Full;
+    /// Adds a message, unless the queue has a message with the same id.
+    pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> PushOutcome {
+        if self.steering.len() + self.follow_ups.len() >= MAX_MESSAGES {
+            return PushOutcome::Full;
         }
         let waiting = self.queue(queue);
         let id = |message: &Message| match message {
@@ -79,37 +84,37 @@ impl Inbox {
         if own.is_none() || !waiting.iter().any(|other| id(other) == own) {
             waiting.push(message);
         }
-        Pushed::Taken
+        PushOutcome::Taken
     }
 
-    /// Takes messages for the run.
-    pub(super) fn drain(&mut self, take: Take) -> Drained {
-        self.is_told = false;
-        let waiting = self.queue(take.queue);
-        let most = take.most.min(waiting.len());
-        let messages: Vec<_> = waiting.drain(..most).collect();
-        Drained { messages, left: self.left() }
+    /// Removes the oldest messages of a queue.
+    pub(super) fn drain(&mut self, request: InboxRequest) -> InboxBatch {
+        self.is_notified = false;
+        let waiting = self.queue(request.queue);
+        let count = request.most.min(waiting.len());
+        let messages: Vec<_> = waiting.drain(..count).collect();
+        InboxBatch { messages, left: self.lengths() }
     }
 
-    /// Returns the number of the notice that cancels the run, or `None` if it was cancelled before. The first reason counts.
+    /// Returns the number of the notice that cancels the run, or `None` if it was cancelled before, because the first reason is kept.
     pub(super) fn cancel(&mut self) -> Option<u32> {
         let is_first = !std::mem::replace(&mut self.is_stopped, true);
-        is_first.then(|| self.number())
+        is_first.then(|| self.next_notice())
     }
 
-    /// Sets what the run waits for, each with the promise of the engine.
+    /// Replaces the requests that the run waits for. Each has the id of the engine's promise for its answer.
     pub(super) fn ask(&mut self, asks: Vec<(PendingAsk, String)>) {
-        self.asks = asks.into_iter().map(|(ask, promise)| Asked { ask, promise }).collect();
+        self.asks = asks.into_iter().map(|(ask, promise)| PendingQuestion { ask, promise }).collect();
     }
 
-    /// Returns what the run waits for.
+    /// Returns the requests that the run waits for.
     pub(super) fn asks(&self) -> Vec<PendingAsk> {
-        self.asks.iter().map(|asked| asked.ask.clone()).collect()
+        self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Returns the promise to resolve with the answer, once.
+    /// Removes a request, and returns the id of the promise to resolve with its answer.
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
-        let at = self.asks.iter().position(|asked| asked.ask.id() == id)?;
+        let at = self.asks.iter().position(|question| question.ask.id() == id)?;
         Some(self.asks.remove(at).promise)
     }
 
@@ -127,70 +132,80 @@ mod tests {
     use crate::message::UserMessage;
     use crate::{StepKey, StepKind};
 
-    fn said(text: &str, id: Option<&str>) -> Arc<Message> {
+    fn message(text: &str, id: Option<&str>) -> Arc<Message> {
         let mut message = UserMessage::from(text);
         message.id = id.map(str::to_owned);
         Arc::new(message.into())
     }
 
-    fn texts(drained: &Drained) -> Vec<String> {
+    fn texts(drained: &InboxBatch) -> Vec<String> {
         drained.messages.iter().map(|message| message.text()).collect()
     }
 
-    fn take(queue: Queue, most: usize) -> Take {
-        Take { queue, most }
+    fn at_most(most: usize, queue: Queue) -> InboxRequest {
+        InboxRequest { queue, most }
     }
 
     #[test]
-    fn messages_come_out_once_and_in_order() {
+    fn messages_are_drained_once_and_in_order() {
         let mut inbox = Inbox::default();
         for (text, id) in [("a", Some("1")), ("b", None), ("a again", Some("1")), ("c", None)] {
-            assert_eq!(inbox.push(Queue::Steering, said(text, id)), Pushed::Taken);
+            assert_eq!(inbox.push(Queue::Steering, message(text, id)), PushOutcome::Taken);
         }
-        inbox.push(Queue::FollowUp, said("later", None));
-        let one = inbox.drain(take(Queue::Steering, 1));
-        assert_eq!((texts(&one), one.left), (vec!["a".to_owned()], Left { steering: 2, follow_ups: 1 }));
-        let rest = inbox.drain(take(Queue::Steering, usize::MAX));
+        inbox.push(Queue::FollowUp, message("later", None));
+        let one = inbox.drain(at_most(1, Queue::Steering));
+        assert_eq!(
+            (texts(&one), one.left),
+            (vec!["a".to_owned()], QueueLengths { steering: 2, follow_ups: 1 })
+        );
+        let rest = inbox.drain(at_most(usize::MAX, Queue::Steering));
         assert_eq!(texts(&rest), ["b", "c"]);
-        assert_eq!(rest.left, Left { steering: 0, follow_ups: 1 });
-        assert!(inbox.drain(take(Queue::FollowUp, 1)).left.is_empty());
+        assert_eq!(rest.left, QueueLengths { steering: 0, follow_ups: 1 });
+        assert!(inbox.drain(at_most(1, Queue::FollowUp)).left.is_empty());
     }
 
     #[test]
-    fn the_run_is_told_once_until_it_looks() {
-        let mut inbox = Inbox::default();
-        assert_eq!(inbox.news(), None, "there is nothing");
-        inbox.push(Queue::FollowUp, said("early", None));
-        assert_eq!(inbox.news(), Some(0));
-        inbox.push(Queue::Steering, said("a", None));
-        assert_eq!(inbox.news(), None, "it was told, and has not looked");
-        inbox.drain(take(Queue::Steering, 1));
-        inbox.push(Queue::Steering, said("b", None));
-        assert_eq!(inbox.news(), Some(1));
+    fn a_stored_inbox_keeps_its_form() {
+        let json = r#"{"is_stopped":true,"steering":[],"follow_ups":[],"asks":[],"told":2,"is_told":true}"#;
+        let inbox: Inbox = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&inbox).unwrap(), json);
     }
 
     #[test]
-    fn it_is_told_once_that_it_is_to_end_with_a_number_of_its_own() {
+    fn the_run_is_notified_once_until_it_drains_the_inbox() {
         let mut inbox = Inbox::default();
-        inbox.push(Queue::Steering, said("a", None));
-        assert_eq!(inbox.news(), Some(0));
+        assert_eq!(inbox.message_notice(), None, "the inbox is empty");
+        inbox.push(Queue::FollowUp, message("early", None));
+        assert_eq!(inbox.message_notice(), Some(0));
+        inbox.push(Queue::Steering, message("a", None));
+        assert_eq!(inbox.message_notice(), None, "the run was notified and has not drained the inbox");
+        inbox.drain(at_most(1, Queue::Steering));
+        inbox.push(Queue::Steering, message("b", None));
+        assert_eq!(inbox.message_notice(), Some(1));
+    }
+
+    #[test]
+    fn the_run_is_notified_once_of_a_cancellation_with_a_separate_number() {
+        let mut inbox = Inbox::default();
+        inbox.push(Queue::Steering, message("a", None));
+        assert_eq!(inbox.message_notice(), Some(0));
         assert_eq!((inbox.cancel(), inbox.cancel()), (Some(1), None));
-        inbox.drain(take(Queue::Steering, 1));
-        inbox.push(Queue::Steering, said("b", None));
-        assert_eq!(inbox.news(), Some(2));
+        inbox.drain(at_most(1, Queue::Steering));
+        inbox.push(Queue::Steering, message("b", None));
+        assert_eq!(inbox.message_notice(), Some(2));
     }
 
     #[test]
-    fn a_full_inbox_says_so() {
+    fn a_full_inbox_takes_no_message() {
         let mut inbox = Inbox::default();
-        for at in 0..MAX_WAITING {
-            assert_eq!(inbox.push(Queue::FollowUp, said(&at.to_string(), None)), Pushed::Taken);
+        for at in 0..MAX_MESSAGES {
+            assert_eq!(inbox.push(Queue::FollowUp, message(&at.to_string(), None)), PushOutcome::Taken);
         }
-        assert_eq!(inbox.push(Queue::Steering, said("more", None)), Pushed::Full);
+        assert_eq!(inbox.push(Queue::Steering, message("more", None)), PushOutcome::Full);
     }
 
     #[test]
-    fn an_answer_is_given_once() {
+    fn a_request_is_answered_once() {
         let mut inbox = Inbox::default();
         let step = StepKey::new("r", 1, StepKind::Tool, 0);
         let ask = PendingAsk::Deferred { step, handle: "h".to_owned() };

@@ -13,115 +13,125 @@ use crate::message::{Message, ToolCall};
 use crate::steps::StepError;
 use crate::{BoxFuture, StepKey};
 
-/// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot ask for two at once, so the
-/// order of steps never depends on chance.
+/// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot request two at once, so the
+/// order of steps never depends on timing.
 pub(super) trait Journal: Send + Sync {
     /// Does the work and records its result. On a replay, the recorded result is returned and the work is not done. Every replay must take
     /// the same steps in the same order.
-    fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>>;
+    fn run<T: Recordable>(
+        &self,
+        name: String,
+        retry: RetryPolicy,
+        work: Work<T>,
+    ) -> BoxFuture<'_, Result<T, StepError>>;
 }
 
 /// The journal of a run, which receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls concurrently, each with a journal of its own under the key of the call. Returns the ends in call order, with `None` for a
+    /// Runs calls concurrently, each with its own journal under the key of the call. Returns their ends in call order, with `None` for a
     /// call that the engine lost.
-    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>>;
+    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
-    /// Returns what was sent to the run by the end of its last step, as far as that is known without a request; each item once. At the same
-    /// place of a replay, it returns the same. Before the first step, it returns nothing.
-    fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>>;
+    /// Returns the notices that reached the run by the end of its last step and were not returned before. Makes no request to the engine. A
+    /// replay receives the same notices between the same steps. Before the first step, it returns none.
+    fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
-    /// Takes messages for the run.
-    fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>>;
+    /// Removes messages from the run's inbox.
+    fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
 
-    /// Closes the run to messages and returns true. If something was sent before, the run stays open to receive it, and this returns false.
+    /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Waits for answers from outside.
-    fn wait(&self, asks: Vec<PendingAsk>, within: Duration) -> BoxFuture<'_, Result<Waited, StepError>>;
+    /// Waits for answers from outside, at most this long.
+    fn wait(&self, asks: Vec<PendingAsk>, timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>>;
 }
 
-/// Data that can be recorded.
-pub(super) trait Kept: Serialize + DeserializeOwned + Send + 'static {}
+/// Data that a journal can record.
+pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
+impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
 /// The work of a step, which owns what it needs.
-pub(super) type Work<T> = BoxFuture<'static, Result<T, Again>>;
+pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
-/// A failure of the work that another attempt may overcome.
+/// A failure of the work that another attempt may avoid.
 #[derive(Debug)]
-pub(super) struct Again(pub(super) String);
+pub(super) struct Transient(pub(super) String);
 
-/// How often the engine tries, and the pause after the first attempt. Each pause is twice as long as the one before.
+/// The attempts of the engine at one step. Each pause is twice as long as the one before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tries {
-    pub(super) most: u32,
+pub(super) struct RetryPolicy {
+    /// At least 1.
+    pub(super) max_attempts: u32,
+    /// The pause after the first attempt.
     pub(super) pause: Duration,
 }
 
-impl Tries {
-    /// For work that returns an answer whatever happens.
-    pub(super) const ONE: Self = Self { most: 1, pause: Duration::from_millis(100) };
+impl RetryPolicy {
+    /// For work that does not fail.
+    pub(super) const ONE_ATTEMPT: Self = Self { max_attempts: 1, pause: Duration::from_millis(100) };
 }
 
-/// The result of a step.
+/// The recorded result of a step.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stepped<T> {
+pub(super) struct StepResult<T> {
     pub(super) value: T,
-    /// The reason, if the run was cancelled by then.
+    /// The reason, if the run was cancelled before the end of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// One call, for a journal of its own.
+/// A request to run one call with its own journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
     pub(super) call: ToolCall,
-    /// The model's text beside the call.
+    /// The text of the reply that contains the call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
 }
 
-/// The ends of calls.
+/// How the calls of a batch ended.
 #[derive(Debug)]
-pub(super) struct ToolsEnd {
-    pub(super) ends: Vec<Option<Stepped<CallEnd>>>,
+pub(super) struct BatchEnd {
+    /// In call order.
+    pub(super) ends: Vec<Option<StepResult<CallEnd>>>,
+    /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// What was sent to a run.
+/// The notices that a run has received.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
-    /// Whether messages arrived since the inbox was last read.
+pub(super) struct ReceivedNotices {
+    /// Whether messages arrived since the inbox was last drained.
     pub(super) has_mail: bool,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// A request for messages.
+/// A request for the messages of one queue.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Take {
+pub(super) struct InboxRequest {
     pub(super) queue: Queue,
+    /// The maximum number of messages.
     pub(super) most: usize,
 }
 
-/// The messages of a queue, and what is left.
+/// Messages that were removed from a queue, and the lengths of both queues afterwards.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Drained {
+pub(super) struct InboxBatch {
     pub(super) messages: Vec<Arc<Message>>,
-    pub(super) left: Left,
+    pub(super) left: QueueLengths,
 }
 
-/// The number of messages that are left.
+/// The number of messages in each queue of an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Left {
+pub(super) struct QueueLengths {
     pub(super) steering: usize,
     pub(super) follow_ups: usize,
 }
 
-impl Left {
+impl QueueLengths {
     pub(super) fn of(self, queue: Queue) -> usize {
         match queue {
             Queue::Steering => self.steering,
@@ -134,9 +144,10 @@ impl Left {
     }
 }
 
-/// Answers from outside, in the order of the questions, with `None` for those that timed out.
+/// Answers from outside, in the order of the requests, with `None` for each that timed out.
 #[derive(Debug)]
-pub(super) struct Waited {
+pub(super) struct Answers {
     pub(super) answers: Vec<Option<Value>>,
+    /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }

@@ -1,10 +1,10 @@
-//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, with the
-//! secret arguments of calls, because it is needed to continue: protect the engine like a store of passwords.
+//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, including
+//! the secret arguments of calls, because the run continues from it. Protect the engine like a store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
 //! tool call is a step that the engine records. If a process dies, another one continues after the last recorded step. The SDK has the MIT
 //! license. The server is installed separately and has the Business Source License 1.1: it is free to run for your own agents, and becomes
-//! Apache-2.0 four years after each release. Without an engine, a [store](crate::store) carries a conversation over a crash on one machine.
+//! Apache-2.0 four years after each release. Without an engine, a [store](crate::store) restores a conversation after a crash.
 //!
 //! Serve an [`Assistant`](crate::Assistant) as a service:
 //!
@@ -26,37 +26,38 @@
 //! ```
 //!
 //! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
-//! listens on loopback only, unless it has an [identity key](Service::identity_key), so that it answers the engine alone, or
-//! [allows](Service::allow_anonymous) more by name.
+//! listens on loopback only, unless it has an [identity key](Service::identity_key), with which only the engine can call it, or is
+//! [allowed](Service::allow_anonymous) to listen elsewhere.
 //!
-//! Start runs and talk to them with a [`Client`]. `examples/durable` has both; the README says how to install the server.
+//! Start and control runs with a [`Client`]. `examples/durable` contains a service and a client; the README shows how to install the server.
 //!
 //! # Guarantees
 //!
-//! * A recorded step is never repeated. A step that was under way when the process died runs again, at least once, with the same
+//! * A recorded step is never repeated. A step that was running when the process died runs again, with the same
 //!   [key](crate::ToolContext::idempotency_key). Tools with the effect `once` (the default without hints) are the exception: their call
 //!   ends as interrupted, and the model reads that it is unknown whether the call took effect. This holds even if the process died between
 //!   the begin of the step and the first line of the body.
 //! * A single call of a reply is a step of the run. Several calls are separate invocations that run concurrently. Results are in call
 //!   order.
-//! * The engine makes the attempts. A model that fails temporarily is asked again, at most [`Service::model_attempts`] times; its client
-//!   does not retry. An error of a tool is the result of the call.
+//! * The engine retries. A model that fails temporarily is asked at most [`Service::model_attempts`] times for a reply; its client does not
+//!   retry. An error of a tool is the result of the call.
 //! * Every step has a time limit: that of its tool, or the assistant's default, or [`Service::model_timeout`]. The engine is configured to
 //!   wait longer than that, so that a long step is not discarded at its end.
 //! * Each run is a workflow of the engine, and its name is the key. It runs once; starting it again finds it.
-//! * An accepted message is delivered, however late. The engine tells the run that messages arrived, and decides which came first, the
-//!   message or the end of the run. A run that fails, is cancelled or reaches a limit receives no more messages. Messages that are sent
+//! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides which of the two was
+//!   first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that are sent
 //!   before a run begins are delivered after its first step.
 //! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
-//!   step, or at once if the run is waiting. If several processes serve, tools in the others run to their end.
-//! * What happens between steps must be the same on every replay: approval rules (`approval = when(…)`), the tools and their policies.
-//!   Hooks are steps of their own and are not restricted. They are asked again after a run waited for decisions; a call that would then run in
-//!   another way than was decided on is asked about again, under a new id. Listeners are not notified of that request. Serve new code that would take different steps at a new address.
+//!   step, or at once if the run is waiting. If several processes serve, tools in the other processes are not interrupted.
+//! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
+//!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
+//!   arguments than were decided on, the run asks for another decision, under a new id. Listeners are not notified of that request. Serve
+//!   new code that takes different steps at a new address.
 //! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
 //!   approval key is not used, because the engine controls who may decide.
 //!
 //! Some features of an assistant are not available: steering into a running batch, choosing the tools of each turn, spilling results to
-//! files, and a wall-time limit. An assistant that uses them is rejected.
+//! files, and a wall-time limit. An assistant that uses them is refused.
 
 mod client;
 mod error;

@@ -9,9 +9,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::inbox::{Inbox, Pushed};
+use super::inbox::{Inbox, PushOutcome};
 use super::journal::{
-    Again, Drained, Heard, Journal, Kept, RunJournal, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
+    Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
+    RunJournal, ToolRequest, Transient, Work,
 };
 use super::steps::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
@@ -20,8 +21,7 @@ use crate::message::{Message, UserMessage};
 use crate::steps::StepError;
 use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 
-/// A durable run without an engine, on an in-memory journal that can be interrupted. Tests use it to check that a run recovers when its
-/// process dies.
+/// A durable run without an engine, on an in-memory journal. Tests use it to check that a run recovers when its process dies.
 ///
 /// ```
 /// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
@@ -38,11 +38,11 @@ use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"order": 7}"#), reply().text("Done.")]);
 /// let service = Service::new(&Assistant::builder(model).tools(tools![send]).build()?)?;
 /// let rehearsal = Rehearsal::new(service, RunRequest::new("order-7", "Send the invoice."));
-/// // The process dies when the tool has run and nobody was told of it.
+/// // The process dies after the tool has run, before its result is recorded.
 /// assert!(rehearsal.play(Some(Crash::after("order-7/1/tool/0"))).await?.is_none());
 /// let outcome = rehearsal.play(None).await?.expect("nothing fails this time");
 /// assert_eq!(outcome.text(), "Done.");
-/// // What must not happen twice did not; the model was told that nobody knows.
+/// // The tool did not run again, and the model reads that the result is unknown.
 /// assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
 /// # Ok(()) }
 /// ```
@@ -50,8 +50,8 @@ use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 pub struct Rehearsal {
     served: Arc<Served>,
     request: RunRequest,
-    shared: Arc<Shared>,
-    root: Arc<Mutex<VecDeque<Entry>>>,
+    shared: Arc<RehearsalState>,
+    root: Arc<Mutex<VecDeque<JournalEntry>>>,
 }
 
 /// The point at which the process dies.
@@ -67,68 +67,72 @@ pub struct Rehearsal {
 /// assert!(rehearsal.play(Some(Crash::after("greeting/1/model/0"))).await?.is_none());     // the first reply is lost
 /// assert!(rehearsal.play(Some(Crash::before_step(1))).await?.is_none());
 /// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello again!");
-/// assert_eq!(model.requests().len(), 2);               // what was remembered is not asked again
+/// assert_eq!(model.requests().len(), 2);               // the recorded reply is not requested again
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
-    place: Place,
+    point: CrashPoint,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    /// After this many recorded steps of the play, before the next one.
-    Count(usize),
-    /// After the work of this step, before it is recorded.
-    After(String),
+enum CrashPoint {
+    /// After the play has recorded this many steps.
+    BeforeStep(usize),
+    /// After the work of this step, before its result is recorded.
+    AfterWork(String),
 }
 
 impl Crash {
-    /// Crashes when this many steps were recorded in the play, before the next one begins.
+    /// Crashes after the play has recorded this many steps, before the next one begins.
     pub fn before_step(count: usize) -> Self {
-        Self { place: Place::Count(count) }
+        Self { point: CrashPoint::BeforeStep(count) }
     }
 
-    /// Crashes when the work of this step is done and not yet recorded. A step is named by the text of its [`StepKey`]. The begin of a
+    /// Crashes after the work of this step, before its result is recorded. The name of a step is the text of its [`StepKey`]. The begin of a
     /// `once` tool is a separate step, `…/begin`.
     pub fn after(step: impl Into<String>) -> Self {
-        Self { place: Place::After(step.into()) }
+        Self { point: CrashPoint::AfterWork(step.into()) }
     }
 }
 
-/// The recorded entries, in order.
+/// A line of a journal.
 #[derive(Clone, Debug)]
-enum Entry {
+enum JournalEntry {
     Step {
         name: String,
         value: Result<Value, String>,
     },
-    /// Messages were sent to the run. The run receives them with the end of the next step.
+    /// Messages were sent to the run, which receives the notice at the end of the next step.
     Mail,
+    /// The run was cancelled, for this reason.
     Stop(Arc<str>),
 }
 
+/// The state of the imagined engine, which survives its crashes.
 #[derive(Default)]
-struct Shared {
+struct RehearsalState {
     inbox: Mutex<Inbox>,
-    /// Whether the run no longer takes messages.
+    /// Whether the run no longer receives messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
-    /// The journals of calls that have one of their own.
-    calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<Entry>>>>>,
-    /// The answers for when the run waits, by the id of what it waits for.
+    /// The journals of the calls of batches.
+    calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<JournalEntry>>>>>,
+    /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
-    crash: Mutex<Option<Place>>,
-    taken: AtomicUsize,
+    crash: Mutex<Option<CrashPoint>>,
+    /// The number of steps that the current play has recorded.
+    recorded_steps: AtomicUsize,
+    /// The names of the steps that the current play has recorded.
     names: Mutex<Vec<String>>,
 }
 
-fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that can panic runs while these locks are held.
-    table.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error of a journal that was interrupted.
+/// The error of a step at which the process dies.
 const CRASH: &str = "the process died";
 
 impl Rehearsal {
@@ -137,8 +141,8 @@ impl Rehearsal {
         Self { served: service.into_served(), request, shared: Arc::default(), root: Arc::default() }
     }
 
-    /// Queues a message for the next turn of the run. A run that is over ignores it. Messages that are sent before the run begins are
-    /// delivered after its first step.
+    /// Queues a message for the next turn of the run, unless the run is over. A message that is queued before the run begins is delivered
+    /// after its first step.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }
@@ -154,9 +158,13 @@ impl Rehearsal {
         }
         let mut inbox = lock(&self.shared.inbox);
         let pushed = inbox.push(queue, Arc::new(message));
-        debug_assert_eq!(pushed, Pushed::Taken, "the inbox of a rehearsal takes what a test puts in");
-        if inbox.news().is_some() {
-            lock(&self.root).push_back(Entry::Mail);
+        debug_assert_eq!(
+            pushed,
+            PushOutcome::Taken,
+            "the inbox of a rehearsal has room for the messages of a test"
+        );
+        if inbox.message_notice().is_some() {
+            lock(&self.root).push_back(JournalEntry::Mail);
         }
     }
 
@@ -166,7 +174,7 @@ impl Rehearsal {
         let reason: Arc<str> = reason.into();
         if !self.shared.is_closed.load(Ordering::Relaxed) && lock(&self.shared.inbox).cancel().is_some() {
             *lock(&self.shared.stop) = Some(reason.clone());
-            lock(&self.root).push_back(Entry::Stop(reason));
+            lock(&self.root).push_back(JournalEntry::Stop(reason));
         }
     }
 
@@ -185,15 +193,15 @@ impl Rehearsal {
     /// Begins or continues the run as a new process would, until its end or the crash. Returns `None` if it crashed.
     ///
     /// # Errors
-    /// Returns an error if the run took other steps than before because what it did between steps has changed, or if an engine would not
-    /// continue it.
+    /// Returns an error if the run takes other steps than its journal holds, because the code between steps has changed, or if an engine
+    /// would not continue the run.
     pub async fn play(&self, crash: Option<Crash>) -> Result<Option<Outcome>, StepError> {
-        *lock(&self.shared.crash) = crash.map(|crash| crash.place);
-        self.shared.taken.store(0, Ordering::Relaxed);
+        *lock(&self.shared.crash) = crash.map(|crash| crash.point);
+        self.shared.recorded_steps.store(0, Ordering::Relaxed);
         lock(&self.shared.names).clear();
         let journal = self.journal(&self.root);
-        let part = self.served.running.enter(&self.request.run);
-        match play(&self.served, &journal, self.request.clone(), part.token.clone()).await {
+        let active = self.served.running.enter(&self.request.run);
+        match play(&self.served, &journal, self.request.clone(), active.token.clone()).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(StepError::Engine { message }) if message == CRASH => Ok(None),
             Err(error) => Err(error),
@@ -205,13 +213,13 @@ impl Rehearsal {
         lock(&self.shared.names).clone()
     }
 
-    fn journal(&self, kept: &Arc<Mutex<VecDeque<Entry>>>) -> Memory {
-        Memory {
+    fn journal(&self, entries: &Arc<Mutex<VecDeque<JournalEntry>>>) -> MemoryJournal {
+        MemoryJournal {
             served: self.served.clone(),
             shared: self.shared.clone(),
-            kept: kept.clone(),
+            entries: entries.clone(),
             at: AtomicUsize::new(0),
-            heard: Mutex::default(),
+            received: Mutex::default(),
         }
     }
 }
@@ -222,179 +230,183 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// A journal as one process reads it.
-struct Memory {
+/// A journal, as one process reads and continues it.
+struct MemoryJournal {
     served: Arc<Served>,
-    shared: Arc<Shared>,
-    kept: Arc<Mutex<VecDeque<Entry>>>,
+    shared: Arc<RehearsalState>,
+    entries: Arc<Mutex<VecDeque<JournalEntry>>>,
+    /// The position of the next entry to read.
     at: AtomicUsize,
-    /// What was sent before the end of the last step and not yet received.
-    heard: Mutex<Heard>,
+    /// The notices before the end of the last step that the run has not received.
+    received: Mutex<ReceivedNotices>,
 }
 
-impl Memory {
-    /// Returns the recorded result of the next step. A different name means that the run takes other steps than before.
-    fn known(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
-        let kept = lock(&self.kept);
+impl MemoryJournal {
+    /// Returns the recorded result of the next step, or `None` if it was not recorded.
+    fn replay(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
+        let entries = lock(&self.entries);
         loop {
             let at = self.at.fetch_add(1, Ordering::Relaxed);
-            let (found, value) = match kept.get(at) {
+            let (found, value) = match entries.get(at) {
                 None => {
                     // The next step will be recorded here.
                     self.at.store(at, Ordering::Relaxed);
                     return Ok(None);
                 }
-                Some(Entry::Step { name, value }) => (name, value),
-                Some(said) => {
-                    self.note(said);
+                Some(JournalEntry::Step { name, value }) => (name, value),
+                Some(notice) => {
+                    self.receive_entry(notice);
                     continue;
                 }
             };
             if found == name {
                 return Ok(Some(value.clone()));
             }
-            return Err(StepError::terminal(format!("on a replay step {at} is {name}; it was {found}")));
+            return Err(StepError::terminal(format!(
+                "step {at} of the replay is `{name}`, but the journal has `{found}` there: code between steps must do the same on every replay"
+            )));
         }
     }
 
-    fn note(&self, said: &Entry) {
-        let mut heard = lock(&self.heard);
-        match said {
-            Entry::Step { .. } => {}
-            Entry::Mail => heard.has_mail = true,
-            Entry::Stop(reason) => {
-                heard.stop.get_or_insert_with(|| reason.clone());
+    fn receive_entry(&self, entry: &JournalEntry) {
+        let mut received = lock(&self.received);
+        match entry {
+            JournalEntry::Step { .. } => {}
+            JournalEntry::Mail => received.has_mail = true,
+            JournalEntry::Stop(reason) => {
+                received.stop.get_or_insert_with(|| reason.clone());
             }
         }
     }
 
-    fn dies_before(&self) -> Result<(), StepError> {
-        let taken = self.shared.taken.load(Ordering::Relaxed);
+    /// Fails if the process dies before the next step.
+    fn check_crash(&self) -> Result<(), StepError> {
+        let recorded = self.shared.recorded_steps.load(Ordering::Relaxed);
         match &*lock(&self.shared.crash) {
-            Some(Place::Count(count)) if taken >= *count => Err(StepError::engine(CRASH)),
+            Some(CrashPoint::BeforeStep(count)) if recorded >= *count => Err(StepError::engine(CRASH)),
             _ => Ok(()),
         }
     }
 
-    fn keep(&self, name: String, value: Result<Value, String>) -> Result<(), StepError> {
-        let is_hit = matches!(&*lock(&self.shared.crash), Some(Place::After(place)) if *place == name);
-        if is_hit {
+    /// Records the result of a step, unless the process dies after its work.
+    fn record(&self, name: String, value: Result<Value, String>) -> Result<(), StepError> {
+        let is_crash =
+            matches!(&*lock(&self.shared.crash), Some(CrashPoint::AfterWork(step)) if *step == name);
+        if is_crash {
             return Err(StepError::engine(CRASH));
         }
-        self.shared.taken.fetch_add(1, Ordering::Relaxed);
+        self.shared.recorded_steps.fetch_add(1, Ordering::Relaxed);
         lock(&self.shared.names).push(name.clone());
-        self.end_of(name, value);
+        self.append(name, value);
         Ok(())
     }
 
-    /// Records the result of a step, after everything that was sent meanwhile.
-    fn end_of(&self, name: String, value: Result<Value, String>) {
-        let mut kept = lock(&self.kept);
-        kept.iter().skip(self.at.load(Ordering::Relaxed)).for_each(|said| self.note(said));
-        kept.push_back(Entry::Step { name, value });
-        self.at.store(kept.len(), Ordering::Relaxed);
+    /// Appends the result of a step, and receives the notices that were sent while it ran.
+    fn append(&self, name: String, value: Result<Value, String>) {
+        let mut entries = lock(&self.entries);
+        entries.iter().skip(self.at.load(Ordering::Relaxed)).for_each(|notice| self.receive_entry(notice));
+        entries.push_back(JournalEntry::Step { name, value });
+        self.at.store(entries.len(), Ordering::Relaxed);
     }
 
-    /// Takes a step whose work is done at once.
-    fn at_once<T: Kept>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
-        if let Some(value) = self.known(&name)? {
-            return read(value);
+    /// Takes a step whose work is synchronous.
+    fn run_now<T: Recordable>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
+        if let Some(value) = self.replay(&name)? {
+            return decode(value);
         }
-        self.dies_before()?;
+        self.check_crash()?;
         let value = serde_json::to_value(work()).map_err(|error| error.to_string());
-        self.keep(name, value.clone())?;
-        read(value)
+        self.record(name, value.clone())?;
+        decode(value)
     }
 }
 
-fn read<T: Kept>(value: Result<Value, String>) -> Result<T, StepError> {
-    let read = value.and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()));
-    read.map_err(StepError::terminal)
+fn decode<T: Recordable>(value: Result<Value, String>) -> Result<T, StepError> {
+    let decoded = value.and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()));
+    decoded.map_err(StepError::terminal)
 }
 
-impl Journal for Memory {
-    fn run<T: Kept>(
+impl Journal for MemoryJournal {
+    fn run<T: Recordable>(
         &self,
         name: String,
-        tries: Tries,
+        _retry: RetryPolicy,
         mut work: Work<T>,
     ) -> BoxFuture<'_, Result<T, StepError>> {
-        let _ = tries;
         Box::pin(async move {
-            if let Some(value) = self.known(&name)? {
-                return read(value);
+            if let Some(value) = self.replay(&name)? {
+                return decode(value);
             }
-            self.dies_before()?;
-            let done = (&mut work).await;
-            let value = match done {
+            self.check_crash()?;
+            let value = match (&mut work).await {
                 Ok(value) => serde_json::to_value(value).map_err(|error| error.to_string()),
-                Err(Again(text)) => Err(text),
+                Err(Transient(text)) => Err(text),
             };
-            self.keep(name, value.clone())?;
-            read(value)
+            self.record(name, value.clone())?;
+            decode(value)
         })
     }
 }
 
-impl RunJournal for Memory {
-    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>> {
+impl RunJournal for MemoryJournal {
+    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>> {
         Box::pin(async move {
             let calls = calls.into_iter().map(|call| {
-                let kept = lock(&self.shared.calls).entry(call.key.clone()).or_default().clone();
-                let journal = Memory {
+                let entries = lock(&self.shared.calls).entry(call.key.clone()).or_default().clone();
+                let journal = MemoryJournal {
                     served: self.served.clone(),
                     shared: self.shared.clone(),
-                    kept,
+                    entries,
                     at: AtomicUsize::new(0),
-                    heard: Mutex::default(),
+                    received: Mutex::default(),
                 };
-                let part = self.served.running.enter(&call.key.run);
-                async move { call_tool(&journal.served, &journal, call, None, part.token.clone()).await }
+                let active = self.served.running.enter(&call.key.run);
+                async move { call_tool(&journal.served, &journal, call, None, active.token.clone()).await }
             });
-            // Each call has a journal of its own, so their order does not matter.
+            // Each call has its own journal, so that their order does not matter.
             let ends = join_all(calls).await;
-            // What was sent meanwhile was sent before the last call returned.
-            if self.known("tools")?.is_none() && ends.iter().all(Result::is_ok) {
-                self.end_of("tools".to_owned(), Ok(Value::Null));
+            // This entry marks the end of the batch, so that a replay receives the same notices with it.
+            if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {
+                self.append("tools".to_owned(), Ok(Value::Null));
             }
             let mut stop = None;
-            let mut some = Vec::with_capacity(ends.len());
+            let mut results = Vec::with_capacity(ends.len());
             for end in ends {
                 let end = end?;
                 stop = stop.or_else(|| end.stop.clone());
-                some.push(Some(end));
+                results.push(Some(end));
             }
-            Ok(ToolsEnd { ends: some, stop })
+            Ok(BatchEnd { ends: results, stop })
         })
     }
 
-    fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>> {
-        Box::pin(std::future::ready(Ok(std::mem::take(&mut *lock(&self.heard)))))
+    fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>> {
+        Box::pin(std::future::ready(Ok(std::mem::take(&mut *lock(&self.received)))))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>> {
         Box::pin(async move {
-            self.at_once("close".to_owned(), || {
-                let kept = lock(&self.kept);
-                let is_last = self.at.load(Ordering::Relaxed) >= kept.len();
+            self.run_now("close".to_owned(), || {
+                let entries = lock(&self.entries);
+                let is_last = self.at.load(Ordering::Relaxed) >= entries.len();
                 self.shared.is_closed.store(is_last, Ordering::Relaxed);
                 is_last
             })
         })
     }
 
-    fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
-        Box::pin(async move { self.at_once("drain".to_owned(), || lock(&self.shared.inbox).drain(take)) })
+    fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>> {
+        Box::pin(async move { self.run_now("drain".to_owned(), || lock(&self.shared.inbox).drain(request)) })
     }
 
-    fn wait(&self, asks: Vec<PendingAsk>, _within: Duration) -> BoxFuture<'_, Result<Waited, StepError>> {
+    fn wait(&self, asks: Vec<PendingAsk>, _timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>> {
         Box::pin(async move {
-            let answers = self.at_once("wait".to_owned(), || {
-                let known = lock(&self.shared.answers);
-                asks.iter().map(|ask| known.get(ask.id()).cloned()).collect::<Vec<_>>()
+            let answers = self.run_now("wait".to_owned(), || {
+                let prepared = lock(&self.shared.answers);
+                asks.iter().map(|ask| prepared.get(ask.id()).cloned()).collect::<Vec<_>>()
             })?;
-            let stop = self.at_once("waited".to_owned(), || lock(&self.shared.stop).clone())?;
-            Ok(Waited { answers, stop })
+            let stop = self.run_now("waited".to_owned(), || lock(&self.shared.stop).clone())?;
+            Ok(Answers { answers, stop })
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::message::{AssistantMessage, Message, Usage};
 /// A request to start a run.
 ///
 /// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`. `run` may be left out.
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. `run` is optional.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -38,7 +38,7 @@ pub struct RunRequest {
     /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made elsewhere, after the prompt: see [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made outside of a run, after the prompt: see [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
 }
@@ -71,8 +71,8 @@ impl RunRequest {
     /// let second = RunRequest::new("question-1", "Which one was it?").with_history(earlier.messages);
     /// let answer = Rehearsal::new(service()?, second).play(None).await?.expect("nothing fails");
     /// assert_eq!(answer.text(), "It was order 7.");
-    /// let heard: Vec<_> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
-    /// assert_eq!(heard, ["Cancel order 7", "It is urgent.", "I cancelled it.", "Which one was it?"]);
+    /// let texts: Vec<_> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
+    /// assert_eq!(texts, ["Cancel order 7", "It is urgent.", "I cancelled it.", "Which one was it?"]);
     /// # Ok(()) }
     /// ```
     pub fn with_history(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
@@ -80,8 +80,8 @@ impl RunRequest {
         self
     }
 
-    /// Creates a request for a run that begins with calls made elsewhere. The model is asked only if their tools want a reply. The run
-    /// continues a [conversation](Self::with_history), or that of the served assistant.
+    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls is marked
+    /// `follow_up`. The run continues a [conversation](Self::with_history), or that of the served assistant.
     ///
     /// ```
     /// use agent::RecordedTurn;
@@ -102,7 +102,7 @@ impl RunRequest {
     }
 }
 
-/// Without the messages, because the `Debug` text is written to logs.
+/// Omits the messages, because `Debug` texts are written to logs.
 impl fmt::Debug for RunRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunRequest").field("run", &self.run).finish_non_exhaustive()
@@ -130,7 +130,7 @@ pub struct Outcome {
     pub run: Arc<str>,
     /// How the run ended.
     pub stop: RunStop,
-    /// Details: the limit, the reason, or the error.
+    /// The limit that was reached, the reason of the cancellation, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// All messages that the run added, starting with the prompt.
@@ -171,7 +171,7 @@ impl Outcome {
 /// ```
 /// use agent::durable::PendingAsk;
 ///
-/// /// What somebody is shown who has to decide.
+/// /// A line for the person who decides.
 /// fn line(ask: &PendingAsk) -> String {
 ///     match ask {
 ///         PendingAsk::Approval { request, .. } => format!("may {} run?", request.call.name),
@@ -195,13 +195,13 @@ pub enum PendingAsk {
     Deferred {
         /// The step of the call.
         step: StepKey,
-        /// The handle that the tool gave, under which the result is delivered.
+        /// The handle that the tool returned, under which the result is delivered.
         handle: String,
     },
 }
 
 impl PendingAsk {
-    /// Returns the id to answer with: the id of the request, or the handle of the tool.
+    /// Returns the id for the answer: the id of the approval request, or the handle of the tool.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,

@@ -1,47 +1,49 @@
-//! The runs of this process. A cancellation by the engine does not reach a running body, but a token does.
+//! The runs that are active in this process. The engine cannot interrupt a tool's body, so that a cancellation cancels its token.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::CancelToken;
 
-/// The tokens of runs that are active in this process.
+/// The cancel tokens of active runs, by name.
 #[derive(Clone, Default)]
-pub(super) struct Running {
-    runs: Arc<Mutex<HashMap<Arc<str>, Entry>>>,
+pub(super) struct ActiveRuns {
+    runs: Arc<Mutex<HashMap<Arc<str>, ActiveRun>>>,
 }
 
-struct Entry {
+struct ActiveRun {
     token: CancelToken,
-    /// How many parts of the run are active here: the run itself, and calls.
-    parts: usize,
+    /// The number of active invocations: that of the run, and those of its calls.
+    invocations: usize,
 }
 
-/// A part of a run, for as long as it is active here.
-pub(super) struct Part {
-    running: Running,
+/// Keeps a run active until it is dropped.
+pub(super) struct ActiveGuard {
+    runs: ActiveRuns,
     run: Arc<str>,
     pub(super) token: CancelToken,
 }
 
-impl Running {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+impl ActiveRuns {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ActiveRun>> {
         // Nothing that can panic runs while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn enter(&self, run: &str) -> Part {
+    /// Registers an invocation of a run.
+    pub(super) fn enter(&self, run: &str) -> ActiveGuard {
         let run: Arc<str> = run.into();
         let mut runs = self.lock();
-        let entry = runs.entry(run.clone()).or_insert_with(|| Entry { token: CancelToken::new(), parts: 0 });
-        entry.parts += 1;
-        Part { running: self.clone(), run, token: entry.token.clone() }
+        let active = ActiveRun { token: CancelToken::new(), invocations: 0 };
+        let active = runs.entry(run.clone()).or_insert(active);
+        active.invocations += 1;
+        ActiveGuard { runs: self.clone(), run, token: active.token.clone() }
     }
 
-    /// Cancels what runs here, and returns whether anything does.
+    /// Cancels the token of a run, and returns whether the run is active in this process.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
-        // Outside of the lock: code that observes the token may call back.
-        let token = self.lock().get(run).map(|entry| entry.token.clone());
+        // Cancels outside of the lock, because code that observes the token may call back.
+        let token = self.lock().get(run).map(|active| active.token.clone());
         if let Some(token) = &token {
             token.cancel(reason);
         }
@@ -49,12 +51,12 @@ impl Running {
     }
 }
 
-impl Drop for Part {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
-        let mut runs = self.running.lock();
-        if let Some(entry) = runs.get_mut(&self.run) {
-            entry.parts -= 1;
-            if entry.parts == 0 {
+        let mut runs = self.runs.lock();
+        if let Some(active) = runs.get_mut(&self.run) {
+            active.invocations -= 1;
+            if active.invocations == 0 {
                 runs.remove(&self.run);
             }
         }
@@ -66,17 +68,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_told_as_long_as_a_part_of_it_is_here() {
-        let running = Running::default();
-        let (run, call) = (running.enter("r"), running.enter("r"));
+    fn a_run_is_cancelled_while_one_of_its_invocations_is_active() {
+        let runs = ActiveRuns::default();
+        let (run, call) = (runs.enter("r"), runs.enter("r"));
         drop(run);
-        assert!(!running.cancel("other", "no"));
+        assert!(!runs.cancel("other", "no"));
         assert!(!call.token.is_cancelled());
-        assert!(running.cancel("r", "enough"));
+        assert!(runs.cancel("r", "enough"));
         assert_eq!(call.token.reason().as_deref(), Some("enough"));
         drop(call);
-        assert!(running.lock().is_empty());
-        // Not kept for a run that enters again: the engine remembers the cancellation.
-        assert!(!running.enter("r").token.is_cancelled());
+        assert!(runs.lock().is_empty());
+        // The registry does not remember the cancellation for later invocations; the engine does.
+        assert!(!runs.enter("r").token.is_cancelled());
     }
 }

@@ -5,19 +5,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::journal::Tries;
+use super::journal::RetryPolicy;
 use super::restate::{self, Settings};
-use super::running::Running;
+use super::running::ActiveRuns;
 use super::steps::Served;
 use super::{ServeError, ServiceError};
-use crate::runtime::Stepwise;
+use crate::runtime::ServedAssistant;
 use crate::{Assistant, CancelToken};
 
 /// Serves the durable runs of an assistant to the engine.
 ///
-/// Everything comes from the assistant: model, tools, state, hooks, limits, and its conversation as the beginning of every run. Its
-/// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. Features that cannot run
-/// step by step are rejected by [`new`](Self::new).
+/// The assistant defines the model, tools, state, hooks and limits of the runs, and its conversation is the beginning of each. Its
+/// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with
+/// features that cannot run step by step is refused by [`new`](Self::new).
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
@@ -30,7 +30,7 @@ use crate::{Assistant, CancelToken};
 /// Service::new(&assistant)?.serve("127.0.0.1:9080".parse()?).await?;
 /// # Ok(()) }
 /// ```
-#[must_use = "serve it"]
+#[must_use = "a service does nothing until it is served"]
 pub struct Service {
     served: Served,
     settings: Settings,
@@ -42,20 +42,20 @@ impl Service {
     /// # Errors
     /// Returns an error if the assistant uses features that cannot run step by step, or has tools without a time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
-        let steps = Stepwise::new(assistant).map_err(|what| ServiceError::Unsupported { what })?;
-        let tools = steps.unlimited_tools();
+        let served = ServedAssistant::new(assistant).map_err(|what| ServiceError::Unsupported { what })?;
+        let tools = served.unlimited_tools();
         if !tools.is_empty() {
             return Err(ServiceError::NoTimeLimit { tools });
         }
         let day = Duration::from_secs(24 * 60 * 60);
-        let model_tries = Tries { most: 4, pause: Duration::from_millis(500) };
-        let served = Served { steps, running: Running::default(), model_tries, patience: day };
+        let model_retry = RetryPolicy { max_attempts: 4, pause: Duration::from_millis(500) };
+        let served = Served { assistant: served, running: ActiveRuns::default(), model_retry, patience: day };
         let settings = Settings { identity_key: None, is_open: false, retention: day };
         Ok(Self { served, settings })
     }
 
-    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, be it this
-    /// or a tool.
+    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, whether that is
+    /// a reply or a tool.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -67,25 +67,25 @@ impl Service {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn model_timeout(mut self, after: Duration) -> Self {
-        self.served.steps.model_timeout = after;
+        self.served.assistant.model_timeout = after;
         self
     }
 
-    /// Sets how often the model is asked for one reply if it fails temporarily; 4 by default, at least 1. The engine pauses between
+    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses between
     /// attempts, 0.5 s at first. The model's own client does not retry.
     pub fn model_attempts(mut self, attempts: u32) -> Self {
-        self.served.model_tries.most = attempts.max(1);
+        self.served.model_retry.max_attempts = attempts.max(1);
         self
     }
 
-    /// Sets how long a run waits for a decision or a result from outside; 24 hours by default. After that, a call without a decision is
-    /// denied, and a call without a result fails.
+    /// Sets the maximum time that a run waits for a decision or a result from outside; 24 hours by default. After that, a call without a
+    /// decision is denied, and a call without a result fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.served.patience = patience;
         self
     }
 
-    /// Sets how long the engine keeps a finished run and its outcome; 24 hours by default.
+    /// Sets the time for which the engine keeps a finished run and its outcome; 24 hours by default.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -96,8 +96,8 @@ impl Service {
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
     /// let service = Service::new(&assistant)?
-    ///     .patience(7 * DAY)                                       // for whoever decides
-    ///     .retention(30 * DAY);                                    // for whoever asks what came of it
+    ///     .patience(7 * DAY)                                       // the time for decisions
+    ///     .retention(30 * DAY);                                    // the time to read the outcome
     /// assert!(format!("{service:?}").contains("2592000s"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -106,10 +106,11 @@ impl Service {
         self
     }
 
-    /// Answers only requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
+    /// Restricts the service to requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
     ///
-    /// Without it, every program that reaches the address can run every tool with any arguments: no approval rule and no hook applies to
-    /// such a request. Therefore a service without a key listens on loopback only, unless it [allows](Self::allow_anonymous) more.
+    /// Without a key, every program that reaches the address can run every tool with any arguments, because approval rules and hooks do not
+    /// apply to such a request. Therefore a service without a key listens on loopback only, unless it is
+    /// [allowed](Self::allow_anonymous) to listen elsewhere.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};
@@ -129,8 +130,8 @@ impl Service {
         Ok(self)
     }
 
-    /// Lets the service listen beyond loopback without an [identity key](Self::identity_key): for a network in which only the engine can
-    /// reach the address, such as that of its container.
+    /// Allows the service to listen beyond loopback without an [identity key](Self::identity_key). Use it in a network where only the engine
+    /// can reach the address, such as that of its container.
     ///
     /// ```
     /// use agent::durable::{ServeError, Service};
@@ -150,18 +151,18 @@ impl Service {
         self
     }
 
-    /// Listens until the process ends.
+    /// Serves until the process ends.
     ///
     /// # Errors
     /// Returns an error if the address cannot be used, or if it is not on loopback and the service has no
     /// [identity key](Self::identity_key).
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServeError> {
-        self.check(address)?;
+        self.check_address(address)?;
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
 
-    /// Listens until the token is cancelled. Active runs then get ten seconds to reach the end of a step; in any case they continue in the
-    /// next process.
+    /// Serves until the token is cancelled. Active runs then have ten seconds to reach the end of their step. They continue in the next
+    /// process in any case.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -173,9 +174,9 @@ impl Service {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let (address, stop) = (listener.local_addr()?, CancelToken::new());
     /// let served = tokio::spawn(Service::new(&assistant)?.serve_until(listener, stop.clone()));
-    /// println!("tell the engine of http://{address}");
+    /// println!("register http://{address} with the engine");
     ///
-    /// stop.cancel("the process is told to stop");
+    /// stop.cancel("the process stops");
     /// served.await??;
     /// # Ok(()) }
     /// ```
@@ -183,12 +184,12 @@ impl Service {
     /// # Errors
     /// Returns the errors of [`serve`](Self::serve).
     pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServeError> {
-        self.check(listener.local_addr()?)?;
+        self.check_address(listener.local_addr()?)?;
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await
     }
 
-    /// Whether the service may listen at this address.
-    fn check(&self, address: SocketAddr) -> Result<(), ServeError> {
+    /// Refuses an address beyond loopback, unless the service has a key or allows anonymous requests.
+    fn check_address(&self, address: SocketAddr) -> Result<(), ServeError> {
         let is_local = address.ip().to_canonical().is_loopback();
         if is_local || self.settings.is_open || self.settings.identity_key.is_some() {
             return Ok(());
@@ -196,7 +197,7 @@ impl Service {
         Err(ServeError::Anonymous { address })
     }
 
-    /// Returns what is served, for the in-memory engine.
+    /// Returns the served assistant, for the in-memory engine.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn into_served(self) -> Arc<Served> {
         Arc::new(self.served)

@@ -9,18 +9,19 @@ use serde_json::Value;
 
 use crate::durable::ClientError;
 
-/// The engine's own limit for a message.
+/// The maximum size of a message of the engine.
 const MAX_BODY: usize = 64 << 20;
 
-/// How long the engine may take for a request that does not wait for a run.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of requests that do not wait for a run.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) struct Http {
+/// The connections to the ingress of the engine.
+pub(super) struct IngressClient {
     client: reqwest::Client,
     base: reqwest::Url,
 }
 
-impl Http {
+impl IngressClient {
     pub(super) fn new(address: &str) -> Result<Self, ClientError> {
         let wrong = || ClientError::Address { address: crate::address::shown_address(address) };
         let base = reqwest::Url::parse(address).map_err(|_| wrong())?;
@@ -46,27 +47,27 @@ impl Http {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).map_err(unreadable)?;
-        let mut request = self.client.post(self.url(path)).timeout(PATIENCE);
+        let mut request = self.client.post(self.url(path)).timeout(TIMEOUT);
         request = request.header("content-type", "application/json");
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
-        answer(request.body(body)).await
+        send(request.body(body)).await
     }
 
-    /// Waits for the answer for as long as the connection lasts.
+    /// Waits for the response without a time limit, until the connection ends.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
-        answer(self.client.get(self.url(path))).await
+        send(self.client.get(self.url(path))).await
     }
 }
 
-async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, ClientError> {
+async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, ClientError> {
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > MAX_BODY {
-            return Err(unreadable(std::io::Error::other("it is longer than 64 MiB")));
+            return Err(unreadable(std::io::Error::other("the response is longer than 64 MiB")));
         }
         body.extend_from_slice(&chunk);
     }
@@ -77,7 +78,7 @@ async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result
         return Err(unreachable(std::io::Error::other(format!("status {status}"))));
     }
     let message = match serde_json::from_slice::<Value>(&body) {
-        Ok(Value::Object(said)) => said.get("message").and_then(Value::as_str).map(str::to_owned),
+        Ok(Value::Object(error)) => error.get("message").and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };
     let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).chars().take(500).collect());
@@ -98,11 +99,11 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_names_are_encoded() {
-        let http = Http::new("http://127.0.0.1:8080/engine/").unwrap();
+        let http = IngressClient::new("http://127.0.0.1:8080/engine/").unwrap();
         let url = http.url(&["Agent", "run", "a/b c"]);
         assert_eq!(url.as_str(), "http://127.0.0.1:8080/engine/Agent/run/a%2Fb%20c");
         for wrong in ["", "127.0.0.1:8080", "mailto:ann@example.org", "ftp://127.0.0.1"] {
-            assert!(matches!(Http::new(wrong), Err(ClientError::Address { .. })), "{wrong}");
+            assert!(matches!(IngressClient::new(wrong), Err(ClientError::Address { .. })), "{wrong}");
         }
     }
 }

@@ -9,15 +9,15 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::http::Http;
-use super::inbox::Pushed;
+use self::http::IngressClient;
+use super::inbox::PushOutcome;
 use super::restate::AGENT;
 use super::{ClientError, Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{ApprovalRequest, Queue};
 use crate::message::UserMessage;
 use crate::{Decision, ToolOutcome};
 
-/// A client that starts runs and talks to them, through the ingress of the engine. Clones share their connections.
+/// A client that starts and controls runs through the ingress of the engine. Clones share their connections.
 ///
 /// ```no_run
 /// use agent::Decision;
@@ -25,7 +25,7 @@ use crate::{Decision, ToolOutcome};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Client::new("http://127.0.0.1:8080")?;
-/// let run = engine.start("order-7", "Cancel order 7").await?;      // of this name there is one run, however often it is started
+/// let run = engine.start("order-7", "Cancel order 7").await?;      // finds the run if it exists
 /// run.steer("Be polite about it").await?;
 /// for ask in run.pending().await? {
 ///     if let PendingAsk::Approval { request, .. } = ask {
@@ -37,7 +37,7 @@ use crate::{Decision, ToolOutcome};
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    http: Arc<Http>,
+    http: Arc<IngressClient>,
 }
 
 impl Client {
@@ -46,10 +46,10 @@ impl Client {
     /// # Errors
     /// Returns an error if the address is not an HTTP URL.
     pub fn new(ingress: &str) -> Result<Self, ClientError> {
-        Ok(Self { http: Arc::new(Http::new(ingress)?) })
+        Ok(Self { http: Arc::new(IngressClient::new(ingress)?) })
     }
 
-    /// Starts a run, or finds the existing run with this name. The run continues whatever happens to this process.
+    /// Starts a run, or finds the existing run with this name. The run does not depend on this process.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
@@ -81,7 +81,7 @@ impl Client {
         Ok(self.run(&*request.run))
     }
 
-    /// Returns the handle of a run that was started before, by its name. The engine is not asked whether the run exists.
+    /// Returns the handle of a run that was started before, by its name. Does not check that the run exists.
     ///
     /// ```
     /// use agent::durable::Client;
@@ -101,7 +101,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A handle to a run on the engine. Dropping it has no effect on the run.
+/// A handle of a run on the engine. Dropping it has no effect on the run.
 ///
 /// ```no_run
 /// use agent::durable::{Client, DurableRun, PendingAsk};
@@ -120,7 +120,7 @@ impl fmt::Debug for Client {
 ///     }
 /// }
 /// if run.outcome().await?.is_completed() {
-///     assert!(!run.cancel("nobody needs it any more").await?);     // it is over
+///     assert!(!run.cancel("not needed").await?);                   // the run is over
 /// }
 /// # Ok(()) }
 /// ```
@@ -154,28 +154,28 @@ impl DurableRun {
 
     async fn push(&self, queue: Queue, message: UserMessage) -> Result<(), ClientError> {
         let message = crate::message::Message::from(message);
-        match self.ask("push", json!({"queue": queue, "message": message})).await? {
-            Pushed::Taken => Ok(()),
-            Pushed::Over => Err(ClientError::NotTaken),
-            Pushed::Full => Err(ClientError::Full),
+        match self.request("push", json!({"queue": queue, "message": message})).await? {
+            PushOutcome::Taken => Ok(()),
+            PushOutcome::Over => Err(ClientError::NotTaken),
+            PushOutcome::Full => Err(ClientError::Full),
         }
     }
 
-    async fn ask<T: DeserializeOwned>(&self, handler: &str, question: Value) -> Result<T, ClientError> {
-        // If the request is sent again, the engine recognizes it by this key.
+    async fn request<T: DeserializeOwned>(&self, handler: &str, body: Value) -> Result<T, ClientError> {
+        // The engine recognizes a repeated request by this key.
         let key = crate::runtime::new_id("ask");
-        self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &question).await
+        self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &body).await
     }
 
-    /// Cancels the run, and returns false if it is over.
+    /// Cancels the run. Returns false if it is over.
     ///
-    /// The tools that run in the process which receives the request are cancelled at once. The conversation stays sound, and the run has an
-    /// outcome. A run that has not begun ends after its first step.
+    /// The tools that run in the process which receives the request are cancelled at once. Each call in the conversation has a result, and
+    /// the run has an outcome. A run that has not begun ends after its first step.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
     pub async fn cancel(&self, reason: &str) -> Result<bool, ClientError> {
-        self.ask("cancel", json!({"reason": reason})).await
+        self.request("cancel", json!({"reason": reason})).await
     }
 
     /// Returns the decisions and results that the run waits for.
@@ -186,15 +186,15 @@ impl DurableRun {
         self.client.http.post(&[AGENT, &self.run, "pending"], None, &()).await
     }
 
-    /// Decides on a call, once. [`Decision::Later`] counts as no decision.
+    /// Decides on a call. The first decision counts, and [`Decision::Later`] denies the call.
     ///
     /// # Errors
-    /// Returns an error if the run does not wait for the decision (any more), or if the engine cannot be reached.
+    /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.
     pub async fn decide(&self, request: &ApprovalRequest, decision: Decision) -> Result<(), ClientError> {
         self.answer(&request.request_id, json!(decision)).await
     }
 
-    /// Delivers the result of a deferred call, by the handle that its tool gave.
+    /// Delivers the result of a deferred call, by the handle that its tool returned.
     ///
     /// # Errors
     /// Returns the errors of [`decide`](Self::decide).
@@ -203,11 +203,11 @@ impl DurableRun {
     }
 
     async fn answer(&self, id: &str, answer: Value) -> Result<(), ClientError> {
-        let is_taken: bool = self.ask("answer", json!({"id": id, "answer": answer})).await?;
-        if is_taken { Ok(()) } else { Err(ClientError::NotTaken) }
+        let is_accepted: bool = self.request("answer", json!({"id": id, "answer": answer})).await?;
+        if is_accepted { Ok(()) } else { Err(ClientError::NotTaken) }
     }
 
-    /// Waits for the end of the run, however long that takes.
+    /// Waits for the end of the run, without a time limit.
     ///
     /// # Errors
     /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
@@ -215,23 +215,23 @@ impl DurableRun {
     pub async fn outcome(&self) -> Result<Outcome, ClientError> {
         let path = ["restate", "workflow", AGENT, &*self.run, "attach"];
         let mut pause = Duration::from_millis(200);
-        let mut waited = Duration::ZERO;
+        let mut outage = Duration::ZERO;
         loop {
             let begun = tokio::time::Instant::now();
             match self.client.http.get(&path).await {
                 Err(error @ ClientError::Unreachable { .. }) => {
-                    // A connection that broke after a long time does not mean that the engine is gone.
+                    // A connection that broke after a long time does not count: the engine was there.
                     if begun.elapsed() > Duration::from_secs(30) {
-                        (pause, waited) = (Duration::from_millis(200), Duration::ZERO);
+                        (pause, outage) = (Duration::from_millis(200), Duration::ZERO);
                     }
-                    if waited >= Duration::from_secs(120) {
+                    if outage >= Duration::from_secs(120) {
                         return Err(error);
                     }
                     tokio::time::sleep(pause).await;
-                    waited += pause;
+                    outage += pause;
                     pause = (pause * 2).min(Duration::from_secs(5));
                 }
-                answered => return answered,
+                result => return result,
             }
         }
     }

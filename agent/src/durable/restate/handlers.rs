@@ -13,25 +13,25 @@ use restate_sdk::{object, service, workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::inbox::{Inbox, Pushed};
-use super::super::journal::{Drained, Stepped, Take, ToolRequest};
+use super::super::inbox::{Inbox, PushOutcome};
+use super::super::journal::{InboxBatch, InboxRequest, StepResult, ToolRequest};
 use super::super::steps::{Served, call_tool, play};
-use super::journal::{CallInvocation, RunInvocation};
-use super::slots::{News, Slot, What, slot_name};
+use super::context::{CallInvocation, RunInvocation};
+use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue};
 use crate::message::Message;
 use crate::steps::StepError;
 
-/// The runs, and the requests to them.
+/// The workflow that performs runs and receives requests to them.
 pub(super) struct AgentHandlers {
     pub(super) served: Arc<Served>,
 }
 
-/// A message for a run.
+/// The body of `push`: a message for a run.
 #[derive(Debug, Serialize, Deserialize)]
-struct Push {
+struct PushRequest {
     #[serde(default = "steering")]
     queue: Queue,
     message: Arc<Message>,
@@ -41,14 +41,16 @@ fn steering() -> Queue {
     Queue::Steering
 }
 
+/// The body of `cancel`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Cancel {
+struct CancelRequest {
     #[serde(default)]
     reason: Option<Arc<str>>,
 }
 
+/// The body of `answer`: a decision or a result, with the id of its request.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
+struct AnswerRequest {
     id: String,
     #[serde(rename = "answer")]
     value: Value,
@@ -57,16 +59,16 @@ struct Answer {
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// Messages of the model and results of calls come from the run itself: from outside they would be forged.
-fn of_user(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
+/// Refuses messages of other roles than `user`: from outside, replies of the model and results of calls would be forged.
+fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
     if matches!(*message, Message::User(_)) {
         return Ok(message);
     }
-    let text = format!("a run takes messages of the user, and this one has the role `{}`", message.role());
+    let text = format!("the message has the role `{}`; send a message with the role `user`", message.role());
     Err(TerminalError::new_with_code(400, text))
 }
 
-/// An engine that failed tries again. All other errors end the invocation.
+/// Converts the error of a step. After an error of the engine, the invocation is retried. All other errors end it.
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
@@ -74,10 +76,10 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// Each key is a run. `run` runs once; the other handlers run at any time beside it.
+/// Each key is a run. `run` executes once; the other handlers execute at any time beside it.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
-    /// Runs to the end.
+    /// Performs the run.
     #[handler]
     async fn run(
         &self,
@@ -88,55 +90,61 @@ impl AgentHandlers {
         let run: Arc<str> = context.key().into();
         let refused = |text: String| Err(TerminalError::new_with_code(400, text).into());
         if run.is_empty() || run.len() > MAX_NAME {
-            return refused(format!("a run has a name of 1 to {MAX_NAME} bytes"));
+            return refused(format!(
+                "the name of the run has {} bytes; give it a name of 1 to {MAX_NAME} bytes",
+                run.len()
+            ));
         }
         if !request.run.is_empty() && *request.run != *run {
-            return refused(format!("the request names the run {:?}, and its address {run:?}", request.run));
+            return refused(format!(
+                "the request has the name {:?} and its address the name {run:?}; use one name, or omit `run`",
+                request.run
+            ));
         }
         let is_input = |message: &Message| matches!(message, Message::User(_) | Message::Custom(_));
         if let Some(wrong) = request.messages.iter().find(|message| !is_input(message)) {
             let role = wrong.role();
             return refused(format!(
-                "a run begins with messages of the user or the application, not of the role `{role}`"
+                "one of the `messages` has the role `{role}`; a run begins with messages of the roles `user` and `custom`"
             ));
         }
         request.run = run.to_string();
-        let part = self.served.running.enter(&run);
-        let slot = Slot::default();
+        let active = self.served.running.enter(&run);
+        let slot = NoticeSlot::default();
         let invocation = RunInvocation::new(&context, &slot, self.served.clone(), run);
-        let outcome = play(&self.served, &invocation, request, part.token.clone()).await;
+        let outcome = play(&self.served, &invocation, request, active.token.clone()).await;
         Ok(Json(outcome.map_err(handler_error)?))
     }
 
-    /// Takes a message for a run.
+    /// Adds a message to the inbox of a run.
     #[handler]
     async fn push(
         &self,
         context: SharedWorkflowContext<'_>,
-        push: Json<Push>,
-    ) -> Result<Json<Pushed>, HandlerError> {
-        let Json(Push { queue, message }) = push;
-        let message = of_user(message)?;
-        let asked = context.request(inbox(context.key(), "push"), Json((queue, message))).call();
-        Ok(asked.await?)
+        request: Json<PushRequest>,
+    ) -> Result<Json<PushOutcome>, HandlerError> {
+        let Json(PushRequest { queue, message }) = request;
+        let message = require_user_message(message)?;
+        let outcome = context.request(inbox(context.key(), "push"), Json((queue, message))).call();
+        Ok(outcome.await?)
     }
 
-    /// Cancels a run. What runs in this process is cancelled at once, the run itself when it reaches the end of a step.
+    /// Cancels a run: its tools in this process at once, and the run itself at the end of its step.
     #[handler]
     async fn cancel(
         &self,
         context: SharedWorkflowContext<'_>,
-        cancel: Json<Cancel>,
+        request: Json<CancelRequest>,
     ) -> Result<Json<bool>, HandlerError> {
-        let reason = cancel.0.reason.unwrap_or_else(|| "cancelled".into());
-        // Before anything that waits: the run may be over by the time its inbox answers.
-        let runs_here = self.served.running.cancel(context.key(), &reason);
-        let asked = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
-        let Json(is_told) = asked.await?;
-        Ok(Json(runs_here || is_told))
+        let reason = request.0.reason.unwrap_or_else(|| "cancelled".into());
+        // Before the first await, because the run may be over when its inbox responds.
+        let is_active = self.served.running.cancel(context.key(), &reason);
+        let notified = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
+        let Json(is_notified) = notified.await?;
+        Ok(Json(is_active || is_notified))
     }
 
-    /// Returns what a run waits for.
+    /// Returns the decisions and results that a run waits for.
     #[handler]
     async fn pending(
         &self,
@@ -146,40 +154,39 @@ impl AgentHandlers {
         Ok(context.request(inbox(context.key(), "pending"), nothing).call().await?)
     }
 
-    /// Answers what a run waits for.
+    /// Passes a decision or a result to a run. Returns false if the run does not wait for it.
     #[handler]
     async fn answer(
         &self,
         context: SharedWorkflowContext<'_>,
-        answer: Json<Answer>,
+        request: Json<AnswerRequest>,
     ) -> Result<Json<bool>, HandlerError> {
-        let Json(Answer { id, value }) = answer;
-        let asked = context.request(inbox(context.key(), "answer"), Json(id)).call();
-        let Json(promise): Json<Option<String>> = asked.await?;
-        let is_taken = promise.is_some();
+        let Json(AnswerRequest { id, value }) = request;
+        let found = context.request(inbox(context.key(), "answer"), Json(id)).call();
+        let Json(promise): Json<Option<String>> = found.await?;
+        let is_accepted = promise.is_some();
         if let Some(promise) = promise {
             context.resolve_awakeable(&promise, Json(value));
         }
-        Ok(Json(is_taken))
+        Ok(Json(is_accepted))
     }
 
-    /// Tells the run about news in its inbox, and returns whether the run receives it. A slot belongs to whoever fills it first: the inbox,
-    /// or the run when it closes.
-    #[handler]
-    async fn tell(
+    /// Puts a notice of the inbox into a slot of the run, and returns whether the run receives it. The run may have closed the slot first.
+    #[handler(name = "tell")]
+    async fn notify(
         &self,
         context: SharedWorkflowContext<'_>,
-        news: Json<(u32, News)>,
+        notice: Json<(u32, Notice)>,
     ) -> Result<Json<bool>, HandlerError> {
-        let Json((number, news)) = news;
+        let Json((number, notice)) = notice;
         let slot = slot_name(number);
-        context.resolve_promise(&slot, Json(news.clone()));
-        let Json(said) = context.promise::<Json<News>>(&slot).await?;
-        Ok(Json(said == news))
+        context.resolve_promise(&slot, Json(notice.clone()));
+        let Json(stored) = context.promise::<Json<Notice>>(&slot).await?;
+        Ok(Json(stored == notice))
     }
 }
 
-/// Calls with invocations of their own.
+/// The service that runs calls, each with its own invocation.
 pub(super) struct ToolHandlers {
     pub(super) served: Arc<Served>,
 }
@@ -192,49 +199,54 @@ impl ToolHandlers {
         &self,
         context: Context<'_>,
         request: Json<ToolRequest>,
-    ) -> Result<Json<Stepped<CallEnd>>, HandlerError> {
+    ) -> Result<Json<StepResult<CallEnd>>, HandlerError> {
         let Json(request) = request;
         let run = request.key.run.to_string();
-        let part = self.served.running.enter(&run);
+        let active = self.served.running.enter(&run);
         let invocation = CallInvocation { context };
-        let ended = call_tool(&self.served, &invocation, request, None, part.token.clone()).await;
+        let ended = call_tool(&self.served, &invocation, request, None, active.token.clone()).await;
         Ok(Json(ended.map_err(handler_error)?))
     }
 }
 
-/// The inbox of each run that was sent something or asks something. The run clears it at its end.
+/// The inboxes of runs. A run has one after the first request to it, or its first wait, and clears it at its end.
 pub(super) struct InboxHandlers;
 
-/// A handler of a run's inbox.
+/// Returns the address of a handler of a run's inbox.
 pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(INBOX, run, handler)
 }
 
-/// The key of the inbox in the engine's state.
+/// The key under which the engine stores an inbox.
 const STATE: &str = "inbox";
 
-/// Changes the inbox.
-async fn change<T>(
+/// Changes the stored inbox.
+async fn update<T>(
     context: &ObjectContext<'_>,
     change: impl FnOnce(&mut Inbox) -> T,
 ) -> Result<T, TerminalError> {
-    let kept = context.get::<Json<Inbox>>(STATE).await?;
-    let mut inbox = kept.map(|Json(inbox)| inbox).unwrap_or_default();
-    let answer = change(&mut inbox);
+    let stored = context.get::<Json<Inbox>>(STATE).await?;
+    let mut inbox = stored.map(|Json(inbox)| inbox).unwrap_or_default();
+    let result = change(&mut inbox);
     context.set(STATE, Json(inbox));
-    Ok(answer)
+    Ok(result)
 }
 
-/// Tells the run, if there is news. Returns false if the run is over; then the inbox is cleared too.
-async fn tell(context: &ObjectContext<'_>, number: Option<u32>, what: What) -> Result<bool, TerminalError> {
+/// Sends a notice with this number to the run. Returns false if the run is over, after clearing the inbox. Without a number, the run needs no
+/// notice.
+async fn notify(
+    context: &ObjectContext<'_>,
+    number: Option<u32>,
+    kind: NoticeKind,
+) -> Result<bool, TerminalError> {
     let Some(number) = number else { return Ok(true) };
-    let news = News { what, by: context.invocation_id().to_owned() };
+    let notice = Notice { kind, sender: context.invocation_id().to_owned() };
     let target = RequestTarget::workflow(AGENT, context.key(), "tell");
-    let Json(is_heard) = context.request::<_, Json<bool>>(target, Json((number, news))).call().await?;
-    if !is_heard {
+    let Json(is_received) = context.request::<_, Json<bool>>(target, Json((number, notice))).call().await?;
+    if !is_received {
         context.clear_all();
     }
-    Ok(is_heard)
+    Ok(is_received)
 }
 
 #[object(name = "Inbox")]
@@ -243,22 +255,22 @@ impl InboxHandlers {
     async fn push(
         &self,
         context: ObjectContext<'_>,
-        push: Json<(Queue, Arc<Message>)>,
-    ) -> Result<Json<Pushed>, HandlerError> {
-        let Json((queue, message)) = push;
-        let pushed = |inbox: &mut Inbox| (inbox.push(queue, message), inbox.news());
-        let (pushed, number) = change(&context, pushed).await?;
-        let is_heard = tell(&context, number, What::Mail).await?;
-        Ok(Json(if is_heard { pushed } else { Pushed::Over }))
+        request: Json<(Queue, Arc<Message>)>,
+    ) -> Result<Json<PushOutcome>, HandlerError> {
+        let Json((queue, message)) = request;
+        let push = |inbox: &mut Inbox| (inbox.push(queue, message), inbox.message_notice());
+        let (outcome, number) = update(&context, push).await?;
+        let is_received = notify(&context, number, NoticeKind::Mail).await?;
+        Ok(Json(if is_received { outcome } else { PushOutcome::Over }))
     }
 
     #[handler]
     async fn drain(
         &self,
         context: ObjectContext<'_>,
-        take: Json<Take>,
-    ) -> Result<Json<Drained>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.drain(take.0)).await?))
+        request: Json<InboxRequest>,
+    ) -> Result<Json<InboxBatch>, HandlerError> {
+        Ok(Json(update(&context, |inbox| inbox.drain(request.0)).await?))
     }
 
     #[handler]
@@ -267,8 +279,8 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         reason: Json<Arc<str>>,
     ) -> Result<Json<bool>, HandlerError> {
-        let number = change(&context, Inbox::cancel).await?;
-        Ok(Json(tell(&context, number, What::Stop(reason.0)).await?))
+        let number = update(&context, Inbox::cancel).await?;
+        Ok(Json(notify(&context, number, NoticeKind::Stop(reason.0)).await?))
     }
 
     #[handler]
@@ -277,7 +289,7 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         asks: Json<Vec<(PendingAsk, String)>>,
     ) -> Result<Json<()>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.ask(asks.0)).await?))
+        Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
     #[handler]
@@ -287,8 +299,8 @@ impl InboxHandlers {
         nothing: Json<()>,
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
         let Json(()) = nothing;
-        let kept = context.get::<Json<Inbox>>(STATE).await?;
-        Ok(Json(kept.map(|Json(inbox)| inbox.asks()).unwrap_or_default()))
+        let stored = context.get::<Json<Inbox>>(STATE).await?;
+        Ok(Json(stored.map(|Json(inbox)| inbox.asks()).unwrap_or_default()))
     }
 
     #[handler]
@@ -297,12 +309,12 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         id: Json<String>,
     ) -> Result<Json<Option<String>>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.answer(&id.0)).await?))
+        Ok(Json(update(&context, |inbox| inbox.answer(&id.0)).await?))
     }
 
-    /// The run is over: clears its inbox.
+    /// Clears the inbox of a run that is over.
     #[handler]
-    #[expect(clippy::unused_async, reason = "the engine's macro wants it")]
+    #[expect(clippy::unused_async, reason = "the macro of the SDK requires it")]
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
         context.clear_all();
         Ok(())
@@ -314,11 +326,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_takes_messages_of_the_user_alone() {
+    fn a_run_receives_only_messages_of_the_user() {
         let push = |role: &str| {
             let message = serde_json::json!({"role": role, "content": [], "call_id": "c", "tool": "t", "outcome": "completed", "kind": "k"});
-            let push: Push = serde_json::from_value(serde_json::json!({ "message": message })).unwrap();
-            of_user(push.message)
+            let push: PushRequest =
+                serde_json::from_value(serde_json::json!({ "message": message })).unwrap();
+            require_user_message(push.message)
         };
         assert!(push("user").is_ok());
         for role in ["assistant", "tool_result", "custom", "system"] {

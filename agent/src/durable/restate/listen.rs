@@ -1,4 +1,4 @@
-//! The listener. That of the SDK has no limits, and takes no connections any more after the first error of the machine.
+//! The listener. The SDK's own listener has no limits, and stops accepting connections after the first error of the operating system.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,38 +15,43 @@ use tokio::task::JoinSet;
 use crate::CancelToken;
 use crate::runtime::StallLimit;
 
-/// Limits on connections. The engine keeps one for many runs, which may all wait for days.
+/// Limits on connections. The engine uses one connection for many runs, which may all wait for days.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Number of connections.
+pub(super) struct ConnectionLimits {
+    /// Maximum number of connections.
     connections: usize,
-    /// Time between two questions whether the other side is still there.
+    /// Interval between pings.
     ping: Duration,
-    /// How long the other side may send nothing, though it is asked, or read nothing.
+    /// Maximum time without an answer to a ping, or without a read by the other side.
     stall: Duration,
 }
 
-pub(super) const LIMITS: Limits =
-    Limits { connections: 1_024, ping: Duration::from_secs(20), stall: Duration::from_secs(60) };
+pub(super) const LIMITS: ConnectionLimits =
+    ConnectionLimits { connections: 1_024, ping: Duration::from_secs(20), stall: Duration::from_secs(60) };
 
-/// Pause after an error of the machine, such as too many open files.
+/// Pause after an error of the operating system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long active steps may take to end when the service stops.
+/// Time for active steps to end after the service was stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Answers requests until the token is cancelled.
-pub(super) async fn run(endpoint: Endpoint, listener: TcpListener, stop: &CancelToken, limits: Limits) {
+/// Serves connections until the token is cancelled.
+pub(super) async fn run(
+    endpoint: Endpoint,
+    listener: TcpListener,
+    stop: &CancelToken,
+    limits: ConnectionLimits,
+) {
     let endpoint = HyperEndpoint::new(endpoint);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     loop {
-        let place = tokio::select! {
+        let permit = tokio::select! {
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => continue,
-            place = places.clone().acquire_owned() => place,
+            permit = permits.clone().acquire_owned() => permit,
         };
-        let Ok(place) = place else { break };
+        let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
@@ -55,12 +60,12 @@ pub(super) async fn run(endpoint: Endpoint, listener: TcpListener, stop: &Cancel
             Ok((stream, _)) => {
                 let (endpoint, stop) = (endpoint.clone(), stop.clone());
                 connections.spawn(async move {
-                    let _place = place;
+                    let _permit = permit;
                     serve(stream, endpoint, &stop, limits).await;
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be taken");
+                tracing::warn!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -68,12 +73,14 @@ pub(super) async fn run(endpoint: Endpoint, listener: TcpListener, stop: &Cancel
     drop(listener);
     let finishing = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, finishing).await.is_err() {
-        tracing::warn!("connections of the engine were still open when the service stopped");
+        tracing::warn!(
+            "connections of the engine were still open 10 s after the service was stopped, and are closed"
+        );
         connections.shutdown().await;
     }
 }
 
-async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: &CancelToken, limits: Limits) {
+async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: &CancelToken, limits: ConnectionLimits) {
     let stream = StallLimit::new(stream, limits.stall).with_read(limits.stall);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -100,9 +107,9 @@ mod tests {
     use tokio::time::timeout;
 
     /// The preface of HTTP/2 and an empty `SETTINGS` frame.
-    const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-    /// Whether the server closes a connection on which this was sent.
+    /// Returns whether the server closes a connection after these bytes.
     async fn is_closed(address: std::net::SocketAddr, sent: &[u8]) -> bool {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(sent).await.unwrap();
@@ -112,15 +119,18 @@ mod tests {
 
     #[tokio::test]
     async fn silent_connections_are_closed() {
-        let limits =
-            Limits { connections: 2, ping: Duration::from_millis(50), stall: Duration::from_millis(200) };
+        let limits = ConnectionLimits {
+            connections: 2,
+            ping: Duration::from_millis(50),
+            stall: Duration::from_millis(200),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancelToken::new());
         let token = stop.clone();
         let serving =
             tokio::spawn(async move { run(Endpoint::builder().build(), listener, &token, limits).await });
-        // Silent from the start, within the preface, and after it: each more often than there are places.
-        for sent in [&b""[..], &HELLO[..10], HELLO] {
+        // Silent from the start, within the preface, and after it: each more often than the limit of connections.
+        for sent in [&b""[..], &PREFACE[..10], PREFACE] {
             for _ in 0..2 * limits.connections {
                 assert!(is_closed(address, sent).await, "after {} bytes", sent.len());
             }

@@ -1,7 +1,7 @@
 //! Runs on Restate. This is the only module that names its SDK.
 
+mod context;
 mod handlers;
-mod journal;
 mod listen;
 mod slots;
 
@@ -17,7 +17,7 @@ use super::steps::Served;
 use super::{ServeError, ServiceError};
 use crate::CancelToken;
 
-/// How the service is served.
+/// The options of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) identity_key: Option<String>,
@@ -26,17 +26,20 @@ pub(super) struct Settings {
     pub(super) retention: Duration,
 }
 
-/// The service for requests from outside: each run is a workflow of this name, with its own key.
+/// The workflow that performs runs and receives requests from outside. The name of a run is its key. The attributes in `handlers` repeat
+/// these names, because they take no constants.
 pub(super) const AGENT: &str = "Agent";
 
-/// The service for calls with invocations of their own, and that for the inbox of each run. `handlers` repeats these names.
+/// The service for the calls of a batch, each with its own invocation.
 const TOOLS: &str = "ToolRunner";
+
+/// The object that holds the inbox of each run.
 const INBOX: &str = "Inbox";
 
-/// The time that engine and network need beyond the longest step.
+/// An allowance for engine and network, added to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The engine retries for about a quarter of an hour, and then leaves the invocation to an operator.
+/// The maximum number of attempts at an invocation, about a quarter of an hour. After that the engine pauses it, for an operator to decide.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
@@ -57,8 +60,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Requests to a run are repeated within minutes or not at all.
-fn asked(options: ServiceOptions) -> ServiceOptions {
+/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so it is not remembered longer.
+fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))
         .journal_retention(Duration::from_secs(600));
@@ -69,12 +72,12 @@ fn asked(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
-    // A step that takes longer than both timeouts together would be discarded at its end and begin again.
-    let patience = served.steps.longest_step() + MARGIN;
+    // A step that takes longer than both timeouts together is discarded at its end and begins again.
+    let timeout = served.assistant.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()
-            .inactivity_timeout(patience)
-            .abort_timeout(patience)
+            .inactivity_timeout(timeout)
+            .abort_timeout(timeout)
             .journal_retention(settings.retention)
             .retry_policy_initial_interval(Duration::from_millis(100))
             .retry_policy_exponentiation_factor(2.0)
@@ -82,11 +85,11 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
             .retry_policy_max_attempts(ATTEMPTS)
             .retry_policy_pause_on_max_attempts()
     };
-    let kept = HandlerOptions::new().workflow_retention(settings.retention);
+    let run = HandlerOptions::new().workflow_retention(settings.retention);
     let agent = AgentHandlers { served: served.clone() };
     let tools = ToolHandlers { served: served.clone() };
     let builder = Endpoint::builder()
-        .bind(agent.into_service_definition().options(asked(common()).handler("run", kept)))
+        .bind(agent.into_service_definition().options(with_short_retention(common()).handler("run", run)))
         .bind(
             tools
                 .into_service_definition()
@@ -97,6 +100,6 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
         None => Ok(builder),
         Some(key) => builder.identity_key(key),
     };
-    // The key was checked before.
+    // The key was validated by `check_key`.
     keyed.unwrap_or_default().build()
 }

@@ -1,51 +1,55 @@
 //! Notices to a run, in numbered slots that are filled once.
 //!
-//! A slot is a promise of the workflow that is the run. The run waits for one slot after the other. Its inbox fills the slots, and at its
-//! end the run fills the next one itself. The engine decides who comes first, so nothing arrives after the end and nothing is lost before
-//! it. A run that receives nothing makes no requests.
+//! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. Its inbox fills them with notices, and
+//! at its end the run fills the next slot itself. The engine accepts the first value for a slot: a notice reaches the run before its end,
+//! or its sender learns that the run is over. A run without notices makes no requests.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// What a slot holds, and who filled it: equal notices of two senders are two notices.
+/// The content of a slot. Equal notices of two senders differ by their sender, so that each learns whether the slot holds its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct News {
-    pub(super) what: What,
-    pub(super) by: String,
+pub(super) struct Notice {
+    #[serde(rename = "what")]
+    pub(super) kind: NoticeKind,
+    /// The id of the sender's invocation.
+    #[serde(rename = "by")]
+    pub(super) sender: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
-    /// Messages wait in the inbox.
+pub(super) enum NoticeKind {
+    /// The inbox has messages.
     Mail,
     /// The run is cancelled, for this reason.
     Stop(Arc<str>),
-    /// The run takes nothing more.
+    /// The run is over, and receives no further notice.
     Closed,
 }
 
-/// Returns the name of the promise.
+/// Returns the name of the promise for this slot.
 pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// The slots of a run, created as the run reaches them. The engine's futures borrow their names.
+/// A slot of a run, and the slots after it. They are created when the run reaches them, and live as long as the run, because the engine's
+/// futures borrow their names.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct NoticeSlot {
     number: u32,
     name: String,
     next: OnceLock<Box<Self>>,
 }
 
-impl Default for Slot {
+impl Default for NoticeSlot {
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl Slot {
+impl NoticeSlot {
     fn new(number: u32) -> Self {
         Self { number, name: slot_name(number), next: OnceLock::new() }
     }
@@ -60,8 +64,8 @@ impl Slot {
     }
 }
 
-/// Dropped in a loop, because a run that received many notices has a long chain.
-impl Drop for Slot {
+/// Drops the chain in a loop: after many notices, recursion would exceed the stack.
+impl Drop for NoticeSlot {
     fn drop(&mut self) {
         let mut next = self.next.take();
         while let Some(mut slot) = next {
@@ -75,8 +79,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stored_notices_keep_their_form() {
+        let notice = |kind| Notice { kind, sender: "inv_1".to_owned() };
+        for (kind, json) in [
+            (NoticeKind::Mail, r#"{"what":"mail","by":"inv_1"}"#),
+            (NoticeKind::Stop("enough".into()), r#"{"what":{"stop":"enough"},"by":"inv_1"}"#),
+            (NoticeKind::Closed, r#"{"what":"closed","by":"inv_1"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&notice(kind.clone())).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Notice>(json).unwrap(), notice(kind));
+        }
+    }
+
+    #[test]
     fn slots_are_numbered_and_many() {
-        let first = Slot::default();
+        let first = NoticeSlot::default();
         let mut at = &first;
         for _ in 0..200_000 {
             at = at.next();

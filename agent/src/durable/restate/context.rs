@@ -1,0 +1,421 @@
+//! Journals on the context of an invocation.
+
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use restate_sdk::context::{
+    Context, ContextAwakeables as _, ContextClient as _, ContextPromises as _, ContextSideEffects as _,
+    ContextTimers as _, DurableFuture, DurableFuturesUnordered, RequestTarget, RunFuture as _,
+    RunRetryPolicy, WorkflowContext,
+};
+use restate_sdk::errors::{HandlerError, TerminalError};
+use restate_sdk::serde::Json;
+use serde_json::Value;
+
+use super::super::journal::{
+    Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
+    RunJournal, StepResult, ToolRequest, Transient, Work,
+};
+use super::super::steps::Served;
+use super::TOOLS;
+use super::handlers::inbox;
+use super::slots::{Notice, NoticeKind, NoticeSlot};
+use crate::BoxFuture;
+use crate::durable::PendingAsk;
+use crate::loop_core::CallEnd;
+use crate::steps::StepError;
+
+/// The journal of one call, on its own invocation.
+pub(super) struct CallInvocation<'c> {
+    pub(super) context: Context<'c>,
+}
+
+/// The journal of a run.
+pub(super) struct RunInvocation<'c> {
+    context: &'c WorkflowContext<'c>,
+    served: Arc<Served>,
+    run: Arc<str>,
+    /// `None` while a future uses it.
+    receiver: Mutex<Option<NoticeReceiver<'c>>>,
+}
+
+/// A future that the engine completes.
+type EngineFuture<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
+
+/// Receives the notices of the run.
+///
+/// The engine delivers notices in the order of its journal. When a step ends, the notices that were recorded before its end are ready, and
+/// later ones are not. This holds in every process that replays the run. Therefore a notice is received by a race between `notice` and
+/// `always_ready`: the race never waits, and has the same winner on every replay.
+struct NoticeReceiver<'c> {
+    slot: &'c NoticeSlot,
+    notice: EngineFuture<'c, Notice>,
+    always_ready: EngineFuture<'c, ()>,
+    received: ReceivedNotices,
+    /// Whether the run has taken a step. Before its first step no future of the engine is ready, so that the race would wait.
+    has_stepped: bool,
+    /// Whether the run has an inbox, which must be cleared at its end.
+    has_inbox: bool,
+}
+
+/// Checks whether a future of the engine is ready, without its value. `select!` awaits the future that is ready, which completes this
+/// wrapper and leaves the value in place.
+struct Peek<'f, F>(&'f mut F);
+
+impl<F> Deref for Peek<'_, F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        self.0
+    }
+}
+
+impl<F> Future for Peek<'_, F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+impl<'c> NoticeReceiver<'c> {
+    /// Returns whether the current slot holds a notice, without waiting.
+    async fn is_filled(&mut self) -> Result<bool, TerminalError> {
+        Ok(restate_sdk::select! {
+            () = Peek(&mut self.notice) => true,
+            () = Peek(&mut self.always_ready) => false,
+        })
+    }
+
+    /// Receives the notices that are ready.
+    async fn receive(&mut self, context: &'c WorkflowContext<'c>) -> Result<(), TerminalError> {
+        if self.has_stepped {
+            while self.is_filled().await? {
+                self.receive_next(context).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives the notice of the current slot, and waits for it if the slot is empty. Returns true if the run closed the slot.
+    async fn receive_next(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
+        let notice = (&mut self.notice).await?;
+        match notice.kind {
+            NoticeKind::Closed => return Ok(true),
+            NoticeKind::Mail => self.received.has_mail = true,
+            NoticeKind::Stop(reason) => {
+                self.received.stop.get_or_insert(reason);
+            }
+        }
+        self.has_inbox = true;
+        self.slot = self.slot.next();
+        self.notice = notice_in(context, self.slot);
+        Ok(false)
+    }
+}
+
+/// Returns a future of the notice in this slot.
+fn notice_in<'c>(context: &'c WorkflowContext<'c>, slot: &'c NoticeSlot) -> EngineFuture<'c, Notice> {
+    Box::pin(context.promise::<Json<Notice>>(slot.name()).map_ok(|Json(notice)| notice))
+}
+
+impl<'c> RunInvocation<'c> {
+    pub(super) fn new(
+        context: &'c WorkflowContext<'c>,
+        slot: &'c NoticeSlot,
+        served: Arc<Served>,
+        run: Arc<str>,
+    ) -> Self {
+        let receiver = NoticeReceiver {
+            slot,
+            notice: notice_in(context, slot),
+            // The cheapest future of the engine that completes by itself.
+            always_ready: Box::pin(context.sleep(Duration::ZERO)),
+            received: ReceivedNotices::default(),
+            has_stepped: false,
+            has_inbox: false,
+        };
+        Self { context, served, run, receiver: Mutex::new(Some(receiver)) }
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Option<NoticeReceiver<'c>>> {
+        lock(&self.receiver)
+    }
+
+    /// Records that the run takes a step, and whether it uses the inbox.
+    fn record_step(&self, uses_inbox: bool) {
+        if let Some(receiver) = &mut *self.receiver() {
+            receiver.has_stepped = true;
+            receiver.has_inbox |= uses_inbox;
+        }
+    }
+
+    /// Sends a request to the run's inbox.
+    async fn call_inbox<Q: Recordable, A: Recordable>(
+        &self,
+        handler: &str,
+        request: Q,
+    ) -> Result<A, StepError> {
+        self.record_step(true);
+        let response = self.context.request::<_, Json<A>>(inbox(&self.run, handler), Json(request)).call();
+        response.await.map(|Json(response)| response).map_err(step_error)
+    }
+
+    /// Returns the slot after this one, or else the current slot, with a future of its notice. The receiver still receives the notice later.
+    fn watch_slot<T: 'c>(
+        &self,
+        after: Option<&'c NoticeSlot>,
+    ) -> Option<(&'c NoticeSlot, EngineFuture<'c, FirstReady<T>>)> {
+        let slot = match after {
+            Some(slot) => slot.next(),
+            None => self.receiver().as_ref()?.slot,
+        };
+        let notice = notice_in(self.context, slot).map_ok(|notice| match notice.kind {
+            NoticeKind::Stop(reason) => FirstReady::Stop(reason),
+            NoticeKind::Mail | NoticeKind::Closed => FirstReady::Mail,
+        });
+        Some((slot, Box::pin(notice)))
+    }
+
+    /// Starts a call with its own invocation.
+    fn start_call(
+        &self,
+        at: usize,
+        request: ToolRequest,
+    ) -> EngineFuture<'c, FirstReady<StepResult<CallEnd>>> {
+        let (target, key) = (RequestTarget::service(TOOLS, "call"), request.key.to_string());
+        let called = self.context.request::<_, Json<StepResult<CallEnd>>>(target, Json(request));
+        let called = called.idempotency_key(key).call();
+        // An error ends this call only: the other calls of the batch continue.
+        Box::pin(called.map(move |ended| {
+            let end = match ended {
+                Ok(Json(end)) => Some(end),
+                Err(error) => {
+                    tracing::error!(%error, "the engine lost a call");
+                    None
+                }
+            };
+            Ok(FirstReady::Done(at, end))
+        }))
+    }
+}
+
+/// The first event of a wait.
+enum FirstReady<T> {
+    /// The call or request at this position has a result, or the engine lost it.
+    Done(usize, Option<T>),
+    TimedOut,
+    /// The run was cancelled, for this reason.
+    Stop(Arc<str>),
+    /// Another notice arrived, which does not end the wait.
+    Mail,
+}
+
+/// Performs a step on the context of a run or of a call, which share no trait. A value that this process made is returned as it is; only a
+/// recorded one is decoded.
+macro_rules! step {
+    ($context:expr, $name:expr, $retry:expr, $work:expr) => {{
+        let (name, retry, work) = ($name, $retry, $work);
+        let policy = RunRetryPolicy::new()
+            .initial_delay(retry.pause)
+            .exponentiation_factor(2.0)
+            .max_delay(Duration::from_secs(30))
+            .max_attempts(retry.max_attempts);
+        let made = Arc::new(Mutex::new(None));
+        let writer = made.clone();
+        let running = $context.run(move || async move {
+            let value = work.await.map_err(|Transient(text)| HandlerError::from(text))?;
+            let recorded = serde_json::to_vec(&value)?;
+            *lock(&writer) = Some(value);
+            Ok(recorded)
+        });
+        let running = running.name(&name).retry_policy(policy);
+        Box::pin(async move {
+            let recorded: Vec<u8> = running.await.map_err(step_error)?;
+            let made = lock(&made).take();
+            made.map_or_else(|| decode(&name, &recorded), Ok)
+        })
+    }};
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that can panic runs while these locks are held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Decodes the recorded value of a step. Another version of the program may have written it: the error is temporary, so that the engine
+/// retries until a version runs that can read it.
+fn decode<T: Recordable>(name: &str, recorded: &[u8]) -> Result<T, StepError> {
+    serde_json::from_slice(recorded).map_err(|error| {
+        StepError::engine(format!(
+            "the recorded result of step `{name}` cannot be read ({error}); serve the version that wrote it"
+        ))
+    })
+}
+
+impl Journal for CallInvocation<'_> {
+    fn run<T: Recordable>(
+        &self,
+        name: String,
+        retry: RetryPolicy,
+        work: Work<T>,
+    ) -> BoxFuture<'_, Result<T, StepError>> {
+        step!(self.context, name, retry, work)
+    }
+}
+
+impl Journal for RunInvocation<'_> {
+    fn run<T: Recordable>(
+        &self,
+        name: String,
+        retry: RetryPolicy,
+        work: Work<T>,
+    ) -> BoxFuture<'_, Result<T, StepError>> {
+        self.record_step(false);
+        step!(self.context, name, retry, work)
+    }
+}
+
+impl RunJournal for RunInvocation<'_> {
+    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>> {
+        Box::pin(async move {
+            self.record_step(false);
+            let mut ends: Vec<_> = calls.iter().map(|_| None).collect();
+            let mut outstanding = calls.len();
+            let mut calls = calls.into_iter().enumerate();
+            let mut waiting = DurableFuturesUnordered::new();
+            let mut watched = self.watch_slot(None).map(|(slot, notice)| {
+                waiting.push(notice);
+                slot
+            });
+            for (at, call) in calls.by_ref().take(self.served.assistant.max_concurrency()) {
+                waiting.push(self.start_call(at, call));
+            }
+            let mut stop = None;
+            while outstanding > 0 {
+                let Some((_, first)) = waiting.next().await.map_err(step_error)? else { break };
+                match first.map_err(step_error)? {
+                    FirstReady::Done(at, end) => {
+                        outstanding -= 1;
+                        if let Some(slot) = ends.get_mut(at) {
+                            *slot = end;
+                        }
+                        if stop.is_none()
+                            && let Some((at, call)) = calls.next()
+                        {
+                            waiting.push(self.start_call(at, call));
+                        }
+                    }
+                    // Running calls were cancelled by their token, and have this time to end by themselves. The others do not start.
+                    FirstReady::Stop(reason) => {
+                        stop = Some(reason);
+                        outstanding -= calls.len();
+                        let grace = self.served.assistant.cancel_grace() + Duration::from_secs(1);
+                        waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| FirstReady::TimedOut)));
+                    }
+                    FirstReady::Mail => {
+                        watched = self.watch_slot(watched).map(|(slot, notice)| {
+                            waiting.push(notice);
+                            slot
+                        });
+                    }
+                    FirstReady::TimedOut => break,
+                }
+            }
+            Ok(BatchEnd { ends, stop })
+        })
+    }
+
+    fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>> {
+        Box::pin(async move {
+            let Some(mut receiver) = self.receiver().take() else { return Ok(ReceivedNotices::default()) };
+            let result = receiver.receive(self.context).await;
+            let notices = result.map(|()| std::mem::take(&mut receiver.received));
+            // Put back also after an error, because the run closes the slot at its end.
+            *self.receiver() = Some(receiver);
+            notices.map_err(step_error)
+        })
+    }
+
+    fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>> {
+        Box::pin(async move { self.call_inbox("drain", request).await })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<bool, StepError>> {
+        Box::pin(async move {
+            let Some(mut receiver) = self.receiver().take() else { return Ok(true) };
+            let closed = Notice { kind: NoticeKind::Closed, sender: self.context.invocation_id().to_owned() };
+            self.context.resolve_promise(receiver.slot.name(), Json(closed));
+            let is_closed = receiver.receive_next(self.context).await;
+            if matches!(is_closed, Ok(true)) && receiver.has_inbox {
+                drop(self.context.request::<_, ()>(inbox(&self.run, "forget"), ()).send());
+            }
+            *self.receiver() = Some(receiver);
+            is_closed.map_err(step_error)
+        })
+    }
+
+    fn wait(&self, asks: Vec<PendingAsk>, timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>> {
+        Box::pin(async move {
+            let mut answers: Vec<Option<Value>> = asks.iter().map(|_| None).collect();
+            let mut waiting: DurableFuturesUnordered<EngineFuture<'_, FirstReady<Value>>> =
+                DurableFuturesUnordered::new();
+            let mut requests = Vec::with_capacity(asks.len());
+            for (at, ask) in asks.into_iter().enumerate() {
+                let (promise, answer) = self.context.awakeable::<Json<Value>>();
+                requests.push((ask, promise));
+                waiting.push(Box::pin(answer.map_ok(move |Json(value)| FirstReady::Done(at, Some(value)))));
+            }
+            let mut outstanding = requests.len();
+            let () = self.call_inbox("ask", requests).await?;
+            let mut watched = self.watch_slot(None).map(|(slot, notice)| {
+                waiting.push(notice);
+                slot
+            });
+            waiting.push(Box::pin(self.context.sleep(timeout).map_ok(|()| FirstReady::TimedOut)));
+            let mut stop = None;
+            while outstanding > 0 {
+                let Some((_, first)) = waiting.next().await.map_err(step_error)? else { break };
+                match first.map_err(step_error)? {
+                    FirstReady::Done(at, answer) => {
+                        outstanding -= 1;
+                        if let Some(slot) = answers.get_mut(at) {
+                            *slot = answer;
+                        }
+                    }
+                    FirstReady::Stop(reason) => {
+                        stop = Some(reason);
+                        break;
+                    }
+                    FirstReady::Mail => {
+                        watched = self.watch_slot(watched).map(|(slot, notice)| {
+                            waiting.push(notice);
+                            slot
+                        });
+                    }
+                    FirstReady::TimedOut => break,
+                }
+            }
+            // The run no longer waits, so that late answers are refused.
+            let none: Vec<(PendingAsk, String)> = Vec::new();
+            let () = self.call_inbox("ask", none).await?;
+            Ok(Answers { answers, stop })
+        })
+    }
+}
+
+/// The status of invocations that the engine cancelled.
+const CANCELLED: u16 = 409;
+
+/// Converts a permanent error of the engine. After a temporary error, the SDK ends the invocation and the engine retries it.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the error by value")]
+fn step_error(error: TerminalError) -> StepError {
+    if error.code() == CANCELLED {
+        StepError::cancelled("cancelled by the engine")
+    } else {
+        StepError::terminal(error.message())
+    }
+}
