@@ -354,7 +354,12 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         }
     }
 
-    async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+    async fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        _: &SharedLoop,
+    ) -> Result<Reply, StepError> {
         let reply = match self.turn_tools(key.turn, || messages.clone()).await? {
             Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
             Ok(tools) => {
@@ -397,7 +402,12 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         }
     }
 
-    async fn poll(&mut self, _: StepKey, queue: Queue, _: &SharedLoop) -> Result<Vec<Arc<Message>>, StepError> {
+    async fn poll(
+        &mut self,
+        _: StepKey,
+        queue: Queue,
+        _: &SharedLoop,
+    ) -> Result<Vec<Arc<Message>>, StepError> {
         self.receive().await?;
         if queue == Queue::FollowUp && !self.goes_on && self.stop.is_none() {
             return self.drain_or_close().await;
@@ -410,7 +420,12 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         Ok(messages)
     }
 
-    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<ToolCall>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         (self.checks_again, self.rounds) = (false, 0);
         let first = key.ord;
         if self.is_steered(run).await? {
@@ -461,7 +476,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             // Rules of the application may be others by now.
             self.checks_again = true;
         }
-        let name = requests.first().map(|request| format!("{}/edited", request.request_id)).unwrap_or_default();
+        let name =
+            requests.first().map(|request| format!("{}/edited", request.request_id)).unwrap_or_default();
         let decided = requests.into_iter().zip(decisions).map(|(request, decision)| {
             let decided = self.performer.decided(&request, decision);
             (request, decided)
@@ -488,7 +504,12 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         Ok(Some(waited.answers.into_iter().map(delivered).collect()))
     }
 
-    async fn turn_end(&mut self, key: StepKey, summary: TurnSummary, _: &SharedLoop) -> Result<Verdict, StepError> {
+    async fn turn_end(
+        &mut self,
+        key: StepKey,
+        summary: TurnSummary,
+        _: &SharedLoop,
+    ) -> Result<Verdict, StepError> {
         let is_last = summary.turn >= self.served.assistant.max_turns();
         let mut verdict = Verdict::default();
         if self.served.assistant.has_hooks() {
@@ -500,7 +521,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
                     None => Ok(Some(false)),
                 })
             };
-            let decision: Result<Option<bool>, String> = self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
+            let decision: Result<Option<bool>, String> =
+                self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
             verdict.go_on = decision.map_err(StepError::failed)?;
         }
         if is_last {

@@ -72,8 +72,6 @@ pub use record::RecordedTurn;
 pub(crate) use restore::{StoredMessage, outcome_of};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::CheckedCall;
-#[cfg(feature = "durable-restate")]
-pub(crate) use waiting::request_id;
 
 #[cfg(test)]
 mod tests;

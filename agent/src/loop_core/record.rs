@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_loop::Phase;
 use super::batch::Batch;
-use super::{AgentLoop, RecordError, CallEnd};
+use super::{AgentLoop, CallEnd, RecordError};
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
 use crate::tool::outcome::{FailureCode, IntoOutcome, ToolOutcome};
 

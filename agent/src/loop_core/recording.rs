@@ -250,7 +250,11 @@ impl AgentLoop {
         let is_open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
         let mut calls = self.batch.segment.clone().zip(self.batch.current());
         let is_next = calls.find(|(_, slot)| is_open(slot)).is_none_or(|(first, _)| at <= first);
-        if is_next && self.batch.segment.contains(&at) { Ok(at) } else { Err(RecordError::NoSuchCall { ord }) }
+        if is_next && self.batch.segment.contains(&at) {
+            Ok(at)
+        } else {
+            Err(RecordError::NoSuchCall { ord })
+        }
     }
 
     /// Returns the position of the call, if it may end now.

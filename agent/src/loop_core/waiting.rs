@@ -187,7 +187,7 @@ pub(crate) struct CheckedCall {
 }
 
 /// Returns the id of the request to decide on a call that was asked about so often before.
-pub(crate) fn request_id(key: &StepKey, asked_again: u32) -> String {
+fn request_id(key: &StepKey, asked_again: u32) -> String {
     match asked_again {
         0 => key.to_string(),
         again => format!("{key}/{}", again.saturating_add(1)),

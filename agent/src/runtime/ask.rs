@@ -68,7 +68,12 @@ impl Performer {
     ///
     /// # Errors
     /// Returns a failed reply if the client of the model panics.
-    pub(super) fn send(&self, key: StepKey, step: StepCx, request: ModelRequest) -> Result<ReplyStream, FailedReply> {
+    pub(super) fn send(
+        &self,
+        key: StepKey,
+        step: StepCx,
+        request: ModelRequest,
+    ) -> Result<ReplyStream, FailedReply> {
         let (turn, max_tokens) = (key.turn, request.max_tokens);
         let step = step.with_key(key);
         let model = &self.config.model;

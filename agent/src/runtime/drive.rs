@@ -58,10 +58,12 @@ impl BegunRun {
         }
         let records =
             config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
-        let started = assistant.begin_run(run_id.clone(), start, cancel.clone(), reader.is_some(), &config)?;
+        let started =
+            assistant.begin_run(run_id.clone(), start, cancel.clone(), reader.is_some(), &config)?;
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
-        let mut steps = Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
+        let mut steps =
+            Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
         (steps.updates, steps.reader, steps.records) = (updates, reader, records);
         (steps.delivering, steps.resumption, steps.checks_again) = (taken, resumption, checks_again);
         steps.wanted = wanted;

@@ -107,7 +107,12 @@ impl Steps for InProcessSteps {
         }
     }
 
-    async fn poll(&mut self, _: StepKey, queue: Queue, _: &SharedLoop) -> Result<Vec<Arc<Message>>, StepError> {
+    async fn poll(
+        &mut self,
+        _: StepKey,
+        queue: Queue,
+        _: &SharedLoop,
+    ) -> Result<Vec<Arc<Message>>, StepError> {
         let config = &self.performer.config;
         let mut state = self.assistant.state();
         let taken = match queue {
@@ -120,7 +125,12 @@ impl Steps for InProcessSteps {
         Ok(messages)
     }
 
-    async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+    async fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        _: &SharedLoop,
+    ) -> Result<Reply, StepError> {
         // The lists of the loop and of the hand-off then grow in place.
         drop(messages);
         let span = self.turn_span();
@@ -155,7 +165,12 @@ impl Steps for InProcessSteps {
         self.run_calls(calls).instrument(span).await
     }
 
-    async fn turn_end(&mut self, _: StepKey, summary: TurnSummary, _: &SharedLoop) -> Result<Verdict, StepError> {
+    async fn turn_end(
+        &mut self,
+        _: StepKey,
+        summary: TurnSummary,
+        _: &SharedLoop,
+    ) -> Result<Verdict, StepError> {
         let mut go_on = None;
         if !self.performer.config.hooks.is_empty() {
             go_on = match Box::pin(self.performer.turn_end(summary.clone())).await {
@@ -179,12 +194,7 @@ impl Steps for InProcessSteps {
 }
 
 impl InProcessSteps {
-    pub(super) fn new(
-        performer: Performer,
-        assistant: Assistant,
-        run: SharedLoop,
-        stop: StopSignal,
-    ) -> Self {
+    pub(super) fn new(performer: Performer, assistant: Assistant, run: SharedLoop, stop: StopSignal) -> Self {
         Self {
             performer,
             assistant,
@@ -509,7 +519,11 @@ impl InProcessSteps {
 }
 
 /// Records a piece of a reply, and before the first one that the reply has started.
-fn record_piece(run: &SharedLoop, started: Option<Arc<Message>>, event: ModelEvent) -> Result<(), RecordError> {
+fn record_piece(
+    run: &SharedLoop,
+    started: Option<Arc<Message>>,
+    event: ModelEvent,
+) -> Result<(), RecordError> {
     let mut run = run.lock();
     if let Some(started) = started {
         run.record_reply_start(started)?;
@@ -532,7 +546,9 @@ async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelT
     match select(waited, select(cancelled, patience)).await {
         Either::Left((Ok(()), _)) => {}
         Either::Left((Err(panic), _)) => listener.remove_panicked(&panic),
-        Either::Right((Either::Left(_), _)) => tracing::warn!("a cancelled run does not wait for a listener any longer"),
+        Either::Right((Either::Left(_), _)) => {
+            tracing::warn!("a cancelled run does not wait for a listener any longer")
+        }
         Either::Right((Either::Right(_), _)) => listener.remove_late(),
     }
 }

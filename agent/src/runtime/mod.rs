@@ -54,12 +54,12 @@ pub use turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
 pub(crate) use executor::TokioExecutor;
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
-pub(crate) use stall::StallLimit;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]
 pub(crate) use served::{ServedAssistant, ServedCall};
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+pub(crate) use stall::StallLimit;
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

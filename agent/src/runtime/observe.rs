@@ -7,8 +7,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::AssistantBuilder;
-use super::perform::Performer;
 use super::listener::Listener;
+use super::perform::Performer;
 use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
 use crate::model::{ModelError, ModelInfo};

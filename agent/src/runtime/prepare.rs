@@ -15,9 +15,7 @@ use crate::loop_core::{AgentLoop, CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::tool::invoke::{panic_text, prepared};
 use crate::tool::registry::unknown_among;
-use crate::{
-    DenialCode, FailureCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply,
-};
+use crate::{DenialCode, FailureCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply};
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
@@ -57,7 +55,12 @@ impl Performer {
         let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let (mut is_replaced, mut must_ask) = (false, false);
         for hook in &self.config.hooks {
-            let info = ToolCallInfo::new(reply.cloned(), (*call).clone(), Some((tool, &valid)), self.context.clone());
+            let info = ToolCallInfo::new(
+                reply.cloned(),
+                (*call).clone(),
+                Some((tool, &valid)),
+                self.context.clone(),
+            );
             let decided = self.hook(|| hook.before_tool_call(info)).await.ok_or(None)?;
             match decided.map_err(|error| ended(hook_error(&error.to_string())))? {
                 BeforeCall::Continue => {}

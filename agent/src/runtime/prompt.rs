@@ -146,7 +146,9 @@ impl Prompt {
     /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.start {
-            RunStart::Prompts(messages) | RunStart::Recorded { messages, .. } | RunStart::Resume { messages, .. } => {
+            RunStart::Prompts(messages)
+            | RunStart::Recorded { messages, .. }
+            | RunStart::Resume { messages, .. } => {
                 messages.push(message.into());
             }
             RunStart::Continue => self.start = RunStart::Prompts(vec![message.into()]),

@@ -101,7 +101,10 @@ impl InProcessSteps {
     }
 
     /// Continues a suspended run with the decisions and results that arrived meanwhile.
-    pub(in crate::runtime) async fn continue_with(&mut self, resumption: Resumption) -> Result<(), StepError> {
+    pub(in crate::runtime) async fn continue_with(
+        &mut self,
+        resumption: Resumption,
+    ) -> Result<(), StepError> {
         let Resumption { decided, arrived } = resumption;
         if decided.is_empty() && arrived.is_empty() {
             // With records of calls, it is known which of them had begun.
@@ -117,7 +120,8 @@ impl InProcessSteps {
         }
         for (ord, outcome) in arrived {
             let mut end = CallEnd::ran(outcome, 0);
-            let key = StepKey::new(self.performer.run_id.clone(), self.run.lock().turn(), StepKind::Tool, ord);
+            let key =
+                StepKey::new(self.performer.run_id.clone(), self.run.lock().turn(), StepKind::Tool, ord);
             keep_whole(&self.performer.config, &self.assistant, &key, None, &mut end).await;
             if let Some(records) = self.records.clone() {
                 Box::pin(records.finish(&key, &end)).await;

@@ -64,7 +64,7 @@ impl RunRecords {
     }
 
     /// When the time of the run is up.
-    pub(in crate::runtime) fn deadline(&self, at: Instant) {
+    pub(in crate::runtime) fn set_deadline(&self, at: Instant) {
         self.keeper.set_deadline(at);
     }
 

@@ -48,7 +48,11 @@ impl RecordingSteps {
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
-            owed.extend(self.not_recorded().into_iter().map(|(new, outcome)| UnrecordedEnd::NotRun(Box::new(new), outcome)));
+            owed.extend(
+                self.not_recorded()
+                    .into_iter()
+                    .map(|(new, outcome)| UnrecordedEnd::NotRun(Box::new(new), outcome)),
+            );
             self.inner.assistant.state().debts.add(owed);
         }
         (self.inner, self.error)
@@ -93,16 +97,29 @@ impl Steps for RecordingSteps {
         Ok(messages)
     }
 
-    async fn model(&mut self, key: StepKey, messages: MessageList, run: &SharedLoop) -> Result<Reply, StepError> {
+    async fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        run: &SharedLoop,
+    ) -> Result<Reply, StepError> {
         self.inner.model(key, messages, run).await
     }
 
-    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, run: &SharedLoop) -> Result<(), StepError> {
-        if let Some(interrupted) = self.interrupted.as_ref().filter(|interrupted| interrupted.turn == key.turn) {
+    async fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<ToolCall>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        if let Some(interrupted) =
+            self.interrupted.as_ref().filter(|interrupted| interrupted.turn == key.turn)
+        {
             for (ord, call) in (key.ord..).zip(&calls) {
                 let is_withheld = interrupted.withheld.contains(&call.id);
                 let key = StepKey::new(key.run.clone(), key.turn, StepKind::Tool, ord);
-                let found = Box::pin(self.records.found(&self.inner.performer, &key, call, is_withheld)).await;
+                let found =
+                    Box::pin(self.records.found(&self.inner.performer, &key, call, is_withheld)).await;
                 if let Some(found) = found {
                     self.inner.found.insert(ord, found);
                 }
@@ -140,7 +157,8 @@ impl Steps for RecordingSteps {
 /// Whether a message with this id was added by this run: it was taken before, by a process that is gone.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
-    added.any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
+    added
+        .any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
 }
 
 /// The messages that neither a record nor the session has.
@@ -235,10 +253,7 @@ impl RecordingSteps {
                 continue;
             }
             let args = call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
-            notes.push((
-                records.new_record(config, &key, call, args, &reply.text()),
-                outcome_of(result),
-            ));
+            notes.push((records.new_record(config, &key, call, args, &reply.text()), outcome_of(result)));
         }
         notes
     }
