@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use agent::loop_core::{
-    AgentLoop, Answer, CallEnd, Decided, Effect, Event, EventKind, LoopConfig, Note, Prepared, Ready, Reply,
-    RunStop, Signature, SteeringPolicy, ToolEntry, UsageLimits, Verdict,
+    AgentLoop, CallEnd, Decided, Effect, Event, EventKind, LoopConfig, Prepared, Ready, Reply, RunStop,
+    Signature, SteeringPolicy, ToolEntry, UsageLimits, Verdict,
 };
 use agent::message::{AssistantMessage, Conversation, Message, Part, StopReason, ToolArguments, Usage};
 use agent::{Control, FailureCode, ToolOutcome, ToolOutput, json};
@@ -128,6 +128,8 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
         }
         if chance.one_in(12) {
             run.steered();
+            // Calls that waited for decisions have ended.
+            events.extend(std::iter::from_fn(|| run.take_event()));
         }
         if chance.one_in(6) {
             let stored = serde_json::to_string(&run).unwrap();
@@ -135,75 +137,75 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
             assert_eq!(again, run, "{stored}");
             run = again;
         }
-        // An answer that does not fit changes nothing.
+        // A result that does not fit changes nothing.
         let before = run.clone();
         let wrong = match run.next() {
-            Effect::TurnEnd { .. } => Answer::Outcomes(vec![chance.end()]),
-            _ => Answer::Verdict(Verdict::default()),
+            Effect::TurnEnd { .. } => run.record_decisions(vec![chance.decided()]),
+            _ => run.record_turn_end(Verdict::default()),
         };
-        assert!(run.answer(wrong).is_err());
+        assert!(wrong.is_err());
         assert_eq!(run, before);
-        let answer = match run.next() {
+        match run.next() {
             Effect::Done(_) => break,
-            Effect::Poll { .. } => Answer::Messages(chance.messages()),
+            Effect::Poll { .. } => run.record_messages(chance.messages()).unwrap(),
             Effect::CallModel { messages, .. } => {
                 assert!(messages.iter().cloned().collect::<Conversation>().is_sound());
                 if chance.one_in(2) {
-                    run.note(Note::ReplyStarted(AssistantMessageStart::shared())).unwrap();
+                    run.record_reply_start(AssistantMessageStart::shared()).unwrap();
                     if chance.one_in(8) {
                         run.abort("while it streams");
                         continue;
                     }
                 }
-                Answer::Reply(chance.reply())
+                run.record_reply(chance.reply()).unwrap();
             }
             Effect::Prepare { calls, key, .. } => {
-                for ord in 0..u32::from(chance.below(4)) {
-                    let ord = key.ord + ord;
-                    let _ = run.note(Note::CallStarted(ord));
-                    if chance.one_in(2) {
-                        let _ = run.note(Note::CallPrepared(ord, chance.prepared()));
+                for (ord, _) in (key.ord..).zip(calls) {
+                    // Out of turn, and twice.
+                    if chance.one_in(4) {
+                        let _ = run.record_call_start(ord + u32::from(chance.below(3)));
                     }
+                    if chance.one_in(2) {
+                        run.record_call_start(ord).unwrap();
+                    }
+                    run.record_prepared(ord, chance.prepared()).unwrap();
                 }
-                Answer::Prepared(calls.iter().map(|_| chance.prepared()).collect())
             }
             Effect::Approve { requests, .. } => {
                 if chance.one_in(4) {
                     assert!(!run.suspend().is_empty());
                     run.resume();
                 }
-                Answer::Decisions(requests.iter().map(|_| chance.decided()).collect())
+                run.record_decisions(requests.iter().map(|_| chance.decided()).collect()).unwrap();
             }
             Effect::CallTools { mut calls, .. } => {
-                // In any order, some of them live.
-                for _ in 0..chance.below(4) {
-                    if calls.is_empty() {
-                        break;
-                    }
+                // In any order.
+                while !calls.is_empty() {
                     let at = usize::from(chance.below(u8::try_from(calls.len()).unwrap()));
                     let (key, _) = calls.remove(at);
                     if chance.one_in(2) {
-                        run.note(Note::CallUpdated(key.ord, agent::Progress::new("half"))).unwrap();
+                        run.record_call_update(key.ord, agent::Progress::new("half")).unwrap();
                     }
-                    run.note(Note::CallEnded(key.ord, chance.end())).unwrap();
-                    let _ = run.note(Note::CallUpdated(key.ord, agent::Progress::new("late")));
+                    run.record_call_end(key.ord, chance.end()).unwrap();
+                    // After its end, and perhaps after that of the segment.
+                    let _ = run.record_call_update(key.ord, agent::Progress::new("late"));
                 }
-                Answer::Outcomes(calls.iter().map(|_| chance.end()).collect())
             }
             Effect::Await { deferred, .. } => {
                 if chance.one_in(2) {
                     assert!(!run.suspend().is_empty());
                     run.resume();
                 }
-                Answer::Outcomes(deferred.iter().map(|_| chance.end()).collect())
+                for (key, _) in deferred {
+                    run.record_call_end(key.ord, chance.end()).unwrap();
+                }
             }
             Effect::TurnEnd { .. } => {
                 let go_on = [None, Some(true), Some(false), None][usize::from(chance.below(4))];
-                Answer::Verdict(Verdict { go_on, is_queued: chance.one_in(4) })
+                run.record_turn_end(Verdict { go_on, is_queued: chance.one_in(4) }).unwrap();
             }
             other => panic!("{other:?}"),
-        };
-        run.answer(answer).unwrap();
+        }
     }
     if run.end().is_none() {
         run.abort("too long");
@@ -395,10 +397,12 @@ fn a_higher_version_is_refused_and_says_so() {
 #[test]
 fn a_thousand_calls_of_one_message_are_a_batch() {
     let mut run = AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [Message::user("go")]);
-    run.answer(Answer::Messages(Vec::new())).unwrap();
+    run.record_messages(Vec::new()).unwrap();
     let calls = (0..1000).map(|_| Part::tool_call("same", "t", "{}"));
-    run.answer(Answer::Reply(Reply::new(AssistantMessage::new(calls)))).unwrap();
-    run.answer(Answer::Prepared(vec![Prepared::Ready(Ready::default()); 1000])).unwrap();
+    run.record_reply(Reply::new(AssistantMessage::new(calls))).unwrap();
+    for ord in 0..1000 {
+        run.record_prepared(ord, Prepared::Ready(Ready::default())).unwrap();
+    }
     let Effect::CallTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!(calls.len(), 1000);
     run.abort("enough");

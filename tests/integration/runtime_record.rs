@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::durable::{Crash, Rehearsal, RunRequest, Service};
-use agent::loop_core::{AgentLoop, AnswerError};
+use agent::loop_core::{AgentLoop, RecordError};
 use agent::message::{Conversation, Message, Part, ToolCall};
 use agent::model::{ScriptedModel, reply};
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
@@ -199,7 +199,7 @@ fn a_run_that_has_begun_is_refused() {
     run.record(one("t", &json!({}), "done"), false).unwrap();
     let before = run.clone();
     let error = run.record(one("t", &json!({}), "done"), false).unwrap_err();
-    assert!(matches!(error, AnswerError::WrongKind { .. }), "{error}");
+    assert!(matches!(error, RecordError::WrongKind { .. }), "{error}");
     assert_eq!(run, before);
     // It can be stored in between, and goes on as it was.
     let stored: AgentLoop = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
