@@ -439,7 +439,7 @@ async fn a_model_that_fails_for_good_is_an_outcome() {
 fn what_cannot_be_done_is_refused() {
     let of = || Assistant::builder(ScriptedModel::new(["Hello!"]));
     let limits = UsageLimits { wall_time: Some(std::time::Duration::from_secs(1)), ..UsageLimits::default() };
-    let assistant = of().limits(limits).prepare_tools(|turn| async move { Ok(turn) }).build().unwrap();
+    let assistant = of().limits(limits).state_per_prompt::<u8>().build().unwrap();
     let error = Service::new(&assistant).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -166,6 +166,8 @@ impl Rehearsal {
         if inbox.message_notice().is_some() {
             lock(&self.root).push_back(JournalEntry::Mail);
         }
+        drop(inbox);
+        self.served.pushed(&self.request.run, queue);
     }
 
     /// Cancels the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. A run that has not begun ends after its first step.

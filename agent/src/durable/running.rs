@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::CancelToken;
 
+/// The reason of a token that a steering message cancelled.
+pub(super) const STEERED: &str = "a new message came";
+
 /// The cancel tokens of active runs, by name.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns {
@@ -13,6 +16,8 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
+    /// A child of the token for the calls that run now. A steering message may cancel it, and another one takes its place.
+    calls: CancelToken,
     /// The number of active invocations: that of the run, and those of its calls.
     invocations: usize,
 }
@@ -34,10 +39,28 @@ impl ActiveRuns {
     pub(super) fn enter(&self, run: &str) -> ActiveGuard {
         let run: Arc<str> = run.into();
         let mut runs = self.lock();
-        let active = ActiveRun { token: CancelToken::new(), invocations: 0 };
-        let active = runs.entry(run.clone()).or_insert(active);
+        let active = runs.entry(run.clone()).or_insert_with(|| {
+            let token = CancelToken::new();
+            ActiveRun { calls: token.child(), token, invocations: 0 }
+        });
         active.invocations += 1;
         ActiveGuard { runs: self.clone(), run, token: active.token.clone() }
+    }
+
+    /// Returns the token for a call that begins now: it is cancelled with the run, and by [`stop_calls`](Self::stop_calls).
+    pub(super) fn call_token(&self, run: &str) -> Option<CancelToken> {
+        self.lock().get(run).map(|active| active.calls.clone())
+    }
+
+    /// Cancels the calls of a run that run in this process, because a steering message takes precedence.
+    pub(super) fn stop_calls(&self, run: &str) {
+        let stopped = self.lock().get_mut(run).map(|active| {
+            let next = active.token.child();
+            std::mem::replace(&mut active.calls, next)
+        });
+        if let Some(calls) = stopped {
+            calls.cancel(STEERED);
+        }
     }
 
     /// Cancels the token of a run, and returns whether the run is active in this process.
@@ -78,6 +101,15 @@ mod tests {
         assert_eq!(call.token.reason().as_deref(), Some("enough"));
         drop(call);
         assert!(runs.lock().is_empty());
+
+        let run = runs.enter("r");
+        let first = runs.call_token("r").unwrap();
+        runs.stop_calls("r");
+        assert_eq!(first.reason().as_deref(), Some(STEERED));
+        assert!(!run.token.is_cancelled() && !runs.call_token("r").unwrap().is_cancelled());
+        runs.cancel("r", "enough");
+        assert!(runs.call_token("r").unwrap().is_cancelled());
+        drop(run);
         // The registry does not remember the cancellation for later invocations; the engine does.
         assert!(!runs.enter("r").token.is_cancelled());
     }

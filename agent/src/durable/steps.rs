@@ -11,7 +11,7 @@ use super::journal::{
     InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
     Transient,
 };
-use super::running::ActiveRuns;
+use super::running::{ActiveRuns, STEERED};
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
     ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Queue, Reply, SteeringPolicy, TurnSummary,
@@ -19,7 +19,7 @@ use crate::loop_core::{
 };
 use crate::message::{LOST, Message, MessageList, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
-use crate::runtime::{CheckedAgain, Performer, ServedAssistant, ServedCall};
+use crate::runtime::{CheckedAgain, Performer, ServedAssistant, ServedCall, mark_steered};
 use crate::steps::{SharedLoop, StepError, Steps, drive};
 use crate::{CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
 
@@ -31,6 +31,15 @@ pub(super) struct Served {
     pub(super) model_retry: RetryPolicy,
     /// The time that a run waits for a decision or a result from outside.
     pub(super) patience: Duration,
+}
+
+impl Served {
+    /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
+    pub(super) fn pushed(&self, run: &str, queue: Queue) {
+        if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
+            self.running.stop_calls(run);
+        }
+    }
 }
 
 /// Drives one run from its beginning to its end.
@@ -80,9 +89,13 @@ pub(super) async fn call_tool<J: Journal>(
         let begun: String = journal.run(format!("{name}/begin"), RetryPolicy::ONE_ATTEMPT, begins).await?;
         is_lost = begun != mine;
     }
-    let performer = served.assistant.performer(&key.run, &cancel);
+    let token = served.running.call_token(&key.run).unwrap_or_else(|| cancel.clone());
+    let performer = served.assistant.performer(&key.run, &token);
     let work = Box::pin(async move {
-        let value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
+        let mut value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
+        if token.reason().as_deref() == Some(STEERED) {
+            mark_steered(&mut value.outcome);
+        }
         Ok(StepResult { value, stop: cancel.reason() })
     });
     journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await

@@ -57,6 +57,8 @@ pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]
+pub(crate) use segment::mark_steered;
+#[cfg(feature = "durable-restate")]
 pub(crate) use served::{ServedAssistant, ServedCall};
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 pub(crate) use stall::StallLimit;

@@ -366,8 +366,8 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
     end.outcome = ToolOutcome::Completed(output);
 }
 
-/// A body that was stopped for a message was not aborted.
-fn mark_steered(outcome: &mut ToolOutcome) {
+/// Changes the outcome of a body that a steering message stopped: it was not aborted.
+pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == InterruptionCode::ABORTED) {
         *outcome = steered();
     }

@@ -125,8 +125,13 @@ impl AgentHandlers {
     ) -> Result<Json<PushOutcome>, HandlerError> {
         let Json(PushRequest { queue, message }) = request;
         let message = require_user_message(message)?;
-        let outcome = context.request(inbox(context.key(), "push"), Json((queue, message))).call();
-        Ok(outcome.await?)
+        let pushed =
+            context.request::<_, Json<PushOutcome>>(inbox(context.key(), "push"), Json((queue, message)));
+        let Json(outcome) = pushed.call().await?;
+        if outcome == PushOutcome::Taken {
+            self.served.pushed(context.key(), queue);
+        }
+        Ok(Json(outcome))
     }
 
     /// Cancels a run: its tools in this process at once, and the run itself at the end of its step.
