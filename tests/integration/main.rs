@@ -16,6 +16,7 @@ mod assistant_support;
 mod dialect_names;
 mod dialects;
 mod durable;
+mod durable_features;
 mod durable_model;
 mod errors;
 mod guide;

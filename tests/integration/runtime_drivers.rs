@@ -21,9 +21,9 @@ const APART: [(&str, &str); 12] = [
     ("a_reset_takes_effect_at_once", "an assistant is reset; a run of an engine is cancelled"),
     ("abort_while_waiting_for_a_place", PLACES),
     ("cancel_running", PLACES),
-    ("abort_counts_more_than_steering", PLACES),
     ("an_abort_at_the_first_end_finds_all_begun", PLACES),
     ("abort_counts_more_than_end_now", BEHIND),
+    ("abort_counts_more_than_steering", BEHIND),
     ("abort_counts_more_than_the_call_limit", BEHIND),
     ("abort_at_the_end_of_a_turn_counts_more_than_end_now", BEHIND),
     ("abort_counts_more_than_a_cut_reply", BEHIND),
@@ -31,8 +31,7 @@ const APART: [(&str, &str); 12] = [
     ("steering_at_the_last_check_ends_all_that_could_run", BEHIND),
 ];
 const PLACES: &str = "an engine has a place for each call of a batch";
-const BEHIND: &str =
-    "a step that ends calls or the run does so before a notice is received, which arrives with the end of the step";
+const BEHIND: &str = "a step that ends calls or the run does so before a notice is received, which arrives with the end of the step";
 
 /// What a run came to: its messages, and how it ended.
 type Ended = (Vec<Value>, Value);

@@ -79,6 +79,9 @@ pub(super) struct StepResult<T> {
     /// The reason, if the run was cancelled before the end of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Arc<str>>,
+    /// The time at its end in milliseconds since 1970, for runs with a time limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<u64>,
 }
 
 /// A request to run one call with its own journal.

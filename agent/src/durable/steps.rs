@@ -3,8 +3,9 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use futures_util::future::{Either, select};
 use serde_json::Value;
 
 use super::journal::{
@@ -14,10 +15,10 @@ use super::journal::{
 use super::running::{ActiveRuns, STEERED};
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Queue, Reply, SteeringPolicy, TurnSummary,
-    Verdict, steered,
+    ApprovalRequest, CallEnd, Decided, Effect, Event, Limit, LimitReached, Prepared, Queue, Reply,
+    SteeringPolicy, TurnSummary, Verdict, steered,
 };
-use crate::message::{LOST, Message, MessageList, ToolCall};
+use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::{CheckedAgain, Performer, ServedAssistant, ServedCall, mark_steered};
 use crate::steps::{SharedLoop, StepError, Steps, drive};
@@ -34,6 +35,11 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// Returns the time to remember with a step, if runs have a time limit.
+    fn time_of_step(&self) -> Option<u64> {
+        self.assistant.wall_time().map(|_| now())
+    }
+
     /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
         if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
@@ -59,9 +65,17 @@ pub(super) async fn play<J: RunJournal>(
         let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
         core.record(turn, asks)?;
     }
+    let time_limit = match served.assistant.wall_time() {
+        Some(allowed) => {
+            let now = Box::pin(std::future::ready(Ok(now())));
+            let begun = journal.run(format!("{run}/begun"), RetryPolicy::ONE_ATTEMPT, now).await?;
+            Some(TimeLimit { begun, allowed })
+        }
+        None => None,
+    };
     let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, &run, cancel);
-    let driven = drive(&core, &mut steps).await;
+    let mut steps = JournalSteps::new(served, journal, &run, cancel, time_limit);
+    let driven = cancel_at(time_limit, &served.running, &run, drive(&core, &mut steps)).await;
     // An engine that failed temporarily replays all of this.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
@@ -91,14 +105,64 @@ pub(super) async fn call_tool<J: Journal>(
     }
     let token = served.running.call_token(&key.run).unwrap_or_else(|| cancel.clone());
     let performer = served.assistant.performer(&key.run, &token);
+    let served = served.clone();
     let work = Box::pin(async move {
         let mut value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
         if token.reason().as_deref() == Some(STEERED) {
             mark_steered(&mut value.outcome);
         }
-        Ok(StepResult { value, stop: cancel.reason() })
+        Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step() })
     });
     journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await
+}
+
+/// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    begun: u64,
+    allowed: Duration,
+}
+
+impl TimeLimit {
+    fn elapsed(self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.begun))
+    }
+
+    fn remaining(self, now: u64) -> Duration {
+        self.allowed.saturating_sub(self.elapsed(now))
+    }
+
+    fn reached(self, now: u64) -> Option<LimitReached> {
+        let elapsed = self.elapsed(now);
+        (elapsed >= self.allowed).then(|| self.after(elapsed))
+    }
+
+    fn after(self, elapsed: Duration) -> LimitReached {
+        LimitReached::new(Limit::WallTime, self.allowed.as_secs_f64(), elapsed.as_secs_f64())
+    }
+}
+
+/// Drives a run, and cancels its steps in this process when its time is up.
+async fn cancel_at<T>(
+    time_limit: Option<TimeLimit>,
+    running: &ActiveRuns,
+    run: &str,
+    driven: impl Future<Output = T>,
+) -> T {
+    let Some(limit) = time_limit else { return driven.await };
+    let time = tokio::time::sleep(limit.remaining(now()));
+    match select(std::pin::pin!(driven), std::pin::pin!(time)).await {
+        Either::Left((done, _)) => done,
+        Either::Right(((), driven)) => {
+            running.cancel(run, &limit.after(limit.allowed).to_string());
+            driven.await
+        }
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.ok().and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 /// Performs the steps of a run through the journal of an engine. What it remembers between steps follows from their results, so it is the
@@ -109,6 +173,9 @@ struct JournalSteps<'r, J> {
     performer: Performer,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
+    time_limit: Option<TimeLimit>,
+    /// The time at the end of the last step, for runs with a time limit.
+    now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
     /// The tools of a turn, if the application chooses them.
@@ -130,12 +197,20 @@ struct JournalSteps<'r, J> {
 }
 
 impl<'r, J: RunJournal> JournalSteps<'r, J> {
-    fn new(served: &'r Arc<Served>, journal: &'r J, run: &Arc<str>, cancel: CancelToken) -> Self {
+    fn new(
+        served: &'r Arc<Served>,
+        journal: &'r J,
+        run: &Arc<str>,
+        cancel: CancelToken,
+        time_limit: Option<TimeLimit>,
+    ) -> Self {
         Self {
             served,
             journal,
             performer: served.assistant.performer(run, &cancel),
             stop: None,
+            time_limit,
+            now: None,
             reply: None,
             chosen: None,
             left: QueueLengths::default(),
@@ -155,28 +230,51 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         retry: RetryPolicy,
         work: impl Future<Output = Result<T, Transient>> + Send + 'static,
     ) -> Result<T, StepError> {
-        let performer = self.performer.clone();
+        let (served, cancel) = (self.served.clone(), self.performer.cancel_token().clone());
         let work = Box::pin(async move {
             let value = work.await?;
-            Ok(StepResult { value, stop: performer.cancel_token().reason() })
+            Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step() })
         });
-        let StepResult { value, stop } = self.journal.run(name.to_string(), retry, work).await?;
-        self.set_stop(stop);
+        let StepResult { value, stop, at } = self.journal.run(name.to_string(), retry, work).await?;
+        self.end_step(stop, at);
         // A cancelled run takes no further step.
         self.receive().await?;
         Ok(value)
     }
 
-    fn set_stop(&mut self, stop: Option<Arc<str>>) {
+    /// Notes whether the run was stopped by the end of a step, and when that was.
+    fn end_step(&mut self, stop: Option<Arc<str>>, at: Option<u64>) {
         if let Some(reason) = stop {
             self.stop.get_or_insert(reason);
         }
+        self.now = self.now.max(at);
+    }
+
+    /// Returns the time limit, if it was reached by the end of the last step.
+    fn reached_limit(&self) -> Option<LimitReached> {
+        self.time_limit?.reached(self.now?)
+    }
+
+    /// Waits for answers from outside, until the run or its patience ends.
+    async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
+        let patience = self.served.patience;
+        let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
+        let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
+        let waited = self.journal.wait(asks, timeout).await?;
+        if let Some(reason) = waited.stop {
+            return Err(StepError::cancelled(&*reason));
+        }
+        if let Some(limit) = self.time_limit.filter(|_| timeout < patience && waited.answers.contains(&None))
+        {
+            return Err(StepError::Limit(limit.after(limit.allowed)));
+        }
+        Ok(waited.answers)
     }
 
     /// Receives the notices of the inbox, which needs no request.
     async fn receive(&mut self) -> Result<(), StepError> {
         let notices = self.journal.receive().await?;
-        self.set_stop(notices.stop);
+        self.end_step(notices.stop, None);
         self.has_mail |= notices.has_mail;
         Ok(())
     }
@@ -337,15 +435,15 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         {
             let cancel = self.performer.cancel_token().clone();
             let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
-            self.set_stop(ended.stop);
+            self.end_step(ended.stop, ended.at);
             vec![ended.value]
         } else {
             let batch = self.journal.call_tools(requests).await?;
             let stop = batch.stop;
-            self.set_stop(stop.clone());
+            self.end_step(stop.clone(), None);
             let end = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
                 (Some(end), _) => {
-                    self.set_stop(end.stop);
+                    self.end_step(end.stop, end.at);
                     end.value
                 }
                 (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
@@ -361,9 +459,10 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
 impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
-        match &self.stop {
-            Some(reason) => Err(StepError::cancelled(&**reason)),
-            None => Ok(()),
+        match (self.reached_limit(), &self.stop) {
+            (Some(reached), _) => Err(StepError::Limit(reached)),
+            (None, Some(reason)) => Err(StepError::cancelled(&**reason)),
+            (None, None) => Ok(()),
         }
     }
 
@@ -377,11 +476,16 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
             Ok(tools) => {
                 let tools = tools.unwrap_or_else(|| self.served.assistant.all_definitions());
-                let (performer, timeout) = (self.performer.clone(), self.served.assistant.model_timeout);
+                let (performer, time_limit) = (self.performer.clone(), self.time_limit);
+                let timeout = self.served.assistant.model_timeout;
                 let name = key.to_string();
                 let work = async move {
                     let reply = performer.whole_reply(key, messages, &tools, timeout).await;
-                    reply.map_err(|error| Transient(error.to_string()))
+                    let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
+                    if reply.message.stop_reason == StopReason::Aborted {
+                        reply.limit = time_limit.and_then(|limit| limit.reached(now()));
+                    }
+                    Ok(reply)
                 };
                 match self.step(name, self.served.model_retry, work).await {
                     Ok(reply) => reply,
@@ -478,11 +582,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             .collect();
         let has_waited = !open.is_empty();
         if has_waited {
-            let waited = self.journal.wait(open, self.served.patience).await?;
-            if let Some(reason) = waited.stop {
-                return Err(StepError::cancelled(&*reason));
-            }
-            let mut answers = waited.answers.into_iter().map(decision);
+            let mut answers = self.wait(open).await?.into_iter().map(decision);
             for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
                 *decision = answers.next().unwrap_or_else(missing_decision);
             }
@@ -510,11 +610,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         deferred: Vec<(StepKey, String)>,
     ) -> Result<Option<Vec<CallEnd>>, StepError> {
         let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
-        let waited = self.journal.wait(asks.collect(), self.served.patience).await?;
-        if let Some(reason) = waited.stop {
-            return Err(StepError::cancelled(&*reason));
-        }
-        Ok(Some(waited.answers.into_iter().map(delivered).collect()))
+        Ok(Some(self.wait(asks.collect()).await?.into_iter().map(delivered).collect()))
     }
 
     async fn turn_end(

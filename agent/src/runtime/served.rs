@@ -49,7 +49,6 @@ impl ServedAssistant {
         let unsupported = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
-            (config.rules.limits.wall_time.is_some(), "limits: wall_time"),
             (assistant.session().is_some(), "session: the engine keeps the conversation"),
             (
                 config.registry.check_state(&ToolContext::new()).is_err(),
@@ -134,6 +133,10 @@ impl ServedAssistant {
 
     pub(crate) fn cancel_grace(&self) -> Duration {
         self.config.cancel_grace
+    }
+
+    pub(crate) fn wall_time(&self) -> Option<Duration> {
+        self.config.rules.limits.wall_time
     }
 
     pub(crate) fn steering_policy(&self) -> SteeringPolicy {

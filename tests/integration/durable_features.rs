@@ -1,0 +1,150 @@
+//! Options of an assistant that hold in durable runs as in one process, also if the run dies at any step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service};
+use agent::message::Message;
+use agent::model::{ScriptedModel, reply};
+use agent::{Assistant, RunStop, SteeringPolicy, ToolBuilder, ToolOutput, UsageLimits, tool, tools};
+
+/// Shows the contract.
+#[tool(name = "show_contract", inline)]
+fn show_contract() -> &'static str {
+    "You sell your soul."
+}
+
+/// Signs the contract.
+#[tool(name = "sign_contract", inline)]
+fn sign_contract() -> &'static str {
+    "signed"
+}
+
+fn rehearse(assistant: &Assistant) -> Rehearsal {
+    Rehearsal::new(Service::new(assistant).unwrap(), RunRequest::new("r", "go"))
+}
+
+fn texts(outcome: &Outcome) -> Vec<String> {
+    outcome.messages.iter().map(|message| message.text()).collect()
+}
+
+/// Plays a run that is killed before each of its steps in turn; returns its outcome, which is the same each time.
+async fn killed_everywhere(assistant: impl Fn() -> Assistant) -> Outcome {
+    let whole = rehearse(&assistant()).play(None).await.unwrap().unwrap();
+    let count = {
+        let run = rehearse(&assistant());
+        run.play(None).await.unwrap();
+        run.steps().len()
+    };
+    for at in 0..count {
+        let run = rehearse(&assistant());
+        let killed = run.play(Some(Crash::before_step(at))).await.unwrap();
+        let outcome = match killed {
+            Some(outcome) => outcome,
+            None => run.play(None).await.unwrap().unwrap(),
+        };
+        assert_eq!((texts(&outcome), outcome.stop), (texts(&whole), whole.stop), "killed before step {at}");
+    }
+    whole
+}
+
+#[tokio::test]
+async fn the_application_chooses_the_tools_of_a_turn_once() {
+    let chosen = Arc::new(AtomicU32::new(0));
+    let assistant = || {
+        let counter = chosen.clone();
+        let model = ScriptedModel::new([
+            reply().tool_call("sign_contract", "{}"),
+            reply().tool_call("show_contract", "{}"),
+            reply().tool_call("sign_contract", "{}"),
+            reply().text("Signed."),
+        ]);
+        Assistant::builder(model)
+            .tools(tools![show_contract, sign_contract])
+            .prepare_tools(move |turn| {
+                counter.fetch_add(1, Ordering::Relaxed);
+                async move {
+                    let was_shown = turn.messages().iter().any(
+                        |message| matches!(&**message, Message::ToolResult(result) if result.tool == "show_contract"),
+                    );
+                    Ok(turn.filter(|tool| was_shown || tool.name() != "sign_contract"))
+                }
+            })
+            .build()
+            .unwrap()
+    };
+    let outcome = rehearse(&assistant()).play(None).await.unwrap().unwrap();
+    assert_eq!(chosen.load(Ordering::Relaxed), 4);
+    assert!(texts(&outcome)[2].starts_with("There is no tool \"sign_contract\""), "{:?}", texts(&outcome));
+    assert_eq!(texts(&outcome).last().unwrap(), "Signed.");
+    assert_eq!(killed_everywhere(assistant).await.stop, RunStop::Completed);
+}
+
+#[tokio::test]
+async fn a_failed_choice_of_tools_ends_the_run() {
+    let model = ScriptedModel::new(["never"]);
+    let assistant = Assistant::builder(model)
+        .tools(tools![show_contract])
+        .prepare_tools(|_| async { Err(agent::HookError::new("the contract cannot be read")) })
+        .build()
+        .unwrap();
+    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    assert_eq!(outcome.stop, RunStop::Error);
+    assert!(outcome.detail.unwrap().contains("the contract cannot be read"));
+}
+
+/// An assistant whose tool takes that long, unless it is stopped.
+fn slow(steering: SteeringPolicy, limits: UsageLimits, takes: Duration) -> Assistant {
+    let tool = ToolBuilder::new("wait").description("Waits.").build(move |_, cx| async move {
+        tokio::select! {
+            () = tokio::time::sleep(takes) => Ok(ToolOutput::text("waited")),
+            () = cx.cancelled() => Err(agent::ToolError::interrupted("stopped")),
+        }
+    });
+    let model = ScriptedModel::new([reply().tool_call("wait", "{}"), reply().text("ok")]);
+    Assistant::builder(model).tool(tool.unwrap()).steering_policy(steering).limits(limits).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steering_message_stops_the_calls_that_run() {
+    let assistant = slow(SteeringPolicy::CancelRunning, UsageLimits::default(), Duration::from_secs(60));
+    let run = rehearse(&assistant);
+    let play = run.play(None);
+    let steer = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        run.steer("stop that");
+    };
+    let (outcome, ()) = tokio::join!(play, steer);
+    let texts = texts(&outcome.unwrap().unwrap());
+    assert!(texts[2].contains("because of a new message"), "{texts:?}");
+    assert_eq!(texts[3..], ["stop that", "ok"]);
+}
+
+#[tokio::test]
+async fn the_time_limit_of_a_run_holds() {
+    let limits = UsageLimits { wall_time: Some(Duration::from_millis(150)), ..UsageLimits::default() };
+    let assistant = slow(SteeringPolicy::AfterBatch, limits.clone(), Duration::from_secs(60));
+    let run = rehearse(&assistant);
+    let outcome = run.play(None).await.unwrap().unwrap();
+    assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
+    assert!(outcome.detail.as_deref().unwrap().contains("time"), "{:?}", outcome.detail);
+    // A replay comes to the same, however late it is.
+    assert_eq!(run.play(None).await.unwrap().unwrap().detail, outcome.detail);
+
+    let hangs = ScriptedModel::new([reply().hang()]);
+    let assistant = Assistant::builder(hangs).limits(limits.clone()).build().unwrap();
+    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
+
+    // Time passes while nobody decides.
+    let model = ScriptedModel::new([reply().tool_call("sign_contract", "{}"), reply().text("never")]);
+    let assistant = Assistant::builder(model)
+        .tools(tools![sign_contract])
+        .before_tool_call(|_| async { Ok(agent::BeforeCall::RequireApproval) })
+        .limits(limits)
+        .build()
+        .unwrap();
+    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
+}
