@@ -32,7 +32,7 @@ pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
                 items.iter().enumerate().for_each(|(i, item)| below(PathSegment::Index(i), item));
             }
             Value::Object(map) => {
-                map.iter().for_each(|(key, value)| below(PathSegment::Key(key.clone()), value))
+                map.iter().for_each(|(key, value)| below(PathSegment::Key(key.clone()), value));
             }
             _ => {}
         }
