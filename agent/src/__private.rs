@@ -1,5 +1,5 @@
-//! What generated code names. It is no part of the public interface: it changes with the macros, which are
-//! always those of the same version.
+//! The items that generated code uses. They are not part of the public interface, and change with the macros, which always have the same
+//! version.
 
 pub use crate::args::hooks::{Checked, Findings, Step, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
@@ -44,14 +44,14 @@ pub use std::result::Result;
 pub use std::sync::{Arc, LazyLock};
 pub use {schemars, serde, serde_json};
 
-/// schemars' expansion says a bare `Some(…)`. A function lives in the namespace of values alone, so a *type*
-/// `Some` stays the user's.
-#[expect(non_snake_case, reason = "stands for the variant of that name")]
+/// Replaces `Option::Some`, which the expansion of schemars writes without a path. A function is only in the value namespace, so a user's
+/// type `Some` is not shadowed.
+#[expect(non_snake_case, reason = "has the name of the variant that it replaces")]
 pub const fn Some<T>(value: T) -> Option<T> {
     Option::Some(value)
 }
 
-/// Another handle; a function, because the trait `Clone` need not be in scope.
+/// Clones a handle. It is a function, because generated code cannot rely on the trait `Clone` being in scope.
 pub fn share<T>(value: &Arc<T>) -> Arc<T> {
     Arc::clone(value)
 }

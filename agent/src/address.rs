@@ -1,13 +1,13 @@
-//! Addresses as errors, logs and `Debug` texts show them: scheme, host and port, and what of the path is an ordinary word. Users,
-//! passwords and queries hold secrets; so do paths, where a server takes a token there.
+//! Addresses for errors, logs and `Debug` texts: the scheme, host and port, and the parts of the path that are ordinary words. User names,
+//! passwords and queries may be secret, and so may other parts of a path, because some servers take a token there.
 
-/// Replaces an address that cannot be read, in which a secret may stand anywhere.
+/// Replaces an address that cannot be parsed, because a secret may be anywhere in it.
 const UNREADABLE: &str = "[no readable URL]";
 
 /// Replaces a part of a path that may be a secret.
 const HIDDEN: &str = "…";
 
-/// Parts of paths that are shown.
+/// The words of paths that are shown.
 const WORDS: [&str; 20] = [
     "anthropic",
     "api",
@@ -31,17 +31,17 @@ const WORDS: [&str; 20] = [
     "x",
 ];
 
-/// Returns what may be shown of an address.
+/// Returns the address without parts that may be secret.
 pub(crate) fn shown_address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // Without a scheme, the commonest mistake, it may be any text; an address in numbers is one.
+        // A missing scheme is the most common mistake. Without it, only a numeric address is certain to be an address.
         let shown = shown_address(&format!("http://{url}"));
         let shown = shown.strip_prefix("http://").filter(|_| is_numeric(url));
         return shown.unwrap_or(UNREADABLE).to_owned();
     };
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    // A password that is not encoded may have any of these characters: then the host is behind the last `@`, or is not.
+    // A password that is not encoded may contain any of these characters, so an `@` after them may belong to the password.
     if !is_scheme(scheme) || rest.contains('@') {
         return UNREADABLE.to_owned();
     }
@@ -54,7 +54,7 @@ pub(crate) fn shown_address(url: &str) -> String {
     format!("{scheme}://{host}{}", parts.join("/"))
 }
 
-/// Whether it begins with `localhost` or an address in numbers, and a port.
+/// Returns whether the text begins with `localhost` or an IPv4 address, followed by a port.
 fn is_numeric(url: &str) -> bool {
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();
     host.split_once(':').is_some_and(|(host, port)| {
@@ -67,7 +67,7 @@ fn is_scheme(text: &str) -> bool {
     (1..=10).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-/// `name`, `name:port`, `[address]` or `[address]:port`.
+/// Returns whether the text has the form `name`, `name:port`, `[address]` or `[address]:port`.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
         Some((host, port))
@@ -86,7 +86,7 @@ fn is_host(text: &str) -> bool {
         && (port.is_empty() || (port.starts_with(':') && is_port(port)))
 }
 
-/// Whether a part of a path is an ordinary word, or a version: `v1`, `v1beta2`.
+/// Returns whether a part of a path is an ordinary word, or a version such as `v1` or `v1beta2`.
 pub(crate) fn is_word(part: &str) -> bool {
     let is_version = |rest: &str| {
         let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_of_an_address_has_no_secrets() {
+    fn shown_addresses_have_no_secrets() {
         for (url, expected) in [
             ("https://u:pw@a.example/v1/x?key=k#f", "https://a.example/v1/x"),
             ("http://a.example?key=k", "http://a.example"),

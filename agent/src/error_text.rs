@@ -1,13 +1,13 @@
-//! What is read of an error first. `main` and tests that end with `?` print `Debug`, so `Debug` of the public errors is their
-//! sentence, with the causes that it does not name itself.
+//! The `Debug` text of errors. `main` and tests that return an error print its `Debug` text, so that of the public errors is their
+//! sentence, with the causes that the sentence does not name.
 
 use std::error::Error;
 use std::fmt;
 
-/// Causes of causes that are said; a chain that is longer, or goes in circles, is cut.
-const DEEPEST: usize = 16;
+/// Maximum number of causes that are written. A chain that is longer, or has a cycle, is cut.
+const MAX_CAUSES: usize = 16;
 
-/// `Debug` for errors: what [`write()`] says.
+/// Implements `Debug` for errors with [`write()`].
 macro_rules! debug_is_the_sentence {
     ($($error:ty),+ $(,)?) => {$(
         impl std::fmt::Debug for $error {
@@ -19,15 +19,15 @@ macro_rules! debug_is_the_sentence {
 }
 pub(crate) use debug_is_the_sentence;
 
-/// The error's text, then each source that is not in it yet.
+/// Writes the text of the error, then that of each source that is not yet contained in it.
 pub(crate) fn write(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&with_sources(error))
 }
 
-/// The error's text, then each source that is not in it yet.
+/// Returns the text of the error, then that of each source that is not yet contained in it.
 pub(crate) fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()).take(DEEPEST) {
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()).take(MAX_CAUSES) {
         let cause = cause.to_string();
         if !text.contains(&cause) {
             text.push_str(": ");
@@ -56,7 +56,7 @@ mod tests {
     debug_is_the_sentence!(Outer, Inner);
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn each_cause_is_written_once() {
         assert_eq!(format!("{:?}", Outer::Hidden(Inner)), "no coffee: the kettle is broken");
         assert_eq!(format!("{:?}", Outer::Named(Inner)), "no tea: the kettle is broken");
         let boxed: Box<dyn Error> = Outer::Hidden(Inner).into();

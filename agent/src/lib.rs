@@ -72,7 +72,7 @@
 //! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
 //! * `testing`: the module `testing`, with recorded models, event logs and property tests for your tools. For dev-dependencies.
 
-// The macros name this crate by its name, also in its own tests.
+// The macros refer to this crate by its name, also in its own tests.
 extern crate self as agent;
 
 #[cfg(any(feature = "http", feature = "mcp-client", feature = "durable-restate"))]
@@ -81,7 +81,7 @@ pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
 mod error_text;
-// Pages to read, and doctests: no build has it.
+// The guide has only documentation and doctests, so it is not part of any build.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
 pub mod loop_core;
@@ -113,7 +113,7 @@ pub mod __private;
 ///
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_args.md")]
-// The search finds attributes behind all fields of their name, and these by what is written in code.
+// rustdoc's search lists attributes after all fields with their name, so these aliases match what is written in code.
 #[doc(alias = "#[derive(ToolArgs)]", alias = "derive(ToolArgs)")]
 pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
@@ -125,10 +125,10 @@ pub use agent_macros::ToolOutput;
 #[doc(alias = "#[tool]")]
 pub use agent_macros::tool;
 
-/// Any JSON value: what [`DynamicTool`]s, metadata and stored messages are made of. It is `serde_json`'s.
+/// Any JSON value: the `Value` of `serde_json`, which [`DynamicTool`]s, metadata and stored messages use.
 ///
-/// (An alias and no re-export: with that, one of its variants would make the compiler call `String` by its full path
-/// in users' errors.)
+/// (This is an alias and not a re-export, because a re-export of its variant `String` would make the compiler write `String` with its full
+/// path in users' errors.)
 ///
 /// ```
 /// let place: agent::Value = agent::json!({"city": "Paris", "districts": 20});
@@ -137,10 +137,10 @@ pub use agent_macros::tool;
 pub type Value = serde_json::Value;
 pub use serde_json::json;
 
-/// A model of a provider by its name, with the key from the provider's variable of the environment.
+/// Creates a provider's model by its name, with the key from the provider's environment variable.
 ///
-/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature, and where it is off the error
-/// says which. A provider alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if it is off, the error names
+/// it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, address or timeout, use
 /// [`HttpModel::builder`](provider::http::HttpModel::builder).
 ///
 /// ```no_run
@@ -153,15 +153,15 @@ pub use serde_json::json;
 /// ```
 ///
 /// # Errors
-/// Nobody knows the provider, or there is no key.
+/// Fails if the provider is unknown, or if there is no key.
 #[cfg(feature = "http")]
 pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
     provider::http::HttpModel::builder(name).build()
 }
 
-/// A model of a provider by its name. The feature of the provider is off: this is an error that says which to switch on.
+/// Creates a provider's model by its name. No feature of a provider is on, so this returns an error that names the feature to turn on.
 ///
-/// With one of the features `anthropic`, `gemini` and `openai` this is a model to talk to, `provider::http::HttpModel`.
+/// With one of the features `anthropic`, `gemini` and `openai`, it returns a `provider::http::HttpModel`.
 ///
 /// ```
 /// let error = agent::model("openai/gpt-5").map(drop).unwrap_err();
@@ -172,7 +172,7 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 /// ```
 ///
 /// # Errors
-/// Always: no provider is compiled in.
+/// Always fails, because no provider is compiled in.
 #[cfg(not(feature = "http"))]
 pub fn model(
     name: &str,
@@ -219,19 +219,19 @@ pub use tool::source::Source;
 pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 
-/// Where tools block and wait when nobody says otherwise.
+/// Returns the executor that calls use by default.
 #[cfg(feature = "runtime")]
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(runtime::TokioExecutor)
 }
 
-/// Where tools block and wait when nobody says otherwise.
+/// Returns the executor that calls use by default.
 #[cfg(not(feature = "runtime"))]
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 
-/// The README's blocks are tests, where everything that they name is there.
+/// Makes the code blocks of the README doctests, if all features that they use are on.
 #[cfg(all(
     doctest,
     feature = "anthropic",

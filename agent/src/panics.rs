@@ -1,11 +1,11 @@
-//! Calls of the application's code whose panics must end there.
+//! Calls of the application's code, whose panics are caught.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns the message of a panic.
 ///
-/// A payload that is not text is forgotten: its `Drop` is code of the application, too, and may panic.
+/// A payload that is not text is leaked, because its `Drop` is code of the application, too, and may panic.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,
@@ -19,12 +19,13 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     }
 }
 
-/// Calls code of the application. The error is the message of its panic.
+/// Calls code of the application. Returns the message of a panic as the error.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(panic_text)
 }
 
-/// Runs a future of the application. The error is the message of its panic. Its drop is guarded, too, also if nobody waits for its end.
+/// Runs a future of the application. Returns the message of a panic as the error. A panic when the future is dropped is caught, too, even
+/// if it has not completed.
 #[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client", feature = "runtime"))]
 pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -> Result<F::Output, String> {
     use std::pin::Pin;
@@ -46,7 +47,7 @@ pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -
     }
 }
 
-/// A value of the application that may be dropped at any time.
+/// A value of the application, whose panic when it is dropped is caught and logged.
 pub(crate) struct DropsQuietly<T>(pub(crate) Option<T>);
 
 impl<T> Drop for DropsQuietly<T> {
@@ -73,8 +74,8 @@ impl<F: ?Sized> Observer<F> {
         Self { observe, option, has_panicked: std::sync::Arc::default() }
     }
 
-    /// Calls the function by `call`, unless it panicked before. While the thread unwinds it is not called: the values that it
-    /// reads may be in an inconsistent state.
+    /// Calls the function with `call`, unless it panicked before, or the thread is unwinding: then the values that the function reads may
+    /// be inconsistent.
     pub(crate) fn notify(&self, call: impl FnOnce(&F)) {
         use std::sync::atomic::Ordering;
 
@@ -101,7 +102,7 @@ impl<F: ?Sized> Clone for Observer<F> {
 mod tests {
     use super::*;
 
-    /// A payload of a panic whose drop panics.
+    /// A payload of a panic that panics when it is dropped.
     struct Bomb;
 
     impl Drop for Bomb {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_whose_drop_panics_is_forgotten() {
+    fn a_payload_whose_drop_panics_is_leaked() {
         assert_eq!(catch(|| std::panic::panic_any(Bomb)), Err::<(), _>("a panic without a text".to_owned()));
         assert_eq!(catch(|| panic!("it is {}", 1)), Err::<(), _>("it is 1".to_owned()));
         assert_eq!(catch(|| std::panic::panic_any("it is")), Err::<(), _>("it is".to_owned()));

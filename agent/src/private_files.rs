@@ -1,10 +1,10 @@
-//! Files that only their owner reads and writes, whatever the umask is.
+//! Files that only their owner can read and write, regardless of the umask.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a file with the permissions 0600. It must not exist, and a link at its place is not followed.
+/// Creates a file with the permissions 0600. Fails if the path exists, also as a link.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -13,7 +13,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Creates a folder and its parents, where they are missing, with the permissions 0700.
+/// Creates a folder and its missing parents with the permissions 0700.
 #[cfg(any(feature = "runtime", feature = "testing"))]
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -23,22 +23,22 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a file for reading. Links and everything else that is not a file are refused.
+/// Opens a file for reading. Fails for links, and for everything else that is not a file.
 #[cfg(feature = "runtime")]
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file");
+    let not_a_file = || io::Error::new(io::ErrorKind::InvalidInput, "the path is not a file");
     let found = std::fs::symlink_metadata(path)?;
     if !found.is_file() {
-        return Err(refused());
+        return Err(not_a_file());
     }
     let file = File::open(path)?;
-    // It may have been replaced by a link in between.
+    // The file may have been replaced by a link between the two calls.
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
         let opened = file.metadata()?;
         if (opened.dev(), opened.ino()) != (found.dev(), found.ino()) {
-            return Err(refused());
+            return Err(not_a_file());
         }
     }
     Ok(file)
@@ -51,7 +51,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn files_are_of_their_owner_alone_and_links_are_not_followed() {
+    fn files_are_private_and_links_are_not_followed() {
         let folder = std::env::temp_dir().join(format!("agent-private-{}", std::process::id()));
         let inner = folder.join("a/b");
         create_folder(&inner).unwrap();

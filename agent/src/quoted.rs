@@ -1,32 +1,32 @@
-//! The forms that a text has where JSON quotes it.
+//! The forms of a text in JSON, and in JSON that is quoted in JSON.
 
 use std::fmt::Write as _;
 
-/// How often JSON is quoted in JSON: arguments in a request, in a message, in the body of an error, and in that of a proxy.
+/// Maximum number of times that JSON is quoted in JSON: arguments in a request, in a message, in the body of an error, in that of a proxy.
 const MAX_QUOTED: usize = 4;
 
-/// What a serialiser escapes beyond what JSON requires.
+/// The characters that a serializer escapes although JSON does not require it.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-struct Style {
-    /// Every character above ASCII: Python, PHP.
+#[expect(clippy::struct_excessive_bools, reason = "the fields are independent")]
+struct EscapeStyle {
+    /// Every character beyond ASCII, as in Python and PHP.
     ascii: bool,
-    /// `/`: PHP.
+    /// `/`, as in PHP.
     slash: bool,
-    /// `<`, `>` and `&`: Go.
+    /// `<`, `>` and `&`, as in Go.
     html: bool,
-    /// `"`, `'`, `+` and the backquote as numbers, and numbers in capitals: .NET.
+    /// `"`, `'`, `+` and the backquote as code points, which have capital hexadecimal digits, as in .NET.
     capitals: bool,
 }
 
-const PYTHON: Style = Style { ascii: true, slash: false, html: false, capitals: false };
-const PHP: Style = Style { ascii: true, slash: true, html: false, capitals: false };
-const GO: Style = Style { ascii: false, slash: false, html: true, capitals: false };
-const DOTNET: Style = Style { ascii: true, slash: false, html: true, capitals: true };
-const PLAIN: Style = Style { ascii: false, slash: false, html: false, capitals: false };
+const PYTHON: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: false, capitals: false };
+const PHP: EscapeStyle = EscapeStyle { ascii: true, slash: true, html: false, capitals: false };
+const GO: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: true, capitals: false };
+const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true, capitals: true };
+const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
-/// Returns the text as it is, as it stands in JSON, and as it stands in JSON that is quoted in JSON, up to four times: the longest first. A
-/// function that masks a secret masks all of these.
+/// Returns the forms of a text, the longest first: the text itself, the text in JSON, and in JSON that is quoted in JSON up to four times.
+/// Code that masks a secret has to mask all of these.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {
@@ -45,7 +45,7 @@ pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     forms
 }
 
-fn escaped(text: &str, style: Style) -> String {
+fn escaped(text: &str, style: EscapeStyle) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The identity of one step of one run: the same on every replay, whatever the attempt.
+/// The identity of one step of one run, which is the same on every replay and for every attempt.
 ///
-/// It is the primary key of a record, the name of an engine's step, and the idempotency key that tools and
-/// providers are given. Its text form is `RUN/TURN/KIND/ORD`; serde uses that text.
+/// It is the primary key of a record, the name of an engine's step, and the idempotency key for tools and providers. Its text form, which
+/// serde uses, too, is `RUN/TURN/KIND/ORD`.
 ///
 /// ```
 /// use agent::{StepKey, StepKind};
@@ -26,20 +26,20 @@ pub struct StepKey {
     pub run: Arc<str>,
     /// The turn, counted from 1.
     pub turn: u32,
-    /// What the step does.
+    /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its assistant message; for [`StepKind::Poll`] which queue and when; else 0.
+    /// The position of the call in its reply. For [`StepKind::Poll`], it identifies the queue and the time; otherwise it is 0.
     pub ord: u32,
 }
 
 impl StepKey {
-    /// A key from its four parts.
+    /// Creates a key from its four parts.
     pub fn new(run: impl Into<Arc<str>>, turn: u32, kind: StepKind, ord: u32) -> Self {
         Self { run: run.into(), turn, kind, ord }
     }
 }
 
-/// What a step does.
+/// The kind of a step.
 ///
 /// ```
 /// use agent::{StepKey, StepKind};
@@ -58,13 +58,13 @@ pub enum StepKind {
     Model,
     /// Finds, checks and prepares the calls of a segment.
     Prepare,
-    /// Asks whether a call may run.
+    /// Gets the decision whether a call may run.
     Approval,
     /// Runs a tool.
     Tool,
     /// Waits for a result from outside.
     Await,
-    /// Asks the turn-end hook.
+    /// Calls the turn-end hooks.
     TurnEnd,
 }
 
@@ -72,7 +72,7 @@ impl StepKind {
     const ALL: [Self; 7] =
         [Self::Poll, Self::Model, Self::Prepare, Self::Approval, Self::Tool, Self::Await, Self::TurnEnd];
 
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Poll => "poll",
@@ -98,7 +98,7 @@ impl fmt::Display for StepKey {
     }
 }
 
-/// A text that is no [`StepKey`].
+/// The error of a text that is not a [`StepKey`].
 ///
 /// ```
 /// use agent::StepKey;
@@ -117,7 +117,7 @@ crate::error_text::debug_is_the_sentence!(ParseStepKeyError);
 impl FromStr for StepKey {
     type Err = ParseStepKeyError;
 
-    /// Reads the text form. A run id may contain slashes itself, so the text is read from its end.
+    /// Parses the text form. It is parsed from its end, because a run id may contain slashes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let mut parts = text.rsplitn(4, '/');
@@ -131,7 +131,7 @@ impl FromStr for StepKey {
     }
 }
 
-/// Only the canonical form, so that equal keys have equal texts.
+/// Parses a number. Only the canonical form is accepted, so that equal keys have equal texts.
 fn number(text: &str) -> Option<u32> {
     let canonical = text == "0" || (text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0'));
     canonical.then(|| text.parse().ok())?
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_form_goes_both_ways() {
+    fn the_text_form_parses_to_the_same_key() {
         for kind in StepKind::ALL {
             let key = StepKey::new("a/b", 7, kind, 3);
             assert_eq!(key.to_string().parse::<StepKey>().as_ref(), Ok(&key));

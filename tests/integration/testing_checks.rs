@@ -100,6 +100,9 @@ async fn a_type_that_refuses_what_its_schema_takes_is_a_fault_and_the_reason_is_
     });
     let report = tried(tools![{ lies.unwrap() }]).await;
     let text = report.to_string();
-    assert!(text.contains("what the schema takes was refused") && text.contains("told: /text"), "{text}");
+    assert!(
+        text.contains("arguments that fit the schema were refused") && text.contains("result: /text"),
+        "{text}"
+    );
     assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
 }

@@ -140,7 +140,7 @@ impl fmt::Debug for ResultCache {
 /// ```
 /// use agent::NotCached;
 ///
-/// assert_eq!(NotCached::OptedOut.to_string(), "it says `cache = false`");
+/// assert_eq!(NotCached::OptedOut.to_string(), "the tool is declared with `cache = false`");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -93,7 +93,7 @@ impl Agreement {
             schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
         // A field may have its own policy, so coercions are possible even if the tool allows none.
         let own_policies = schema.to_value().to_string().contains("\"x-coerce\"");
-        Ok(Run::<T>::new(self, plans, own_policies, true).run())
+        Ok(Proof::<T>::new(self, plans, own_policies, true).run())
     }
 
     /// Checks every [`Law`] for a handwritten schema.
@@ -110,13 +110,13 @@ impl Agreement {
     /// Returns a [`SchemaError`] if the schema cannot be that of a tool.
     pub fn check_schema(&self, name: &str, schema: &Value) -> Result<AgreementReport, SchemaError> {
         let plans = Plans::new(UnknownKeys::Keep, |options| Plan::compile(name, schema, options))?;
-        // A format alone refuses nothing where no type reads it.
-        Ok(Run::<Value>::new(self, plans, false, false).run())
+        // Without a type that parses it, a format does not refuse any text.
+        Ok(Proof::<Value>::new(self, plans, false, false).run())
     }
 }
 
 /// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
-/// reads are the same for `T`, on a few hundred valid values and a thousand faulty ones.
+/// parses agree for `T`, on a few hundred valid values and a thousand faulty ones.
 ///
 /// Use it in tests of your own argument types. It is not random, so it always fails or always passes.
 ///
@@ -172,7 +172,7 @@ const POLICIES: [CoercionPolicy; 3] =
     [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 impl Plans {
-    /// `unknown` is the treatment of unknown keys under which the plan agrees with its schema.
+    /// Compiles the plans. `unknown` is the treatment of unknown keys with which a plan agrees with its schema.
     fn new(
         unknown: UnknownKeys,
         plan: impl Fn(PlanOptions) -> Result<Plan, SchemaError>,
@@ -189,20 +189,20 @@ impl Plans {
     }
 }
 
-struct Run<'a, T> {
-    how: &'a Agreement,
+struct Proof<'a, T> {
+    settings: &'a Agreement,
     plans: Plans,
     own_policies: bool,
-    /// A schema that closes what the plan closes, and its independent reader.
+    /// The independent validator of the plan's schema, which denies unknown keys where the plan does.
     closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
 }
 
-type Read<T> = Result<Parsed<T>, InvalidArguments>;
+type ParseResult<T> = Result<Parsed<T>, InvalidArguments>;
 
-impl<'a, T: DeserializeOwned> Run<'a, T> {
-    fn new(how: &'a Agreement, plans: Plans, own_policies: bool, has_formats: bool) -> Self {
+impl<'a, T: DeserializeOwned> Proof<'a, T> {
+    fn new(settings: &'a Agreement, plans: Plans, own_policies: bool, has_formats: bool) -> Self {
         let [exact, ..] = &plans.by_policy;
         let closed = Schema::new(exact.schema(), has_formats);
         let report = AgreementReport {
@@ -215,18 +215,18 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
             disagreements: Vec::new(),
             count: 0,
         };
-        Self { how, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
+        Self { settings, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
     }
 
     fn run(mut self) -> AgreementReport {
         let schema = self.plans.by_policy[0].schema().clone();
-        let values = samples(&schema, self.how.samples, self.how.seed);
-        let mut random = Random(self.how.seed);
+        let values = samples(&schema, self.settings.samples, self.settings.seed);
+        let mut random = Random(self.settings.seed);
         for value in &values {
             self.text(&value.to_string());
         }
         for value in &values {
-            for text in mutants(value, self.how.mutants, &mut random) {
+            for text in mutants(value, self.settings.mutants, &mut random) {
                 self.text(&text);
             }
         }
@@ -258,7 +258,9 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         let sent = match proof::repeated_key(text) {
             // In a value of any type, repeated keys are not detected, and the last one counts. But if one of several alternatives must fit,
             // they are refused.
-            Some(key) => sent.filter(|sent| !is_told_twice(&read[0]) && self.takes_anything(sent, &key)),
+            Some(key) => {
+                sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
+            }
             None => sent,
         };
         let fits = match (&sent, &self.closed) {
@@ -275,7 +277,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.coerced(text, &read);
     }
 
-    /// Whether the schema accepts any value in place of the object with this key.
+    /// Returns whether the schema accepts any value in place of the object with this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);
@@ -290,14 +292,14 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         })
     }
 
-    /// Is all that the schema has against it a spelling that the type reads beside that of the format?
+    /// Returns whether the schema refuses the value only because of a format, of which the type accepts more spellings.
     fn is_own_spelling(&self, sent: &Value) -> bool {
         let reads = |value: &Value| serde_json::from_str::<T>(&value.to_string()).is_ok();
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Whether the type reads a text that the schema may refuse for a word that it does not list: an enum with a variant for every
-    /// other word.
+    /// Returns whether the type parses a text that the schema may refuse because of a word that it does not list. This holds for an enum
+    /// with a variant for every other word.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -307,7 +309,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.report.add(Disagreement::new(law, &plan, text, verdicts));
     }
 
-    fn policies_widen(&mut self, text: &str, read: &[Read<T>; 3]) {
+    fn policies_widen(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for wide in 1..read.len() {
             if let (Ok(_), Err(refusal)) = (&read[wide - 1], &read[wide]) {
                 let verdicts =
@@ -318,7 +320,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
     }
 
     /// Checks a text that the schema accepts.
-    fn fitting(&mut self, text: &str, read: &[Read<T>; 3]) {
+    fn fitting(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         let serde = serde_json::from_str::<T>(text);
         let mut by_type = false;
         for (policy, read) in read.iter().enumerate() {
@@ -353,11 +355,11 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
     }
 
     /// Checks a text that the schema refuses, or that is not JSON.
-    fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[Read<T>; 3]) {
+    fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions.is_empty();
-            // The exact policy allows no change, and changing 1.0 to 1 makes nothing fit that did not fit before.
+            // The exact policy allows only changes such as 1.0 to 1, after which a value fits only if it did before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }
@@ -367,16 +369,20 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
                     self.report.not_compared += 1;
                     continue;
                 }
-                let schema = if sent.is_some() { "refuses" } else { "not asked, no JSON or a key twice" };
+                let schema = if sent.is_some() {
+                    "refuses"
+                } else {
+                    "not asked, because the text is not JSON or repeats a key"
+                };
                 self.fail(Law::AcceptedFits, policy, text, format!("schema: {schema}\nengine: accepts"));
             }
         }
     }
 
     /// Checks that coerced arguments fit the schema.
-    fn coerced(&mut self, text: &str, read: &[Read<T>; 3]) {
+    fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
-            // A `Value` keeps what it cannot hold as text.
+            // A `Value` holds a number beyond floats as text, which cannot be compared.
             if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
                 continue;
             }
@@ -405,14 +411,14 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether there is a number above what floats hold exactly. Readers of JSON Schema differ about those, and such bounds are not in the
-/// schema.
+/// Returns whether there is a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such numbers,
+/// and such bounds are not in the schema.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// Whether the change is like 3.0 to 3: the same number for JSON Schema, recorded because the tool got it differently. Rounding to what
-/// a float can hold is not a matter of policies.
+/// Returns whether the change is like 3.0 to 3: the same number in JSON Schema, but recorded, because the tool receives it in another form.
+/// Rounding to a float is allowed by every policy.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded
@@ -421,21 +427,21 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Whether there is an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, serde does not.
+/// Returns whether there is an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Whether there is a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
+/// Returns whether there is a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)
     })
 }
 
-/// Whether a repeated key was refused.
-fn is_told_twice<T>(read: &Read<T>) -> bool {
+/// Returns whether the arguments were refused because of a repeated key.
+fn is_refused_as_repeated<T>(read: &ParseResult<T>) -> bool {
     read.as_ref()
         .is_err_and(|refusal| refusal.issues().iter().any(|issue| issue.code == IssueCode::Duplicate))
 }

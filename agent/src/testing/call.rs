@@ -1,4 +1,4 @@
-//! The laws that can be checked for a single call, with only its plan.
+//! Checks the laws that need only a call and its plan.
 
 use super::law::{Disagreement, Law};
 use crate::args::proof::{diagnosis, repeated_key};
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// Pointers longer than this many bytes are cut, so they cannot be followed.
+/// The length from which reports cut pointers, in bytes. They cannot be followed.
 const MAX_POINTER: usize = 4_000;
-/// Texts longer than this many bytes are streamed in larger pieces.
+/// The length from which texts are streamed in larger pieces, in bytes.
 const BYTE_BY_BYTE: usize = 2_000;
 
 /// Checks every [`Law`] that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
@@ -47,7 +47,7 @@ pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), B
     stream_agrees(plan, text, typed.as_ref().err())
 }
 
-/// Only the type itself may refuse what the plan accepts.
+/// Checks that parsing and diagnosis agree. Arguments that the plan accepts may be refused only by the type itself.
 fn paths_agree<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
@@ -66,12 +66,12 @@ fn paths_agree<T: DeserializeOwned>(
     match (typed, whole, &explained) {
         (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
         (Err(refusal), Ok(whole), Ok(())) => {
-            // The plan accepts it, so the type must have refused it, and serde alone must refuse it too.
+            // The plan accepts the arguments, so the type must have refused them, and serde alone must refuse them, too.
             let own = refusal.issues().iter().all(|issue| is_own(issue.code));
             match serde_json::from_str::<T>(&whole.value.to_string()) {
                 Err(_) if own => Ok(()),
-                said => {
-                    let serde = said.map_or_else(|error| error.to_string(), |_| "accepts".to_owned());
+                result => {
+                    let serde = result.map_or_else(|error| error.to_string(), |_| "accepts".to_owned());
                     fail(format!(
                         "read as the type: {}\nexplained: accepts\nserde: {serde}",
                         lines(refusal.issues())
@@ -83,7 +83,7 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Whether the mistake is found by the type and not by its schema.
+/// Returns whether issues with this code are found by the type and not by its schema.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -103,10 +103,10 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // Null stands for no arguments, where that is allowed.
+        // `null` means no arguments if all parameters are optional.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
-        // A number that no float can hold stands in a text that no value can be made of.
+        // A number beyond the range of floats cannot be parsed into a value, so its issue cannot be followed.
         let is_beyond =
             |issue: &Issue| issue.code == IssueCode::Range && serde_json::from_str::<Value>(text).is_err();
         let stray = |issue: &&Issue| !leads_into(plan, &sent, issue) && !is_beyond(issue);
@@ -126,8 +126,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left out, and
-/// what is below it. Strings may contain JSON that was decoded, and a single value may stand for a list of it.
+/// Returns whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left
+/// out, and parameters below it. Strings may contain JSON that was decoded, and a single value may have been accepted as a list with it.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -138,18 +138,18 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         Value::String(text) => serde_json::from_str::<Value>(text).unwrap_or_default(),
         value => value.clone(),
     };
-    let mut place = sent.clone();
+    let mut current = sent.clone();
     while let Some(segment) = segments.next() {
         let at = |value: &Value| match value {
             Value::Object(map) => map.get(&segment).cloned(),
             Value::Array(items) => segment.parse().ok().and_then(|index: usize| items.get(index).cloned()),
             _ => None,
         };
-        let inside = decoded(&place);
-        place = match at(&inside) {
+        let inside = decoded(&current);
+        current = match at(&inside) {
             Some(below) => below,
             None if segment == "0" && !inside.is_array() && !inside.is_null() => inside,
-            // Null stands for what was left out.
+            // `null` is accepted for a parameter that was left out.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;
             }
@@ -164,7 +164,7 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     true
 }
 
-/// Whether a parameter, at any depth, has this name.
+/// Returns whether a parameter at any depth has this name.
 fn is_declared(schema: &Value, name: &str) -> bool {
     match schema {
         Value::Object(map) => {
@@ -232,11 +232,11 @@ fn stream_agrees(
         Some(whole) if ended.is_ok() && json.is_ok_and(|json| json.is_object()) => {
             let listed = whole.issues().len() < whole.count();
             // Values under repeated keys are not checked further by the complete pass.
-            let told = |early: &Issue, issue: &Issue| {
+            let covers = |early: &Issue, issue: &Issue| {
                 issue.path == early.path
                     || issue.code == IssueCode::Duplicate && early.path.starts_with(&issue.path)
             };
-            match stream.issues().iter().find(|early| !whole.issues().iter().any(|i| told(early, i))) {
+            match stream.issues().iter().find(|early| !whole.issues().iter().any(|i| covers(early, i))) {
                 Some(early) if !listed => fail(format!("stream: {early}\nwhole: {}", lines(whole.issues()))),
                 _ => Ok(()),
             }
@@ -245,17 +245,17 @@ fn stream_agrees(
     }
 }
 
-/// Streams accept no numbers longer than 400 bytes.
+/// Returns whether the text has a number of more than 400 bytes, which streams refuse.
 fn long_number(text: &str) -> bool {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
 }
 
-/// Whether the text has an integer that a [`Value`] cannot hold or would round.
+/// Returns whether the text has an integer that a [`Value`] cannot hold or would round.
 fn beyond_values(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
 }
 
-/// Returns the next place at or after `at` where the text can be cut.
+/// Returns the next position at or after `at` where the text can be cut.
 fn boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
@@ -275,7 +275,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn issues_lead_to_what_was_sent_or_to_a_parameter_that_was_left_out() {
+    fn issues_lead_to_a_value_or_to_a_parameter_that_was_left_out() {
         let inner = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}, "who": inner}});
         let plan = Plan::compile("t", &schema, PlanOptions::default()).unwrap();

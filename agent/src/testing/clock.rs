@@ -42,11 +42,11 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Default)]
 pub struct FakeClock {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ClockState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ClockState {
     now: Duration,
     /// The waiting tasks, each with the time until which it waits.
     sleepers: Vec<(Duration, Waker)>,
@@ -77,7 +77,7 @@ impl FakeClock {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

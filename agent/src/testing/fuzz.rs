@@ -1,15 +1,15 @@
-//! Sends a tool arguments as a careless model would write them.
+//! Sends a tool arguments with the mistakes of careless models.
 
 use super::call::{MAX_TEXT, lines};
 use super::sample::samples;
-use super::slips::{SLIPS, Slip, Slipped};
+use super::slips::{SLIPS, Slip, SlippedCall};
 use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
 use crate::panics::catch;
 use crate::{DefinitionError, Tool, ToolSet};
 use serde_json::Value;
 use std::fmt;
 
-/// The number of correct calls that are altered.
+/// The number of correct calls into which mistakes are made.
 const MAX_SAMPLES: usize = 6;
 /// The maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
@@ -42,10 +42,10 @@ const MAX_KEPT: usize = 20;
 /// ```
 pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
     let schema = tool.definition().parameters();
-    let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), Verdict::Accepted(coercions) if coercions.is_empty());
+    let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), ValidationResult::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
         samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
-    // The first has all parameters. The others are taken at regular distances, because neighbours differ little.
+    // The first value has all parameters. The others are taken at regular distances, because neighbours differ little.
     let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
     let right: Vec<Value> = right.into_iter().step_by(apart).collect();
     let mut report = FuzzReport {
@@ -56,9 +56,9 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
         findings: Vec::new(),
     };
     for slip in SLIPS {
-        let mut calls: Vec<Slipped> = right.iter().flat_map(|value| slip.of(value, schema)).collect();
-        let mut told = std::collections::HashSet::new();
-        calls.retain(|call| told.insert(call.text.clone()));
+        let mut calls: Vec<SlippedCall> = right.iter().flat_map(|value| slip.of(value, schema)).collect();
+        let mut known = std::collections::HashSet::new();
+        calls.retain(|call| known.insert(call.text.clone()));
         calls.truncate(MAX_CALLS);
         if !calls.is_empty() {
             report.send(tool, slip, &calls);
@@ -86,7 +86,7 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
 /// ```
 ///
 /// # Errors
-/// Returns a [`DefinitionError`] if one of them cannot be a tool.
+/// Returns a [`DefinitionError`] if the definition of a tool is not valid.
 pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
     tools
         .into_entries()
@@ -95,17 +95,17 @@ pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
         .collect()
 }
 
-enum Verdict {
+enum ValidationResult {
     Accepted(Coercions),
     Refused(InvalidArguments),
     Panicked(String),
 }
 
-fn validate(tool: &dyn Tool, text: &str) -> Verdict {
+fn validate(tool: &dyn Tool, text: &str) -> ValidationResult {
     match catch(|| tool.validate(text)) {
-        Ok(Ok(coercions)) => Verdict::Accepted(coercions),
-        Ok(Err(refusal)) => Verdict::Refused(refusal),
-        Err(panic) => Verdict::Panicked(panic),
+        Ok(Ok(coercions)) => ValidationResult::Accepted(coercions),
+        Ok(Err(refusal)) => ValidationResult::Refused(refusal),
+        Err(panic) => ValidationResult::Panicked(panic),
     }
 }
 
@@ -157,13 +157,13 @@ pub struct SlipReport {
     pub slip: &'static str,
     /// The number of calls with this mistake.
     pub sent: usize,
-    /// The number that was accepted unchanged, because it was no mistake there.
+    /// The number that was accepted unchanged, because the parameter allows such values.
     pub as_is: usize,
     /// The number that was accepted with a coercion.
     pub coerced: usize,
     /// The number that was refused.
     pub refused: usize,
-    /// The rules that coerced them, and how often.
+    /// The coercion rules, each with the number of its uses.
     pub rules: Vec<(CoercionRule, usize)>,
     /// The number of refusals that offered a corrected call.
     pub corrected: usize,
@@ -190,7 +190,7 @@ pub struct Finding {
     pub slip: &'static str,
     /// The arguments as they were sent, shortened.
     pub arguments: String,
-    /// What happened.
+    /// The kind of the finding.
     pub kind: FindingKind,
 }
 
@@ -211,9 +211,9 @@ pub enum FindingKind {
     Panicked(String),
     /// Text that is not JSON, or has a repeated key, was accepted.
     Accepted,
-    /// No issue of the report is at the place of the mistake.
+    /// No issue of the report is at the path of the mistake.
     Elsewhere {
-        /// The place, as a JSON pointer.
+        /// The path, as a JSON Pointer.
         place: String,
         /// The issues.
         issues: String,
@@ -230,18 +230,18 @@ impl FuzzReport {
         self.slips.iter().find(|report| report.slip == name)
     }
 
-    /// Asserts that the tool is safe: nothing panicked, nothing was accepted that is not JSON, each refusal names the place of the mistake
-    /// in a bounded report, and each corrected call that was offered is accepted.
+    /// Asserts that the tool is safe: no validation panicked, no text was accepted that is not JSON, each refusal names the path of the
+    /// mistake in a bounded report, and each corrected call that was offered is accepted.
     ///
     /// # Panics
-    /// Panics with the table and the findings otherwise, and if no correct call could be generated from the schema.
+    /// Panics with the table and the findings if the tool is not safe, and if no correct call could be generated from the schema.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);
         assert!(self.findings.is_empty(), "{self}");
     }
 
-    fn send(&mut self, tool: &dyn Tool, slip: &Slip, calls: &[Slipped]) {
+    fn send(&mut self, tool: &dyn Tool, slip: &Slip, calls: &[SlippedCall]) {
         let mut report = SlipReport {
             slip: slip.name,
             sent: calls.len(),
@@ -253,10 +253,10 @@ impl FuzzReport {
         };
         for call in calls {
             match validate(tool, &call.text) {
-                Verdict::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
-                Verdict::Accepted(_) if slip.never => self.find(slip, call, FindingKind::Accepted),
-                Verdict::Accepted(coercions) if coercions.is_empty() => report.as_is += 1,
-                Verdict::Accepted(coercions) => {
+                ValidationResult::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
+                ValidationResult::Accepted(_) if slip.never => self.find(slip, call, FindingKind::Accepted),
+                ValidationResult::Accepted(coercions) if coercions.is_empty() => report.as_is += 1,
+                ValidationResult::Accepted(coercions) => {
                     report.coerced += 1;
                     for coercion in coercions {
                         match report.rules.iter_mut().find(|(rule, _)| *rule == coercion.rule) {
@@ -265,17 +265,23 @@ impl FuzzReport {
                         }
                     }
                 }
-                Verdict::Refused(refusal) => {
+                ValidationResult::Refused(refusal) => {
                     report.refused += 1;
                     report.corrected += usize::from(refusal.corrected().is_some());
-                    self.refused(tool, slip, call, &refusal);
+                    self.check_refusal(tool, slip, call, &refusal);
                 }
             }
         }
         self.slips.push(report);
     }
 
-    fn refused(&mut self, tool: &dyn Tool, slip: &Slip, call: &Slipped, refusal: &InvalidArguments) {
+    fn check_refusal(
+        &mut self,
+        tool: &dyn Tool,
+        slip: &Slip,
+        call: &SlippedCall,
+        refusal: &InvalidArguments,
+    ) {
         let length = refusal.to_text().chars().count();
         self.longest_report = self.longest_report.max(length);
         if length > MAX_TEXT {
@@ -287,16 +293,16 @@ impl FuzzReport {
         }
         if let Some(corrected) = refusal.corrected() {
             match validate(tool, corrected) {
-                Verdict::Accepted(_) => {}
-                Verdict::Refused(_) => {
+                ValidationResult::Accepted(_) => {}
+                ValidationResult::Refused(_) => {
                     self.find(slip, call, FindingKind::BadCorrection(corrected.to_owned()));
                 }
-                Verdict::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
+                ValidationResult::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
             }
         }
     }
 
-    fn find(&mut self, slip: &Slip, call: &Slipped, kind: FindingKind) {
+    fn find(&mut self, slip: &Slip, call: &SlippedCall, kind: FindingKind) {
         if self.findings.len() < MAX_KEPT {
             let arguments = call.text.chars().take(300).collect();
             self.findings.push(Finding { slip: slip.name, arguments, kind });
@@ -304,15 +310,15 @@ impl FuzzReport {
     }
 }
 
-/// Whether there is an issue at the place of the mistake, inside it, or at a parent. For a wrong key, the missing correct key may be named
-/// instead.
+/// Returns whether there is an issue at the path of the mistake, within it, or at a parent. For a wrong key, the issue may be that the
+/// correct key is missing.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     refusal.issues().len() < refusal.count()
         || refusal.issues().iter().any(|issue| match issue.code {
-            // No place can be named in text that is not JSON, and a type may report no place.
+            // An issue has no path in text that is not JSON, and may have none if a type refused the value.
             IssueCode::Json | IssueCode::Value if issue.path.is_empty() => true,
             IssueCode::Missing if parent(&issue.path) == parent(place) => true,
             _ => inside(place, &issue.path) || (!issue.path.is_empty() && inside(&issue.path, place)),
@@ -344,7 +350,7 @@ impl fmt::Display for FuzzReport {
         writeln!(f)?;
         let width = self.slips.iter().map(|s| s.slip.len()).max().unwrap_or(0).max(4);
         writeln!(f, "{:width$}  sent  as is  coerced  refused  how", "slip")?;
-        // Dots are easier to skip when reading than zeros.
+        // Dots are easier to skip than zeros.
         let or_dot = |n: usize| if n == 0 { "·".to_owned() } else { n.to_string() };
         for s in &self.slips {
             let mut how: Vec<String> = s.rules.iter().map(|(rule, n)| format!("{rule} {n}")).collect();

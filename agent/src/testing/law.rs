@@ -20,29 +20,30 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Law {
-    /// What the schema accepts is accepted without a coercion, or refused by the type itself.
+    /// Arguments that fit the schema are accepted without a coercion, or refused by the type itself.
     FittingIsAccepted,
-    /// What is accepted without a coercion fits the schema.
+    /// Arguments that are accepted without a coercion fit the schema.
     AcceptedFits,
     /// Coerced arguments fit the schema.
     CoercedFits,
-    /// What the schema accepts, serde reads.
+    /// Arguments that fit the schema are parsed by serde.
     SerdeReads,
     /// Coerced arguments are accepted again, without a coercion and with the same result.
     CoercionEnds,
-    /// `strict` accepts what `exact` accepts, and `lenient` accepts what `strict` accepts.
+    /// `strict` accepts all arguments that `exact` accepts, and `lenient` all that `strict` accepts.
     PoliciesWiden,
-    /// The pass that reads the arguments and the pass that explains mistakes agree.
+    /// The pass that parses the arguments and the pass that explains mistakes agree.
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to something that was sent, or to a key that is missing from it. A check may point to a parameter that was left out.
+    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check may point to a parameter that was
+    /// left out.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,
     /// A corrected call that is offered is accepted.
     CorrectionsAreAccepted,
-    /// What a stream refuses early is also refused as a whole, at the same place, and a stream ends where the JSON ends.
+    /// Arguments that a stream refuses early are also refused as a whole, at the same path, and a stream ends where the JSON ends.
     StreamsAgree,
     /// The proof is not empty: a value was found that the schema accepts.
     SamplesExist,

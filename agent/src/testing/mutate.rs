@@ -1,26 +1,26 @@
-//! Changes values in one place, in the ways in which calls are wrong.
+//! Changes one value within a value, in the ways in which calls are wrong.
 
 use super::choices::Random;
 use serde_json::{Map, Value, json};
 
-/// A step on the path to a place in a value.
+/// A segment of a path.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum PathSegment {
     Key(String),
     Index(usize),
 }
 
-/// The path to a place in a value.
-pub(super) type Place = Vec<Step>;
+/// The path of a value within another.
+pub(super) type ValuePath = Vec<PathSegment>;
 
-/// The maximum number of places in one value.
-const MAX_PLACES: usize = 200;
+/// The maximum number of paths in one value.
+const MAX_PATHS: usize = 200;
 
-/// Returns every place in a value except the root, outer places before inner ones in each branch.
-pub(super) fn places(value: &Value) -> Vec<Place> {
-    fn visit(value: &Value, here: &mut Place, out: &mut Vec<Place>) {
-        let mut below = |step: Step, value: &Value| {
-            if out.len() < MAX_PLACES {
+/// Returns every path in a value except the root, outer paths before inner ones in each branch.
+pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
+    fn visit(value: &Value, here: &mut ValuePath, out: &mut Vec<ValuePath>) {
+        let mut below = |step: PathSegment, value: &Value| {
+            if out.len() < MAX_PATHS {
                 here.push(step);
                 out.push(here.clone());
                 visit(value, here, out);
@@ -29,9 +29,11 @@ pub(super) fn places(value: &Value) -> Vec<Place> {
         };
         match value {
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(i, item)| below(Step::Index(i), item));
+                items.iter().enumerate().for_each(|(i, item)| below(PathSegment::Index(i), item));
             }
-            Value::Object(map) => map.iter().for_each(|(key, value)| below(Step::Key(key.clone()), value)),
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| below(PathSegment::Key(key.clone()), value));
+            }
             _ => {}
         }
     }
@@ -40,35 +42,35 @@ pub(super) fn places(value: &Value) -> Vec<Place> {
     out
 }
 
-/// Returns the value at a place.
-pub(super) fn at<'v>(value: &'v Value, place: &[Step]) -> Option<&'v Value> {
-    place.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(index) => value.get(index),
+/// Returns the value at a path.
+pub(super) fn at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        PathSegment::Key(key) => value.get(key),
+        PathSegment::Index(index) => value.get(index),
     })
 }
 
-/// Returns the value with a replacement at a place. `None` removes it.
-pub(super) fn with(value: &Value, place: &[Step], new: Option<Value>) -> Value {
+/// Returns the value with a replacement at a path. `None` removes the value there.
+pub(super) fn with(value: &Value, path: &[PathSegment], new: Option<Value>) -> Value {
     let mut out = value.clone();
-    if let Some((last, above)) = place.split_last() {
+    if let Some((last, above)) = path.split_last() {
         let parent = above.iter().try_fold(&mut out, |value, step| match step {
-            Step::Key(key) => value.get_mut(key),
-            Step::Index(index) => value.get_mut(index),
+            PathSegment::Key(key) => value.get_mut(key),
+            PathSegment::Index(index) => value.get_mut(index),
         });
         match (parent, last, new) {
-            (Some(Value::Object(map)), Step::Key(key), Some(new)) => {
+            (Some(Value::Object(map)), PathSegment::Key(key), Some(new)) => {
                 map.insert(key.clone(), new);
             }
-            (Some(Value::Object(map)), Step::Key(key), None) => {
+            (Some(Value::Object(map)), PathSegment::Key(key), None) => {
                 map.shift_remove(key);
             }
-            (Some(Value::Array(items)), Step::Index(index), Some(new)) => {
+            (Some(Value::Array(items)), PathSegment::Index(index), Some(new)) => {
                 if let Some(item) = items.get_mut(*index) {
                     *item = new;
                 }
             }
-            (Some(Value::Array(items)), Step::Index(index), None) if *index < items.len() => {
+            (Some(Value::Array(items)), PathSegment::Index(index), None) if *index < items.len() => {
                 items.remove(*index);
             }
             _ => {}
@@ -79,8 +81,8 @@ pub(super) fn with(value: &Value, place: &[Step], new: Option<Value>) -> Value {
     out
 }
 
-/// Returns the value with a key of the object at a place renamed, in the same position.
-pub(super) fn renamed(value: &Value, parent: &[Step], key: &str, new: &str) -> Value {
+/// Returns the value with a key of the object at a path renamed, in the same position.
+pub(super) fn renamed(value: &Value, parent: &[PathSegment], key: &str, new: &str) -> Value {
     let Some(Value::Object(map)) = at(value, parent) else { return value.clone() };
     let map = map
         .iter()
@@ -89,24 +91,24 @@ pub(super) fn renamed(value: &Value, parent: &[Step], key: &str, new: &str) -> V
     with(value, parent, Some(Value::Object(map)))
 }
 
-/// Returns the place as a JSON pointer.
-pub(super) fn pointer(place: &[Step]) -> String {
+/// Returns the path as a JSON Pointer.
+pub(super) fn pointer(path: &[PathSegment]) -> String {
     let mut out = String::new();
-    for step in place {
+    for step in path {
         out.push('/');
         match step {
-            Step::Key(key) => out.push_str(&key.replace('~', "~0").replace('/', "~1")),
-            Step::Index(index) => out.push_str(&index.to_string()),
+            PathSegment::Key(key) => out.push_str(&key.replace('~', "~0").replace('/', "~1")),
+            PathSegment::Index(index) => out.push_str(&index.to_string()),
         }
     }
     out
 }
 
-/// Returns the arguments as text, with the key at `place` repeated.
-pub(super) fn with_key_twice(value: &Value, place: &[Step]) -> String {
-    fn write(value: &Value, place: &[Step], out: &mut String) {
-        match (value, place.split_first()) {
-            (Value::Object(map), Some((Step::Key(key), rest))) => {
+/// Returns the arguments as text, with the key at `path` repeated.
+pub(super) fn with_key_twice(value: &Value, path: &[PathSegment]) -> String {
+    fn write(value: &Value, path: &[PathSegment], out: &mut String) {
+        match (value, path.split_first()) {
+            (Value::Object(map), Some((PathSegment::Key(key), rest))) => {
                 out.push('{');
                 for (i, (name, value)) in map.iter().enumerate() {
                     let comma = if i == 0 { "" } else { "," };
@@ -126,7 +128,7 @@ pub(super) fn with_key_twice(value: &Value, place: &[Step]) -> String {
                 }
                 out.push('}');
             }
-            (Value::Array(items), Some((Step::Index(index), rest))) => {
+            (Value::Array(items), Some((PathSegment::Index(index), rest))) => {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
                     out.push_str(if i == 0 { "" } else { "," });
@@ -138,18 +140,18 @@ pub(super) fn with_key_twice(value: &Value, place: &[Step]) -> String {
         }
     }
     let mut out = String::new();
-    write(value, place, &mut out);
+    write(value, path, &mut out);
     out
 }
 
-/// Returns `count` texts, each of the value with one fault. Some may happen to be valid.
+/// Returns `count` texts of the value, each with one fault. Some of them may still be valid.
 pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<String> {
     let mut all = Vec::new();
-    let places = places(value);
-    for place in &places {
-        let Some(old) = at(value, place) else { continue };
-        all.extend(instead(old).into_iter().map(|new| (place, Some(new))));
-        all.push((place, None));
+    let paths = paths(value);
+    for path in &paths {
+        let Some(old) = at(value, path) else { continue };
+        all.extend(instead(old).into_iter().map(|new| (path, Some(new))));
+        all.push((path, None));
     }
     let whole = Vec::new();
     all.extend(instead(value).into_iter().map(|new| (&whole, Some(new))));
@@ -157,11 +159,11 @@ pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<S
     for _ in 0..count {
         let text = match random.below(all.len() + all.len() / 8 + 1) {
             n if n < all.len() => {
-                let (place, new) = &all[n];
-                with(value, place, new.clone()).to_string()
+                let (path, new) = &all[n];
+                with(value, path, new.clone()).to_string()
             }
-            _ => match places.get(random.below(places.len())) {
-                Some(place) if random.below(4) > 0 => with_key_twice(value, place),
+            _ => match paths.get(random.below(paths.len())) {
+                Some(path) if random.below(4) > 0 => with_key_twice(value, path),
                 _ => torn(&value.to_string(), random),
             },
         };
@@ -170,10 +172,10 @@ pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<S
     out
 }
 
-/// Returns the text without its end, or with something inserted.
+/// Returns the text without its end, or with a character or word inserted.
 fn torn(text: &str, random: &mut Random) -> String {
-    let place = (0..=random.below(text.len() + 1)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let (before, after) = text.split_at(place);
+    let end = (0..=random.below(text.len() + 1)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let (before, after) = text.split_at(end);
     let insert = ["", ",", "]", "}", "\"", "\\", "0", "null", " ", "{"][random.below(10)];
     if insert.is_empty() { before.to_owned() } else { format!("{before}{insert}{after}") }
 }
@@ -252,14 +254,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_found_and_changed() {
+    fn paths_are_found_and_their_values_changed() {
         let value = json!({"a": [1, {"b/c": true}], "d": null});
-        let places = places(&value);
-        let pointers: Vec<String> = places.iter().map(|place| pointer(place)).collect();
+        let paths = paths(&value);
+        let pointers: Vec<String> = paths.iter().map(|path| pointer(path)).collect();
         assert_eq!(pointers, ["/a", "/a/0", "/a/1", "/a/1/b~1c", "/d"]);
-        assert_eq!(with(&value, &places[3], Some(json!(5))), json!({"a": [1, {"b/c": 5}], "d": null}));
-        assert_eq!(with(&value, &places[1], None), json!({"a": [{"b/c": true}], "d": null}));
-        assert_eq!(with_key_twice(&value, &places[3]), r#"{"a":[1,{"b/c":true,"b/c":true}],"d":null}"#);
+        assert_eq!(with(&value, &paths[3], Some(json!(5))), json!({"a": [1, {"b/c": 5}], "d": null}));
+        assert_eq!(with(&value, &paths[1], None), json!({"a": [{"b/c": true}], "d": null}));
+        assert_eq!(with_key_twice(&value, &paths[3]), r#"{"a":[1,{"b/c":true,"b/c":true}],"d":null}"#);
         assert_eq!(renamed(&value, &[], "a", "A").to_string(), r#"{"A":[1,{"b/c":true}],"d":null}"#);
     }
 

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// How many repetitions are added to the minimum.
+/// The maximum number of repetitions that are added to the minimum.
 const MORE: u32 = 3;
 const MAX_LENGTH: usize = 2_000;
 
@@ -56,7 +56,7 @@ fn member(class: &Class, choices: &mut Choices) -> Option<char> {
             class.ranges().iter().map(|r| (u32::from(r.start()), u32::from(r.end()))).collect()
         }
     };
-    // Only the first ranges of large classes: they are ASCII, which every reading of `\w` includes.
+    // Only the first ranges of a large class are used: they are ASCII, which is in `\w` for every engine.
     let (start, end) = *ranges.get(choices.pick(ranges.len().min(6)))?;
     // Printable characters are easier to read in a report.
     let start = if (start..=end).contains(&u32::from('a')) { u32::from('a') } else { start };
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_matches() {
+    fn generated_texts_match() {
         for pattern in
             [r"^[a-z]{2,5}-\d+$", "^(GET|POST) /[^ ]*$", "abc|x?", r"^\p{Lu}\w*$", r"^-?\d+(\.\d{1,2})?$"]
         {

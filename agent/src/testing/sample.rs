@@ -1,4 +1,4 @@
-//! Generates values that a schema probably accepts. To be certain, validate them.
+//! Generates values that usually fit a schema, and have to be validated.
 
 mod scalar;
 
@@ -7,25 +7,25 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// The maximum nesting. Recursive schemas end before.
+/// The maximum nesting. Values of recursive schemas end before.
 const MAX_DEPTH: usize = 24;
-/// From this depth on, the shortest option is taken.
+/// The depth from which the shortest option is taken.
 const SHORT_FROM: usize = 5;
 /// The maximum number of optional parts that are followed in one value.
 const MAX_STEPS: usize = 3_000;
-/// The maximum number of entries, if a schema asks for more.
+/// The maximum number of entries, even if a schema requires more.
 const MAX_MADE: u64 = 300;
-/// The last integer up to which every integer is exact as a float.
+/// The largest integer up to which every integer is exact as a float.
 const SAFE: i64 = 1 << 53;
 
-/// Returns `count` different values for `schema`, the same in every call. The first has all optional parts and the first of all
-/// alternatives. Then each choice is made differently, and then choices are random.
+/// Returns up to `count` different values for `schema`, which are the same in every call. The first has all optional parts and the first of
+/// all alternatives. For the following values each choice is made differently, and then choices are random.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
-    let mut told = HashSet::new();
+    let mut known = HashSet::new();
     let mut values = Vec::new();
     let mut add = |mut choices: Choices| {
         if let Some(value) = sample(schema, &mut choices)
-            && told.insert(value.to_string())
+            && known.insert(value.to_string())
         {
             values.push(value);
         }
@@ -115,8 +115,8 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// Returns a value for one of the alternatives, together with the keywords beside them. In deep values, the first alternative that
-    /// ends.
+    /// Returns a value for one of the alternatives, merged with the keywords beside them. In deep values, an alternative without a
+    /// reference is preferred.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
         if base.remove("anyOf").is_none() {
@@ -124,7 +124,7 @@ impl Sampler<'_> {
         }
         let first = if depth < SHORT_FROM { self.choices.pick(branches.len()) } else { 0 };
         let in_turn = branches.iter().cycle().skip(first).take(branches.len());
-        // The shortest first: a null, a word, a number.
+        // Alternatives without references come first, so that recursion ends.
         let mut in_turn: Vec<&Value> = in_turn.collect();
         if depth >= SHORT_FROM {
             in_turn.sort_by_key(|branch| branch.to_string().contains("$ref"));
@@ -298,7 +298,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Merges two schemas, as far as a sampler needs it. Nothing satisfies `false`.
+/// Merges two schemas as far as a sampler needs it. Returns `None` if no value can satisfy both.
 fn merged(mut base: Map<String, Value>, other: Value) -> Option<Map<String, Value>> {
     let other = match other {
         Value::Object(other) => other,

@@ -1,103 +1,103 @@
-//! The mistakes that models make in arguments, made on purpose.
+//! The mistakes that models make in arguments, reproduced for tests.
 
-use super::mutate::{Place, Step, at, places, pointer, renamed, with, with_key_twice};
+use super::mutate::{PathSegment, ValuePath, at, paths, pointer, renamed, with, with_key_twice};
 use serde_json::{Map, Value, json};
 
-/// A wrong call, or one that is only written unusually.
-pub(super) struct Slipped {
+/// A call with a mistake, or a correct call that is written unusually.
+pub(super) struct SlippedCall {
     pub(super) text: String,
-    /// The place of the mistake, as a JSON pointer.
+    /// The path of the mistake, as a JSON Pointer.
     pub(super) place: String,
 }
 
 /// One kind of mistake.
 pub(super) struct Slip {
     pub(super) name: &'static str,
-    /// Whether there is no correct reading, so that it must be refused.
+    /// Whether a call with this mistake has no correct interpretation, so that it must be refused.
     pub(super) never: bool,
-    make: Make,
+    make: SlipMaker,
 }
 
-enum Make {
-    /// For each place: the values that may replace it.
+enum SlipMaker {
+    /// For each value: the values that may replace it.
     Value(fn(&Value) -> Vec<Value>),
     /// For each key: its new name.
     Key(fn(&str) -> String),
-    /// From the whole arguments and the schema: other arguments, and the place of the mistake in them.
+    /// From the whole arguments and the schema: other arguments, and the path of the mistake in them.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// From the whole arguments: other text. Text that happens to be JSON is not sent.
+    /// From the whole arguments: other texts. A text that is valid JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 
 impl Slip {
-    /// Returns the calls with this mistake in `arguments`, for each place where it is possible.
-    pub(super) fn of(&self, arguments: &Value, schema: &Value) -> Vec<Slipped> {
+    /// Returns the calls with this mistake in `arguments`, one for each path at which it is possible.
+    pub(super) fn of(&self, arguments: &Value, schema: &Value) -> Vec<SlippedCall> {
         match self.make {
-            Make::Value(change) => places(arguments)
+            SlipMaker::Value(change) => paths(arguments)
                 .iter()
                 .flat_map(|place| {
                     let old = at(arguments, place).unwrap_or(&Value::Null);
-                    change(old).into_iter().filter(move |new| new != old).map(|new| Slipped {
+                    change(old).into_iter().filter(move |new| new != old).map(|new| SlippedCall {
                         text: with(arguments, place, Some(new)).to_string(),
                         place: pointer(place),
                     })
                 })
                 .collect(),
-            Make::Key(change) => {
-                places(arguments).iter().filter_map(|place| rename(arguments, place, change)).collect()
+            SlipMaker::Key(change) => {
+                paths(arguments).iter().filter_map(|place| rename(arguments, place, change)).collect()
             }
-            Make::Whole(change) => change(arguments, schema)
+            SlipMaker::Whole(change) => change(arguments, schema)
                 .into_iter()
-                .map(|(value, place)| Slipped { text: value.to_string(), place })
+                .map(|(value, place)| SlippedCall { text: value.to_string(), place })
                 .collect(),
-            Make::Text(change) => change(arguments)
+            SlipMaker::Text(change) => change(arguments)
                 .into_iter()
                 .filter(|text| serde_json::from_str::<Value>(text).is_err())
-                .map(|text| Slipped { text, place: String::new() })
+                .map(|text| SlippedCall { text, place: String::new() })
                 .chain(self.twice(arguments))
                 .collect(),
         }
     }
 
-    /// Handled separately, because most readers accept text with a repeated key as JSON.
-    fn twice(&self, arguments: &Value) -> Vec<Slipped> {
+    /// Returns the calls with a repeated key. They are made separately, because most parsers accept them as JSON.
+    fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {
-            let place: Place = vec![Step::Key(key.clone())];
-            Slipped { text: with_key_twice(arguments, &place), place: pointer(&place) }
+            let place: ValuePath = vec![PathSegment::Key(key.clone())];
+            SlippedCall { text: with_key_twice(arguments, &place), place: pointer(&place) }
         };
         if self.name == TWICE { keys.map(twice).collect() } else { Vec::new() }
     }
 }
 
-fn rename(arguments: &Value, place: &[Step], change: fn(&str) -> String) -> Option<Slipped> {
-    let (Step::Key(key), parent) = place.split_last()? else { return None };
+fn rename(arguments: &Value, place: &[PathSegment], change: fn(&str) -> String) -> Option<SlippedCall> {
+    let (PathSegment::Key(key), parent) = place.split_last()? else { return None };
     let new = change(key);
     if new == *key || at(arguments, parent)?.get(&new).is_some() {
         return None;
     }
     let renamed = renamed(arguments, parent, key, &new);
     let mut place = parent.to_vec();
-    place.push(Step::Key(new));
-    Some(Slipped { text: renamed.to_string(), place: pointer(&place) })
+    place.push(PathSegment::Key(new));
+    Some(SlippedCall { text: renamed.to_string(), place: pointer(&place) })
 }
 
 const TWICE: &str = "a key twice";
 
 const fn value(name: &'static str, change: fn(&Value) -> Vec<Value>) -> Slip {
-    Slip { name, never: false, make: Make::Value(change) }
+    Slip { name, never: false, make: SlipMaker::Value(change) }
 }
 
 const fn key(name: &'static str, change: fn(&str) -> String) -> Slip {
-    Slip { name, never: false, make: Make::Key(change) }
+    Slip { name, never: false, make: SlipMaker::Key(change) }
 }
 
 const fn whole(name: &'static str, change: fn(&Value, &Value) -> Vec<(Value, String)>) -> Slip {
-    Slip { name, never: false, make: Make::Whole(change) }
+    Slip { name, never: false, make: SlipMaker::Whole(change) }
 }
 
 const fn text(name: &'static str, change: fn(&Value) -> Vec<String>) -> Slip {
-    Slip { name, never: true, make: Make::Text(change) }
+    Slip { name, never: true, make: SlipMaker::Text(change) }
 }
 
 /// All kinds of mistakes.
@@ -224,7 +224,7 @@ fn boolean(v: &Value, change: impl Fn(bool) -> Vec<Value>) -> Vec<Value> {
     v.as_bool().map(change).unwrap_or_default()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a large one that is rounded is a slip too")]
+#[expect(clippy::cast_precision_loss, reason = "a large number that is rounded is a slip, too")]
 fn whole_float(v: i64) -> Value {
     json!(v as f64)
 }
@@ -243,7 +243,7 @@ fn at_top(
     keys.filter(known)
         .filter(|key| is_required(key) == required)
         .map(|key| {
-            let place: Place = vec![Step::Key(key.clone())];
+            let place: ValuePath = vec![PathSegment::Key(key.clone())];
             (with(v, &place, new(v)), pointer(&place))
         })
         .collect()
@@ -291,7 +291,7 @@ fn replaced_end(v: &Value, end: &str) -> String {
     format!("{open}{end}")
 }
 
-/// Returns the text cut at eight places, and just before the end.
+/// Returns the text cut after each eighth, and just before the end.
 fn cut_short(v: &Value) -> Vec<String> {
     let text = v.to_string();
     let places = (1..8).map(|eighth| text.len() * eighth / 8).chain([text.len() - 1]);

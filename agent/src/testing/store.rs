@@ -10,7 +10,7 @@ use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, js
 /// Checks a store against the contract of [`InvocationStore`](crate::store::InvocationStore) and
 /// [`SessionStore`](crate::store::SessionStore).
 ///
-/// The store may have other contents. What the check leaves in it is named after `name`, which can be used only once per store.
+/// The store may have other contents. The entries that the check leaves are named after `name`, which can be used only once per store.
 ///
 /// ```
 /// use agent::store::MemoryStore;
@@ -144,7 +144,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(listed(all.clone().session(format!("{name}-1"))).await, "2.1");
     assert_eq!(listed(all.clone().between(99, 100)).await, "1.2 2.0", "the end is not included");
     assert_eq!(listed(InvocationQuery::new().run(format!("{run}/none"))).await, "");
-    // A filter that is empty is a filter: the name of a session or run may come from a request.
+    // An empty filter still filters, because the name of a session or run may come from a request.
     assert_eq!(listed(all.clone().session("")).await, "", "no session has the empty name");
     assert_eq!(listed(all.clone().tool("")).await, "", "no tool has the empty name");
     assert_eq!(listed(InvocationQuery::new().run("").session(format!("{name}-0"))).await, "");
@@ -161,7 +161,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert!(error.is_err(), "a page of nobody");
 }
 
-/// Empty texts and texts with control characters are names like others: each is its own.
+/// Empty texts and texts with control characters are names like others, and different from each other.
 async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
     let run = |text: &str| format!("{name}/odd{text}");
@@ -212,7 +212,7 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Calls that may have been lost are found. Records that ended long enough ago are deleted, and no others.
+/// Calls that may have been lost are found, and only records that ended long enough ago are deleted.
 async fn retention(store: &(impl Store + ?Sized), name: &str) {
     let old = |ord| key(name, "old", 1, ord);
     for ord in 0..4 {
@@ -239,7 +239,7 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
 }
 
-/// A session grows only at its end, by writers who know where that is.
+/// A session grows only at its end, and only by writers that know its last entry.
 async fn entries(store: &(impl Store + ?Sized), name: &str) {
     let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
     let entry = |text: &str| {
@@ -272,7 +272,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
 }
 
-/// A message is put into an inbox once and taken out once, and a key always gets the same messages.
+/// A message is added to an inbox once and taken once, and a key always receives the same messages.
 async fn inbox(store: &(impl Store + ?Sized), name: &str) {
     let session = format!("{name}-inbox");
     let message = |id: &str| {

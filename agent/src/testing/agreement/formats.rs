@@ -1,24 +1,24 @@
-//! The independent reader of schemas, which knows the formats of types too.
+//! The independent validator of schemas, with the formats of the library's types.
 
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// No type reads this as text of a format.
+/// A text that no type accepts for a format.
 const NO_FORMAT: &str = "\u{1}";
 
-/// A schema, read by the crate `jsonschema`.
+/// A schema with its validators of the crate `jsonschema`.
 pub(super) struct Schema {
     strict: Validator,
-    /// To this one formats say nothing.
+    /// The validator that ignores formats.
     without_formats: Validator,
 }
 
 impl Schema {
-    /// `has_formats`: whether a format refuses what is not of it.
+    /// Compiles a schema. `has_formats` says whether formats are validated.
     pub(super) fn new(schema: &Value, has_formats: bool) -> Option<Schema> {
-        let (day, time) = (reader("date")?, Arc::new(reader("time")?));
+        let (day, time) = (format_validator("date")?, Arc::new(format_validator("time")?));
         let partial_time = move |text: &str| is_partial_time(&time, text);
         let (alone, partial_time) = (partial_time.clone(), partial_time);
         let strict = jsonschema::options()
@@ -40,43 +40,44 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Has the schema nothing against the value but formats, and is each of these read by the type itself, which may take
-    /// more spellings? A type that takes any text there does not know the format.
+    /// Returns whether the schema refuses the value only because of formats, and the type itself parses it, because it accepts more
+    /// spellings. A type that accepts any text there does not know the format.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {
-            misformatted(&error, &mut places);
+            collect_misformatted(&error, &mut paths);
         }
-        let knows_format = |place: &String| {
+        let knows_format = |path: &String| {
             let mut other = value.clone();
-            other.pointer_mut(place).is_some_and(|text| {
+            other.pointer_mut(path).is_some_and(|text| {
                 *text = NO_FORMAT.into();
                 true
             }) && !reads(&other)
         };
-        !places.is_empty()
+        !paths.is_empty()
             && self.without_formats.is_valid(value)
             && reads(value)
-            && places.iter().all(knows_format)
+            && paths.iter().all(knows_format)
     }
 }
 
-fn misformatted(error: &ValidationError<'_>, places: &mut Vec<String>) {
+/// Adds the paths of texts that do not have their format.
+fn collect_misformatted(error: &ValidationError<'_>, paths: &mut Vec<String>) {
     match error.kind() {
-        ValidationErrorKind::Format { .. } => places.push(error.instance_path().as_str().to_owned()),
+        ValidationErrorKind::Format { .. } => paths.push(error.instance_path().as_str().to_owned()),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            context.iter().flatten().for_each(|error| misformatted(error, places));
+            context.iter().flatten().for_each(|error| collect_misformatted(error, paths));
         }
         _ => {}
     }
 }
 
-/// Of text that has a format which JSON Schema defines.
-fn reader(format: &str) -> Option<Validator> {
+/// Returns the validator of a format that JSON Schema defines.
+fn format_validator(format: &str) -> Option<Validator> {
     jsonschema::options().should_validate_formats(true).build(&json!({"format": format})).ok()
 }
 
-/// `10:30:00`, `10:30:00.25`: the time of RFC 3339 without an offset.
+/// Returns whether the text is a time of RFC 3339 without an offset, such as `10:30:00` or `10:30:00.25`.
 fn is_partial_time(time: &Validator, text: &str) -> bool {
     text.ends_with(|c: char| c.is_ascii_digit())
         && !text.contains(['+', '-'])

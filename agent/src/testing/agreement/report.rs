@@ -24,12 +24,12 @@ pub struct AgreementReport {
     pub fitting: usize,
     /// The number of other texts: values with one fault each.
     pub faulty: usize,
-    /// How many of all texts the exact, the strict and the lenient policy accepted.
+    /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub accepted: [usize; 3],
-    /// The number of fitting values that the type itself refuses, as serde alone does: by a `TryFrom`, a format or a check.
+    /// The number of fitting values that the type itself refuses, with serde alone, too: because of a `TryFrom`, a format or a check.
     pub refused_by_type: usize,
-    /// The number of verdicts that were not compared, because readers of JSON Schema differ about numbers beyond 2^53, or an enum has
-    /// a variant for every other word (`#[serde(other)]`), which the schema does not show.
+    /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
+    /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub not_compared: usize,
     pub(super) disagreements: Vec<Disagreement>,
     pub(super) count: usize,

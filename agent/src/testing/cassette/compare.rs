@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 /// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
-/// How much of a text is shown around a difference, in characters.
+/// The length of the text that is shown around a difference, in characters.
 const AROUND: usize = 40;
 /// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
 
-/// A place where two requests differ, with both values.
+/// A path at which two requests differ, with both values.
 struct Difference<'v> {
     path: String,
     recorded: Option<&'v Value>,
@@ -19,7 +19,7 @@ struct Difference<'v> {
 }
 
 impl Difference<'_> {
-    /// Returns how much differs, from 10 to 100. Texts with the same beginning and end are close.
+    /// Returns the size of the difference, from 10 to 100. It is small for texts with the same beginning and end.
     fn distance(&self) -> usize {
         let (Some(Value::String(one)), Some(Value::String(other))) = (self.recorded, self.asked) else {
             return 100;
@@ -33,7 +33,7 @@ impl Difference<'_> {
     }
 }
 
-/// Whether a request is the recorded one.
+/// Returns whether a request matches the recorded one.
 pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     match (recorded, asked) {
         (Value::String(recorded), Value::String(asked)) => text_matches(recorded, asked),
@@ -49,7 +49,7 @@ pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     }
 }
 
-/// Whether a text is the recorded one. What stands for a secret stands for any text.
+/// Returns whether a text matches the recorded one. The marker of a secret matches any text.
 fn text_matches(recorded: &str, asked: &str) -> bool {
     let Some((begin, others)) = recorded.split_once(WITHHELD) else { return recorded == asked };
     let (middle, end) = others.rsplit_once(WITHHELD).unwrap_or(("", others));
@@ -124,7 +124,7 @@ fn collect<'v>(path: &str, recorded: &'v Value, asked: &'v Value, found: &mut Ve
     }
 }
 
-/// Returns both values as text. Long texts are shown from where they begin to differ.
+/// Returns both values as text. Long texts are cut around the first difference.
 fn shown(recorded: Option<&Value>, asked: Option<&Value>) -> (String, String) {
     let text = |value: Option<&Value>| match value {
         None => None,
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_stands_for_a_secret_matches_any_text() {
+    fn the_marker_of_a_secret_matches_any_text() {
         let cases = [
             ("a [secret] b", "a hunter2 b", true),
             ("a [secret] b", "a b", false),
@@ -163,7 +163,7 @@ mod tests {
             ("[secret]", "", true),
             ("same", "same", true),
             ("same", "same thing", false),
-            // The beginning and the end are no common text.
+            // The beginning and the end must not overlap.
             ("ab[secret]ba", "aba", false),
         ];
         for (recorded, asked, is_same) in cases {

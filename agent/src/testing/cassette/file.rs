@@ -25,17 +25,17 @@ const VERSION: u64 = 1;
 /// The content of the file.
 pub(super) struct Tape {
     model: Value,
-    pub(super) exchanges: Vec<Exchange>,
+    pub(super) exchanges: Vec<RecordedExchange>,
 }
 
 /// A request and its reply or error. The request is complete here.
-pub(super) struct Exchange {
+pub(super) struct RecordedExchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,
     pub(super) error: Option<Value>,
 }
 
-impl Exchange {
+impl RecordedExchange {
     pub(super) fn of_reply(request: Value, reply: &AssistantMessage) -> Self {
         Self { request, reply: serde_json::to_value(reply).ok(), error: None }
     }
@@ -99,12 +99,12 @@ impl Tape {
             if reply.is_some() == error.is_some() {
                 return Err(wrong("it has one of `reply` and `error`"));
             }
-            tape.exchanges.push(Exchange { request, reply, error });
+            tape.exchanges.push(RecordedExchange { request, reply, error });
         }
         Ok(tape)
     }
 
-    /// Expands what the file keeps in one place only.
+    /// Expands the messages and tools that the file contains only once.
     fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
         let Some(request) = request.as_object_mut() else {
             return Err("`request` is not an object".to_owned());
@@ -143,7 +143,7 @@ impl Tape {
             file["tools"] = tools.into();
         }
         file["exchanges"] = exchanges.into();
-        // Written to a temporary file and renamed, so that a reader never sees half of it.
+        // The file is written under another name and then renamed, so that it is never incomplete.
         let beside = path.with_extension("json.part");
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -153,9 +153,9 @@ impl Tape {
         std::fs::rename(beside, path)
     }
 
-    fn shortened(&self, at: usize, exchange: &Exchange, tools: &mut Map<String, Value>) -> Value {
+    fn shortened(&self, at: usize, exchange: &RecordedExchange, tools: &mut Map<String, Value>) -> Value {
         let mut request = exchange.request.clone();
-        let messages = |exchange: &Exchange| {
+        let messages = |exchange: &RecordedExchange| {
             exchange.request.get("messages").and_then(Value::as_array).cloned().unwrap_or_default()
         };
         let own = messages(exchange);
@@ -186,7 +186,7 @@ impl Tape {
     }
 }
 
-/// Distinguishes definitions with the same name. FNV-1a.
+/// Returns a hash (FNV-1a) that distinguishes definitions with the same name.
 fn fingerprint(value: &Value) -> u64 {
     value
         .to_string()
@@ -194,7 +194,7 @@ fn fingerprint(value: &Value) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns everything in a request that could change the reply of a provider, if it is set.
+/// Returns the settings and messages of a request that could change the reply of a provider.
 pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -241,7 +241,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
 
 fn message_json(message: &Message) -> Value {
     let mut value = serde_json::to_value(message).unwrap_or_default();
-    // Created by the application, never sent, and different in each run.
+    // These fields are created by the application, are not sent, and differ in each run.
     if let Some(message) = value.as_object_mut() {
         for key in ["id", "metadata"] {
             message.shift_remove(key);

@@ -10,7 +10,7 @@ use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
 use compare::{differences, matches, nearest};
-use file::{Exchange, Tape, request_json};
+use file::{RecordedExchange, Tape, request_json};
 use futures_core::Stream;
 use scrub::Scrubber;
 use secrets::SecretValues;
@@ -71,21 +71,20 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// arrived are not recorded.
 ///
 /// # Secrets
-/// The file holds the conversation: what people, models and tools write is in it, except for what follows here. Review a recording before
-/// you commit it.
+/// The file contains the conversation: the texts of people, models and tools, except for the secrets described here. Review a recording
+/// before you commit it.
 ///
-/// Arguments of calls that a tool marks with `#[arg(secret)]` are not in the file, and neither is a text of four or more characters that
-/// repeats one, wherever it stands: `[secret]` is written in its place, and stands for any text when requests are compared. On replay, the
-/// tool is called with a value that stands for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number
-/// for a number; a call that was refused is refused again, and the report about it is not
-/// compared. The arguments of calls to unknown tools are left out as a whole if any tool has
-/// secrets. What a tool computes from a secret (its length, say) is another on replay, and so is the decision of a check that refuses the
-/// value that stands for it: the run fails, and shows the difference.
+/// Arguments that a tool marks with `#[arg(secret)]` are not in the file, and neither are other texts of four or more characters that
+/// repeat one: `[secret]` is written instead, and matches any text when requests are compared. On replay, the tool receives a substitute
+/// for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number for a number. A call that was refused is
+/// refused again, and the report about it is not compared. If any tool has secret arguments, all arguments of calls to unknown tools are
+/// left out. A value that a tool computes from a secret, for example its length, differs on replay, and a check of the tool may refuse the
+/// substitute. Then the run fails, and shows the difference.
 ///
-/// A cassette never sees keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that looks
-/// like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values of
-/// environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
-/// [`scrub`](Self::scrub). On replay, a tool that was called with such a value gets the replacement.
+/// A cassette never receives keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that
+/// looks like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values
+/// of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
+/// [`scrub`](Self::scrub). On replay, a tool that was called with such a value receives the replacement.
 #[derive(Clone, Debug)]
 #[must_use = "call `open`, `play` or `record`"]
 pub struct Cassette {
@@ -121,8 +120,8 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared, for example dates, paths, host names and whatever else differs
-    /// between runs. Applying the change twice must give the same result as once. Replies are kept unchanged.
+    /// Changes every text of a request before it is written or compared, for example dates, paths and host names, which differ between
+    /// runs. Applying the change twice must give the same result as applying it once. Replies stay unchanged.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -178,7 +177,7 @@ impl Cassette {
         let tape = Tape::read(&self.path)?;
         let info = tape.info();
         let played = vec![false; tape.exchanges.len()];
-        Ok(self.model(info, State { tape, played, source: None, secrets: SecretValues::default() }))
+        Ok(self.model(info, CassetteState { tape, played, source: None, secrets: SecretValues::default() }))
     }
 
     /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
@@ -187,7 +186,7 @@ impl Cassette {
         let tape = Tape::new(&info);
         self.model(
             info,
-            State {
+            CassetteState {
                 tape,
                 played: Vec::new(),
                 source: Some(Arc::new(model)),
@@ -196,12 +195,12 @@ impl Cassette {
         )
     }
 
-    fn model(self, info: ModelInfo, state: State) -> CassetteModel {
+    fn model(self, info: ModelInfo, state: CassetteState) -> CassetteModel {
         CassetteModel { cassette: Arc::new(self), info, state: Arc::new(Mutex::new(state)) }
     }
 }
 
-/// A model that replays or records a [`Cassette`]. Clones share which replies were played.
+/// A model that replays or records a [`Cassette`]. A reply that was played by one clone is not played by another.
 ///
 /// Each recorded reply is played once, for the request it was recorded with, in any order. Any other request is an error, which shows the
 /// most similar recorded request and where the two differ.
@@ -229,15 +228,15 @@ impl Cassette {
 pub struct CassetteModel {
     cassette: Arc<Cassette>,
     info: ModelInfo,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CassetteState>>,
 }
 
-struct State {
+struct CassetteState {
     tape: Tape,
     played: Vec<bool>,
     /// The model that is asked while recording.
     source: Option<Arc<dyn Model>>,
-    /// What the file does not show of calls.
+    /// The secrets of calls, which the file does not contain.
     secrets: SecretValues,
 }
 
@@ -252,7 +251,7 @@ impl CassetteModel {
         self.len() == 0
     }
 
-    /// Returns whether a model is asked and its replies are recorded.
+    /// Returns whether the replies of a model are being recorded.
     pub fn is_recording(&self) -> bool {
         self.lock().source.is_some()
     }
@@ -268,21 +267,21 @@ impl CassetteModel {
             (1..).zip(&state.played).filter(|(_, played)| !**played).map(|(number, _)| number).collect();
         assert!(
             state.source.is_some() || left.is_empty(),
-            "exchanges {left:?} of {} in `{}` were never asked for",
+            "exchanges {left:?} of {} in `{}` were not requested",
             state.tape.exchanges.len(),
             self.cassette.path.display()
         );
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CassetteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the recorded reply.
     fn play(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
-        let State { tape, played, .. } = &mut *state;
-        let same = |exchange: &&Exchange| matches(&exchange.request, request);
+        let CassetteState { tape, played, .. } = &mut *state;
+        let same = |exchange: &&RecordedExchange| matches(&exchange.request, request);
         let next = (0..)
             .zip(&tape.exchanges)
             .find(|(at, exchange)| same(exchange) && !played.get(*at).copied().unwrap_or(true));
@@ -299,7 +298,7 @@ impl CassetteModel {
         let (path, count) = (self.cassette.path.display(), tape.exchanges.len());
         let message = if is_known {
             format!(
-                "the reply to this request in cassette `{path}` was played already: the run asks once more than the recorded one"
+                "the reply to this request in cassette `{path}` was played already: the run makes more requests than the recorded one"
             )
         } else {
             let requests = tape.exchanges.iter().map(|exchange| &exchange.request);
@@ -307,7 +306,7 @@ impl CassetteModel {
                 None => format!("cassette `{path}` is empty"),
                 Some((number, recorded)) => format!(
                     "cassette `{path}` has no reply to this request. Of {count} recorded, number {number} is the nearest; it differs in\n{}\n\
-                     If that is meant, record again: {VARIABLE}=record",
+                     If the change is intended, record again with {VARIABLE}=record",
                     differences(recorded, request)
                 ),
             }
@@ -361,33 +360,33 @@ impl fmt::Debug for CassetteModel {
 /// A reply that is recorded when it is complete.
 struct Recording {
     events: ModelStream,
-    /// `None` once it is recorded.
+    /// The request; `None` once the exchange is recorded.
     request: Option<Value>,
     model: CassetteModel,
 }
 
 impl Recording {
-    fn keep(&mut self, end: Result<(), &ModelError>) -> Result<(), ModelError> {
+    fn record(&mut self, end: Result<(), &ModelError>) -> Result<(), ModelError> {
         let Some(request) = self.request.take() else { return Ok(()) };
         let mut state = self.model.lock();
         let scrubber = &self.model.cassette.scrubber;
         let exchange = match end {
             Ok(()) => {
                 let reply = state.secrets.add_reply(self.events.partial());
-                let mut exchange = Exchange::of_reply(request, &reply);
+                let mut exchange = RecordedExchange::of_reply(request, &reply);
                 exchange.clean(scrubber);
                 state.secrets.restore(&mut exchange, &reply);
                 exchange
             }
             Err(error) => {
-                let mut exchange = Exchange::of_error(request, error);
+                let mut exchange = RecordedExchange::of_error(request, error);
                 exchange.clean(scrubber);
                 exchange
             }
         };
-        let State { tape, secrets, .. } = &mut *state;
+        let CassetteState { tape, secrets, .. } = &mut *state;
         tape.exchanges.push(exchange);
-        // A secret of this call may stand in an earlier exchange, for example in the prompt.
+        // A secret of this call may also be in an earlier exchange, for example in the prompt.
         for exchange in &mut tape.exchanges {
             secrets.clean(exchange);
         }
@@ -405,15 +404,15 @@ impl Stream for Recording {
         match ready!(Pin::new(&mut self.events).poll_next(cx)) {
             Some(Ok(event)) => Poll::Ready(Some(Ok(event))),
             Some(Err(error)) => {
-                let kept = self.keep(Err(&error));
-                Poll::Ready(Some(Err(kept.err().unwrap_or(error))))
+                let recorded = self.record(Err(&error));
+                Poll::Ready(Some(Err(recorded.err().unwrap_or(error))))
             }
-            None => Poll::Ready(self.keep(Ok(())).err().map(Err)),
+            None => Poll::Ready(self.record(Ok(())).err().map(Err)),
         }
     }
 }
 
-impl Exchange {
+impl RecordedExchange {
     /// Returns the reply of the model.
     fn reply(&self) -> Result<AssistantMessage, ModelError> {
         if let Some(error) = &self.error {
@@ -484,17 +483,17 @@ pub enum CassetteError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         reason: String,
     },
     /// The environment variable is neither `record` nor `play`.
-    #[error("{VARIABLE} is `{value}`: write `record`, or leave it away")]
+    #[error("{VARIABLE} is `{value}`: set it to `record` or `play`, or unset it")]
     Variable {
         /// The value.
         value: String,
     },
     /// The model to record could not be created.
-    #[error("the model to record could not be made: {source}")]
+    #[error("the model to record could not be created: {source}")]
     Model {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,

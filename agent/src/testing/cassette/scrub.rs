@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 const SCRUBBED: &str = "[scrubbed]";
 
-/// Shorter environment values are taken for words, not secrets.
-const SHORTEST: usize = 12;
+/// Minimum length of the value of an environment variable that is removed. Shorter values may be ordinary words.
+const MIN_LENGTH: usize = 12;
 
 /// Patterns of keys of model providers, clouds and code hosts, and of request authorization.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -25,14 +25,14 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&forms.join("|")).ok()
 });
 
-type Change = dyn Fn(&str) -> String + Send + Sync;
+type TextChange = dyn Fn(&str) -> String + Send + Sync;
 
 /// Removes secrets from JSON.
 #[derive(Clone)]
 pub(super) struct Scrubber {
-    /// The longest first, because one may be part of another.
+    /// The secrets, the longest first, because one may be part of another.
     secrets: Vec<String>,
-    changes: Vec<Arc<Change>>,
+    changes: Vec<Arc<TextChange>>,
 }
 
 impl Scrubber {
@@ -42,7 +42,7 @@ impl Scrubber {
             |name: &str| ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
         let secrets = std::env::vars_os().filter_map(|(name, value)| {
             let value = value.into_string().ok()?;
-            (is_key(name.to_str()?) && value.len() >= SHORTEST).then_some(value)
+            (is_key(name.to_str()?) && value.len() >= MIN_LENGTH).then_some(value)
         });
         let mut scrubber = Self { secrets: secrets.collect(), changes: Vec::new() };
         scrubber.sort();
@@ -56,7 +56,7 @@ impl Scrubber {
         }
     }
 
-    pub(super) fn add_change(&mut self, change: Arc<Change>) {
+    pub(super) fn add_change(&mut self, change: Arc<TextChange>) {
         self.changes.push(change);
     }
 
@@ -65,17 +65,17 @@ impl Scrubber {
         self.secrets.dedup();
     }
 
-    /// Cleans every text in a request: removes secrets, then applies the changes that make runs comparable.
+    /// Cleans every text of a request: removes secrets, then applies the changes that make runs comparable.
     pub(super) fn clean(&self, request: &mut Value) {
         self.walk(request, true);
     }
 
-    /// Cleans every text in a reply. Only secrets are removed, because the reply is replayed, including tool names and call ids.
+    /// Cleans every text of a reply. Only secrets are removed, because the reply is replayed with its tool names and call ids.
     pub(super) fn clean_reply(&self, reply: &mut Value) {
         self.walk(reply, false);
     }
 
-    /// Values nest no deeper than messages do.
+    /// Cleans a value. The recursion is bounded, because the nesting of messages is limited.
     fn walk(&self, value: &mut Value, changes: bool) {
         match value {
             Value::String(text) => *text = self.text(text, changes),
@@ -108,7 +108,7 @@ impl Scrubber {
     }
 }
 
-/// Whether a field with this name holds a secret.
+/// Returns whether a field with this name contains a secret.
 fn names_secret(key: &str) -> bool {
     let key: String =
         key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_looks_like_a_key_is_taken_out_and_nothing_else() {
+    fn only_texts_that_look_like_keys_are_removed() {
         let mut scrubber = Scrubber { secrets: Vec::new(), changes: Vec::new() };
         scrubber.add_secret("hunter2".to_owned());
         scrubber.add_secret("hunter2-and-more".to_owned());

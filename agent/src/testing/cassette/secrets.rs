@@ -1,6 +1,6 @@
-//! Secret arguments in a recording: what is written in their place, and what a tool gets on replay.
+//! Secret arguments in a recording: the markers in the file, and the substitutes that tools receive on replay.
 
-use super::file::Exchange;
+use super::file::RecordedExchange;
 use crate::args::withheld;
 use crate::message::{AssistantMessage, Content, Message, Part, ToolArguments, ToolResultMessage};
 use crate::model::ModelRequest;
@@ -10,11 +10,11 @@ use crate::tool::secrets::SecretArguments;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Stands for a secret. It is what [`SecretArguments`] writes.
+/// The marker of a secret, which [`SecretArguments`] writes.
 pub(super) const WITHHELD: &str = "[secret]";
-/// The number of argument objects from which values are taken that stand for secrets.
+/// The number of argument objects from which substitutes for secrets are taken.
 const SAMPLES: usize = 24;
-/// The names of texts that a reply needs as they are, to be replayed.
+/// The names of texts that have to stay unchanged, because a reply could not be replayed without them.
 const STRUCTURE: [&str; 12] = [
     "role",
     "type",
@@ -33,7 +33,7 @@ const STRUCTURE: [&str; 12] = [
 /// The tools of the requests so far, and the secrets of their calls.
 pub(super) struct SecretValues {
     arguments: SecretArguments,
-    /// The longest first.
+    /// The texts of secrets, the longest first.
     texts: Vec<String>,
 }
 
@@ -50,17 +50,17 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Returns the reply as it is written: with values that a tool takes as it took the secrets.
+    /// Returns the reply with substitutes in place of the secrets, which the tools accept or refuse like the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // A text that is withheld as a whole, because it has secrets, is repeated as a whole.
+        // A text of JSON that is withheld as a whole, because it contains secrets, may also be repeated as a whole.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
-            let places = hidden_places(&value, &shown);
+            let paths = hidden_paths(&value, &shown);
             let texts =
-                places.into_iter().filter_map(move |place| Some(value.pointer(&place)?.as_str()?.to_owned()));
+                paths.into_iter().filter_map(move |path| Some(value.pointer(&path)?.as_str()?.to_owned()));
             texts.filter(|text| {
                 serde_json::from_str::<Value>(text).is_ok_and(|inner| inner.is_object() || inner.is_array())
             })
@@ -70,17 +70,17 @@ impl SecretValues {
         let mut reply = reply.clone();
         for part in &mut reply.content {
             let Content::ToolCall(call) = &mut part.content else { continue };
-            if let Some(args) = self.stand_in(&call.name, &call.args) {
+            if let Some(args) = self.substitute(&call.name, &call.args) {
                 call.args = args;
-                // What a provider keeps with a call may quote it.
+                // The provider's data of a call may contain its arguments.
                 part.provider_data = None;
             }
         }
         reply
     }
 
-    /// Puts the values that stand for secrets back where something else replaced them, for example because of the parameter's name.
-    pub(super) fn restore(&self, exchange: &mut Exchange, reply: &AssistantMessage) {
+    /// Restores substitutes that the scrubber replaced, for example because of the parameter's name.
+    pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))
         {
@@ -89,9 +89,9 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // Arguments as text have no names by which something is replaced.
-            for place in hidden_places(&value, &shown).into_iter().filter(|place| !place.is_empty()) {
-                if let (Some(written), Some(value)) = (written.pointer_mut(&place), value.pointer(&place)) {
+            // Arguments that are a text have no names by which the scrubber replaces values.
+            for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
+                if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
                 }
             }
@@ -104,8 +104,8 @@ impl SecretValues {
         self.texts.dedup();
     }
 
-    /// Returns the messages of a request without secret arguments. Reports about arguments that may have secrets are left out, too: those
-    /// about the values that stand for secrets differ.
+    /// Returns the messages of a request without secret arguments. Reports about arguments that may have secrets are left out, too, because
+    /// those about substitutes differ.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -124,8 +124,8 @@ impl SecretValues {
         })
     }
 
-    /// Takes the texts of secrets out of an exchange.
-    pub(super) fn clean(&self, exchange: &mut Exchange) {
+    /// Removes the texts of secrets from an exchange.
+    pub(super) fn clean(&self, exchange: &mut RecordedExchange) {
         if self.texts.is_empty() {
             return;
         }
@@ -138,7 +138,7 @@ impl SecretValues {
         [&mut exchange.reply, &mut exchange.error].into_iter().flatten().for_each(|value| self.walk(value));
     }
 
-    /// Values nest no deeper than messages do.
+    /// Removes the texts of secrets from a value. The recursion is bounded, because the nesting of messages is limited.
     fn walk(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -162,32 +162,32 @@ impl SecretValues {
         }
     }
 
-    /// Returns arguments with values in place of the secrets, which are accepted if the secrets were, and refused if not; `None` if
-    /// there are no secrets. The values do not depend on the secrets otherwise.
-    fn stand_in(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
+    /// Returns the arguments with substitutes in place of the secrets, or `None` if there are no secrets. The new arguments are accepted if
+    /// the original ones were, and refused otherwise. Apart from this, substitutes do not depend on the secrets.
+    fn substitute(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
         let shown = self.arguments.arguments(tool, sent)?;
         let (Some(sent_value), Some(shown_value)) = (sent.value(), shown.value()) else {
-            // What cannot be read is replaced by what cannot be read.
+            // Arguments that are not JSON are replaced by text that is not JSON either.
             return Some(WITHHELD.into());
         };
         if let Value::String(text) = &sent_value
             && serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
         {
-            // The JSON text of an object is sent again, as it was read.
+            // The text of an object is decoded, and encoded again with substitutes.
             let inner = ToolArguments::from(text.as_str());
-            let inner = self.stand_in(tool, &inner).unwrap_or(inner);
+            let inner = self.substitute(tool, &inner).unwrap_or(inner);
             return Some(json!(inner.text()).into());
         }
         if sent_value.is_object() && self.arguments.definitions(tool).next().is_none() {
-            // Of an unknown tool, keys are not known either. Arguments that are no object are not sent again.
+            // The keys of an unknown tool's arguments may be secret, too, so the whole object is replaced.
             return Some(json!({WITHHELD: WITHHELD}).into());
         }
         let plans: Vec<_> =
             self.arguments.definitions(tool).map(crate::tool::definition::ToolDefinition::plan).collect();
         let verdicts =
             |text: &str| plans.iter().map(|plan| plan.parse::<Value>(text).is_ok()).collect::<Vec<_>>();
-        let wanted = verdicts(sent.text());
-        let fits = |value: &Value| verdicts(&value.to_string()) == wanted;
+        let expected = verdicts(sent.text());
+        let fits = |value: &Value| verdicts(&value.to_string()) == expected;
         if fits(&shown_value) {
             return Some(shown);
         }
@@ -196,61 +196,61 @@ impl SecretValues {
         for plan in &plans {
             for sample in samples(plan.schema(), SAMPLES, 0) {
                 let Some((hidden, true)) = withheld(plan, &sample) else { continue };
-                let places = hidden_places(&sample, &hidden);
-                values.extend(places.iter().filter_map(|place| sample.pointer(place).cloned()));
+                let paths = hidden_paths(&sample, &hidden);
+                values.extend(paths.iter().filter_map(|path| sample.pointer(path).cloned()));
             }
         }
-        let places = hidden_places(&sent_value, &shown_value);
-        let with = |base: &Value, place: &str, value: &Value| {
+        let paths = hidden_paths(&sent_value, &shown_value);
+        let with = |base: &Value, path: &str, value: &Value| {
             let mut out = base.clone();
-            if let Some(at) = out.pointer_mut(place) {
+            if let Some(at) = out.pointer_mut(path) {
                 *at = value.clone();
             }
             out
         };
-        // Each by itself, beside the others as they were sent.
+        // Each secret is replaced alone first, with the others as they were sent.
         let mut made = shown_value.clone();
-        for place in &places {
-            if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, place, value))) {
-                made = with(&made, place, value);
+        for path in &paths {
+            if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {
+                made = with(&made, path, value);
             }
         }
         if fits(&made) {
             return Some(made.into());
         }
-        let same = |value: &Value| places.iter().fold(shown_value.clone(), |all, at| with(&all, at, value));
+        let same = |value: &Value| paths.iter().fold(shown_value.clone(), |all, at| with(&all, at, value));
         let found = values.iter().map(same).find(|all| fits(all));
         Some(found.map_or(shown, ToolArguments::from))
     }
 }
 
-/// Whether a result is a report about arguments.
+/// Returns whether a result is a report about arguments.
 fn is_report(result: &ToolResultMessage) -> bool {
     matches!(result.code.as_deref(), Some("invalid_arguments" | "retries_exhausted"))
 }
 
-/// Returns the places where a value is withheld, as JSON pointers.
-fn hidden_places(sent: &Value, shown: &Value) -> Vec<String> {
-    fn walk(sent: &Value, shown: &Value, path: &str, places: &mut Vec<String>) {
+/// Returns the paths at which a value is withheld, as JSON Pointers.
+fn hidden_paths(sent: &Value, shown: &Value) -> Vec<String> {
+    fn walk(sent: &Value, shown: &Value, path: &str, paths: &mut Vec<String>) {
         match (sent, shown) {
             (Value::Object(sent), Value::Object(shown)) => {
                 for (key, value) in sent {
                     if let Some(shown) = shown.get(key) {
                         let key = key.replace('~', "~0").replace('/', "~1");
-                        walk(value, shown, &format!("{path}/{key}"), places);
+                        walk(value, shown, &format!("{path}/{key}"), paths);
                     }
                 }
             }
             (Value::Array(sent), Value::Array(shown)) => {
                 for (at, (value, shown)) in sent.iter().zip(shown).enumerate() {
-                    walk(value, shown, &format!("{path}/{at}"), places);
+                    walk(value, shown, &format!("{path}/{at}"), paths);
                 }
             }
-            (_, Value::String(text)) if text == WITHHELD => places.push(path.to_owned()),
+            (_, Value::String(text)) if text == WITHHELD => paths.push(path.to_owned()),
             _ => {}
         }
     }
-    let mut places = Vec::new();
-    walk(sent, shown, "", &mut places);
-    places
+    let mut paths = Vec::new();
+    walk(sent, shown, "", &mut paths);
+    paths
 }

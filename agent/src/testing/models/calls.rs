@@ -1,4 +1,4 @@
-//! The calls to try a tool with.
+//! Generates the calls with which a tool is tried.
 
 use super::schema::CallKind;
 use crate::ToolDefinition;
@@ -16,7 +16,7 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// The maximum length of texts, and number of items, that are made to exceed a limit.
+/// The maximum length of texts, and the maximum number of items, that are generated at or beyond a limit.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
@@ -26,22 +26,22 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
     let is_right = |value: &Value| {
         plan.parse::<Value>(&value.to_string()).is_ok_and(|parsed| parsed.coercions.is_empty())
     };
-    let wanted = counts.valid.max(1);
-    let right: Vec<Value> = samples(schema, wanted * 4, 0)
+    let count = counts.valid.max(1);
+    let right: Vec<Value> = samples(schema, count * 4, 0)
         .into_iter()
         .filter(|value| value.is_object() && is_right(value))
         .collect();
-    let mut told = HashSet::new();
+    let mut known = HashSet::new();
     let mut calls: Vec<(CallKind, String)> = Vec::new();
     let mut add = |kind: CallKind, text: String| {
-        let is_new = told.insert(text.clone());
+        let is_new = known.insert(text.clone());
         if is_new {
             calls.push((kind, text));
         }
         is_new
     };
-    // Neighbours differ little, so they are taken at regular distances.
-    let apart = right.len().div_ceil(wanted).max(1);
+    // Neighbours differ little, so values are taken at regular distances.
+    let apart = right.len().div_ceil(count).max(1);
     for value in right.iter().step_by(apart).take(counts.valid) {
         add(CallKind::Valid, value.to_string());
     }
@@ -58,7 +58,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         left -= usize::from(add(kind, edge.to_string()));
     }
-    // One of each kind before a second of any kind.
+    // One call of each kind is added before a second of any kind.
     let mut slips: Vec<(&'static str, Vec<String>)> = SLIPS
         .iter()
         .map(|slip| (slip.name, slip.of(first, schema).into_iter().map(|slipped| slipped.text).collect()))
@@ -78,15 +78,15 @@ fn fits(plan: &Plan, value: &Value) -> bool {
     plan.parse::<Value>(&value.to_string()).is_ok()
 }
 
-/// The right call with one parameter at an edge of what it takes, or just beyond, and whether that parameter is any text
-/// where a format or an encoding stands that the plan may not know.
+/// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is set if the value is a
+/// text and the schema has a format or an encoding, which the plan may not check.
 fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };
     let mut found = Vec::new();
     for (name, property) in properties {
         let is_formatted = ["format", "contentEncoding"].iter().any(|key| property.get(key).is_some());
-        for edge in of_parameter(property, right.get(name)) {
+        for edge in parameter_edges(property, right.get(name)) {
             let is_any_text = is_formatted && edge.is_string();
             let mut call: Map<String, Value> = right.clone();
             call.insert(name.clone(), edge);
@@ -96,7 +96,7 @@ fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     found
 }
 
-fn of_parameter(schema: &Value, sample: Option<&Value>) -> Vec<Value> {
+fn parameter_edges(schema: &Value, sample: Option<&Value>) -> Vec<Value> {
     let count = |key: &str, most: u64| schema.get(key).and_then(Value::as_u64).filter(|count| *count <= most);
     let mut found = Vec::new();
     for (key, beyond) in [("minimum", -1), ("maximum", 1)] {

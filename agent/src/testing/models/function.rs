@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// A model that answers with an asynchronous closure and records its requests. Clones share the requests.
+/// A model that replies with an asynchronous closure and records its requests. Clones share the requests.
 ///
 /// Its replies are streamed in pieces and have call ids, like those of [`ScriptedModel`](crate::ScriptedModel). Use `ScriptedModel` if the
 /// replies are known in advance; here each reply can depend on the request, a file or another model.
@@ -45,33 +45,33 @@ use std::task::{Context, Poll, ready};
 #[derive(Clone)]
 pub struct FunctionModel {
     info: ModelInfo,
-    answer: Arc<Answer>,
-    state: Arc<Mutex<State>>,
+    reply: Arc<ReplyFn>,
+    state: Arc<Mutex<FunctionState>>,
 }
 
-type Answer = dyn Fn(ModelRequest) -> BoxFuture<'static, Reply> + Send + Sync;
+type ReplyFn = dyn Fn(ModelRequest) -> BoxFuture<'static, Reply> + Send + Sync;
 
 #[derive(Default)]
-struct State {
+struct FunctionState {
     requests: Vec<ModelRequest>,
     /// The number of calls so far, for their ids.
     calls: usize,
 }
 
 impl FunctionModel {
-    /// Creates a model that answers each request with this closure, which returns a [`reply`](crate::model::reply), text, or a
+    /// Creates a model that calls this closure for each request. The closure returns a [`reply`](crate::model::reply), text, or a
     /// [`ModelError`].
-    pub fn new<F, Fut>(answer: F) -> Self
+    pub fn new<F, Fut>(reply: F) -> Self
     where
         F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Into<Reply>> + Send + 'static,
     {
-        let answer = move |request| -> BoxFuture<'static, Reply> {
-            let answering = answer(request);
-            Box::pin(async move { answering.await.into() })
+        let reply = move |request| -> BoxFuture<'static, Reply> {
+            let pending = reply(request);
+            Box::pin(async move { pending.await.into() })
         };
         let info = ModelInfo::new("function", "function", "function");
-        Self { info, answer: Arc::new(answer), state: Arc::default() }
+        Self { info, reply: Arc::new(reply), state: Arc::default() }
     }
 
     /// Sets the model's information. Provider, API and model are `function` by default.
@@ -94,7 +94,7 @@ impl FunctionModel {
     }
 }
 
-/// Nothing that can panic runs while these locks are held.
+/// Locks the state. A poisoned lock is used, because no code that can panic runs while it is held.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -102,11 +102,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Model for FunctionModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         lock(&self.state).requests.push(request.clone());
-        let (state, answering, request) =
-            (self.state.clone(), (self.answer)(request.clone()), Box::new(request.clone()));
-        let asked = request.clone();
-        ModelStream::new(cx, &self.info, Later::Answering { answering, request, state })
-            .with_argument_events(&asked)
+        let reply = (self.reply)(request.clone());
+        let events =
+            PendingReply::Waiting { reply, request: Box::new(request.clone()), state: self.state.clone() };
+        ModelStream::new(cx, &self.info, events).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {
@@ -124,21 +123,21 @@ impl fmt::Debug for FunctionModel {
     }
 }
 
-/// A reply that is not available yet, as a stream.
-enum Later {
-    Answering { answering: BoxFuture<'static, Reply>, request: Box<ModelRequest>, state: Arc<Mutex<State>> },
+/// The stream of a reply that is not available yet.
+enum PendingReply {
+    Waiting { reply: BoxFuture<'static, Reply>, request: Box<ModelRequest>, state: Arc<Mutex<FunctionState>> },
     Playing(Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>),
 }
 
-impl Stream for Later {
+impl Stream for PendingReply {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             match &mut *self {
                 Self::Playing(events) => return events.as_mut().poll_next(cx),
-                Self::Answering { answering, request, state } => {
-                    let reply = ready!(answering.as_mut().poll(cx));
+                Self::Waiting { reply, request, state } => {
+                    let reply = ready!(reply.as_mut().poll(cx));
                     let events = reply.into_events(request, &mut lock(state).calls);
                     *self = Self::Playing(Box::pin(events));
                 }

@@ -9,9 +9,9 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of reasons of checks that a report shows for each tool.
+/// The maximum number of reasons for refusals by checks that a report shows for each tool.
 const MAX_REASONS: usize = 8;
-/// The number of calls in one reply.
+/// The maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
 
 /// A model that calls every tool it is shown with arguments generated from the schemas: valid ones, values at the limits of the schema and
@@ -28,14 +28,14 @@ pub struct SchemaModel {
     /// The tools to try, or all if empty.
     only: Vec<String>,
     text: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SchemaModelState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct SchemaModelState {
     known: HashSet<String>,
-    left: VecDeque<SchemaCall>,
-    /// The calls that were made. Their ids are their positions.
+    waiting: VecDeque<SchemaCall>,
+    /// The calls that were made. Their positions are in their ids.
     made: Vec<SchemaCall>,
 }
 
@@ -116,21 +116,21 @@ impl SchemaModel {
         self
     }
 
-    /// Returns the results of its calls, as far as the model was sent them.
+    /// Returns the calls with their results, as far as the model has received them.
     pub fn report(&self) -> SchemaReport {
         SchemaReport { calls: self.state().made.clone() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SchemaModelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, request: &ModelRequest) -> Reply {
+    fn next_reply(&self, request: &ModelRequest) -> Reply {
         let mut state = self.state();
-        state.learn(request);
+        state.read_results(request);
         for tool in request.tools.iter() {
-            let is_meant = self.only.is_empty() || self.only.iter().any(|name| name == tool.name());
-            if is_meant && state.known.insert(tool.name().to_owned()) {
+            let is_selected = self.only.is_empty() || self.only.iter().any(|name| name == tool.name());
+            if is_selected && state.known.insert(tool.name().to_owned()) {
                 let has_checks = tool.plan().source().is_some_and(has_checks);
                 let made = calls(tool, self.counts).into_iter().map(|(kind, arguments)| SchemaCall {
                     tool: tool.name().to_owned(),
@@ -141,25 +141,25 @@ impl SchemaModel {
                     text: String::new(),
                     has_checks,
                 });
-                state.left.extend(made);
+                state.waiting.extend(made);
             }
         }
-        if state.left.is_empty() {
+        if state.waiting.is_empty() {
             let value =
                 request.output.as_ref().and_then(|output| samples(&output.schema, 1, 0).into_iter().next());
             return value.map_or_else(|| reply().text(&*self.text), |value| reply().text(value.to_string()));
         }
-        let mut asked = reply();
+        let mut next = reply();
         for _ in 0..AT_ONCE {
-            let Some(call) = state.left.pop_front() else { break };
-            asked = asked.tool_call_with_id(id(state.made.len()), &*call.tool, &*call.arguments);
+            let Some(call) = state.waiting.pop_front() else { break };
+            next = next.tool_call_with_id(id(state.made.len()), &*call.tool, &*call.arguments);
             state.made.push(call);
         }
-        asked
+        next
     }
 }
 
-/// Whether a type has checks of the tool's author. Texts that are parsed into types are marked, too.
+/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, so they are excluded.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -175,9 +175,9 @@ fn id(number: usize) -> String {
     format!("try_{number}")
 }
 
-impl State {
+impl SchemaModelState {
     /// Reads the results of the calls so far.
-    fn learn(&mut self, request: &ModelRequest) {
+    fn read_results(&mut self, request: &ModelRequest) {
         for message in request.messages.iter().rev().take(AT_ONCE * 2) {
             let Message::ToolResult(result) = &**message else { continue };
             let number = result.call_id.strip_prefix("try_").and_then(|number| number.parse::<usize>().ok());
@@ -191,7 +191,7 @@ impl State {
 
 impl Model for SchemaModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        let events = self.answer(request).into_events(request, &mut 0);
+        let events = self.next_reply(request).into_events(request, &mut 0);
         ModelStream::new(cx, &self.info, events).with_argument_events(request)
     }
 
@@ -205,7 +205,7 @@ impl fmt::Debug for SchemaModel {
         let state = self.state();
         f.debug_struct("SchemaModel")
             .field("made", &state.made.len())
-            .field("left", &state.left.len())
+            .field("waiting", &state.waiting.len())
             .finish_non_exhaustive()
     }
 }
@@ -220,13 +220,13 @@ impl fmt::Debug for SchemaModel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// The schema accepts it.
+    /// The arguments fit the schema.
     Valid,
-    /// It is at a limit of the schema.
+    /// An argument is at a limit of the schema.
     Boundary,
-    /// It is just beyond a limit, and must be refused.
+    /// An argument is just beyond a limit, so the call must be refused.
     Beyond,
-    /// It has a mistake of a careless model, in words, for example `a number as text`.
+    /// The call has a mistake of a careless model, given in words, for example `a number as text`.
     Slip(&'static str),
 }
 
@@ -286,7 +286,7 @@ pub struct SchemaCall {
     pub kind: CallKind,
     /// The arguments as they were sent.
     pub arguments: String,
-    /// How the call ended, or `None` if the model was not sent the result.
+    /// The outcome of the call, or `None` if the model has not received the result.
     pub outcome: Option<OutcomeKind>,
     /// The code of the outcome, for example `invalid_arguments`.
     pub code: Option<String>,
@@ -307,13 +307,13 @@ impl SchemaCall {
         self.code.as_deref().is_some_and(|code| code == "invalid_arguments" || code == "retries_exhausted")
     }
 
-    /// Returns whether the schema accepts the arguments, and a check of the tool (`validate`) refused them. That is no fault: a check
-    /// knows what a schema cannot say.
+    /// Returns whether the arguments fit the schema, and a check of the tool (`validate`) refused them. This is allowed, because a check
+    /// can have rules that a schema cannot express.
     pub fn is_refused_by_check(&self) -> bool {
         matches!(self.kind, CallKind::Valid | CallKind::Boundary) && self.has_checks && self.is_refused()
     }
 
-    /// Returns what is wrong with refused arguments, a line each, as the model was told: `/nights: …`.
+    /// Returns the issues of refused arguments as the model read them, one line each, for example `/nights: …`.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
         let lines = self.text.lines().skip(1).filter(|_| self.is_refused());
         lines.map_while(|line| {
@@ -322,7 +322,7 @@ impl SchemaCall {
         })
     }
 
-    /// Returns what should not have happened, if anything.
+    /// Returns why the result is a fault of the tool, if it is one.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
@@ -330,10 +330,10 @@ impl SchemaCall {
             (CallKind::Valid | CallKind::Boundary, Some("invalid_arguments"))
                 if !self.is_refused_by_check() =>
             {
-                Some("what the schema takes was refused")
+                Some("arguments that fit the schema were refused")
             }
             (CallKind::Beyond, _) if self.is_completed() => {
-                Some("what the schema does not take was accepted")
+                Some("arguments that do not fit the schema were accepted")
             }
             _ => None,
         }
@@ -375,11 +375,11 @@ impl SchemaReport {
         &self.calls
     }
 
-    /// Asserts that no tool panicked or timed out, that none refused what its schema accepts, and that none accepted what is beyond it. A
-    /// tool with checks (`validate`) may refuse what its schema accepts; the report lists the reasons.
+    /// Asserts that no tool panicked or timed out, that none refused arguments that fit its schema, and that none accepted arguments beyond
+    /// it. A tool with checks (`validate`) may refuse arguments that fit its schema; the report lists the reasons.
     ///
     /// # Panics
-    /// Panics with the table and the calls otherwise, and if nothing was called.
+    /// Panics with the table and the calls if this does not hold, and if no tool was called.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(!self.calls.is_empty(), "nothing was called: the model was shown no tools");
@@ -388,12 +388,12 @@ impl SchemaReport {
 }
 
 impl SchemaReport {
-    /// Writes what is no fault, but should be known.
+    /// Writes results that are not faults, but that the author of the tool should know.
     fn notes(&self, tool: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_tool = || self.calls.iter().filter(|call| call.tool == tool);
         let mut by_reason: Vec<(&str, usize)> = Vec::new();
         for reason in of_tool().filter(|call| call.is_refused_by_check()).flat_map(SchemaCall::reasons) {
-            // Without the value, which differs from call to call.
+            // The value is removed, because it differs from call to call.
             let reason = reason.rsplit_once("; got ").map_or(reason, |(reason, _)| reason);
             match by_reason.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, count)) => *count += 1,
@@ -439,11 +439,11 @@ impl fmt::Display for SchemaReport {
         for call in &self.calls {
             if let Some(fault) = call.fault() {
                 let reasons = call.reasons().collect::<Vec<_>>().join("; ");
-                let told =
+                let result =
                     if reasons.is_empty() { call.text.lines().next().unwrap_or_default() } else { &reasons };
                 write!(
                     f,
-                    "\n- `{}`, {}: {fault}\n  sent: {}\n  told: {told}",
+                    "\n- `{}`, {}: {fault}\n  sent: {}\n  result: {result}",
                     call.tool,
                     call.kind,
                     cut(&call.arguments)
