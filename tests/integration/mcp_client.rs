@@ -270,7 +270,7 @@ async fn lists_without_an_end_are_left() {
             Arc::new(move |nth| page(nth, format!("c{nth}"))) as Arc<dyn Fn(usize) -> Answer + Send + Sync>,
         ),
         // The empty text is a cursor as well.
-        ("a cursor came twice", Arc::new(move |nth| page(nth, String::new()))),
+        ("the server repeated a cursor", Arc::new(move |nth| page(nth, String::new()))),
         (
             "more than 1000 tools",
             Arc::new(|_| {
