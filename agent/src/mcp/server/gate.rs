@@ -11,7 +11,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 /// A limit on concurrency, in total and for each authenticated caller.
 pub(super) struct Quota {
     all: Arc<Semaphore>,
+    /// The limit of each caller.
     each: usize,
+    /// The semaphores of the callers that have a permit or wait for one.
     callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -45,6 +47,7 @@ impl Quota {
         tokio::time::timeout(wait, turn).await.ok().flatten()
     }
 
+    /// Creates a permit without slots of the semaphores.
     fn unfilled(self: &Arc<Self>, caller: &Caller) -> QuotaPermit {
         let own = caller.is_known().then(|| {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,6 +67,7 @@ pub(super) struct QuotaPermit {
     id: Arc<str>,
     global: Option<OwnedSemaphorePermit>,
     own_permit: Option<OwnedSemaphorePermit>,
+    /// The caller's semaphore, if the caller is authenticated.
     own: Option<Arc<Semaphore>>,
 }
 

@@ -101,10 +101,13 @@ impl HttpService {
         // The body is polled here, and may be code of the application.
         let response = catch_future(|| Box::pin(self.clone().check_and_dispatch(request))).await;
         response.unwrap_or_else(|panic| {
-            self.unavailable(&ServiceFailure::Panicked(format!("handling the request panicked: {panic}")))
+            self.failure_response(&ServiceFailure::Panicked(format!(
+                "handling the request panicked: {panic}"
+            )))
         })
     }
 
+    /// Checks a request, and passes it to `rmcp`.
     async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -147,18 +150,18 @@ impl HttpService {
             return Err(response);
         }
         if !self.shared.handle.is_open() {
-            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server ends."));
+            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down."));
         }
         let (head, limits) = (RequestHead::new(head), &self.shared.limits);
         let admitted = tokio::time::timeout(limits.load, self.authenticate(&head)).await;
         let admitted = admitted.unwrap_or_else(|_| {
             let reason = "authenticating and loading the tools took too long".to_owned();
-            Err(Box::new(self.unavailable(&ServiceFailure::Unavailable(reason))))
+            Err(Box::new(self.failure_response(&ServiceFailure::Unavailable(reason))))
         })?;
         let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
         let head = head.into_parts().ok_or_else(lost)?;
         let body = message::read(body, limits.body, limits.receive).await;
-        let body = body.map_err(|unread| match unread {
+        let body = body.map_err(|error| match error {
             BodyError::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
             BodyError::TooSlow => refusal(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
             BodyError::Broken => refusal(StatusCode::BAD_REQUEST, "The body cannot be read."),
@@ -171,17 +174,18 @@ impl HttpService {
         let caller = match &self.shared.authenticator {
             None => self.shared.local.clone(),
             Some(authenticator) => match catch_future(|| authenticator.authenticate(head)).await {
-                Ok(caller) => caller.map_err(|refusal| Box::new(self.refused(&refusal)))?,
+                Ok(caller) => caller.map_err(|refusal| Box::new(self.rejection(&refusal)))?,
                 Err(panic) => {
                     let reason = format!("the authenticator panicked: {panic}");
-                    return Err(Box::new(self.unavailable(&ServiceFailure::Panicked(reason))));
+                    return Err(Box::new(self.failure_response(&ServiceFailure::Panicked(reason))));
                 }
             },
         };
-        self.shared.load(caller, head).await.map_err(|failure| Box::new(self.unavailable(&failure)))
+        self.shared.load(caller, head).await.map_err(|failure| Box::new(self.failure_response(&failure)))
     }
 
-    fn refused(&self, refusal: &AuthRefusal) -> ServerResponse {
+    /// Returns the response to a request that the authenticator refused, with a challenge.
+    fn rejection(&self, refusal: &AuthRefusal) -> ServerResponse {
         let (mut response, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
                 rpc_error(StatusCode::UNAUTHORIZED, None, ErrorCode::Unauthorized, "Unauthorized", None),
@@ -192,7 +196,7 @@ impl HttpService {
                 challenge(Some("insufficient_scope"), Some(scope)),
             ),
             AuthRefusal::Unavailable { reason } => {
-                return self.unavailable(&ServiceFailure::Unavailable(reason.clone()));
+                return self.failure_response(&ServiceFailure::Unavailable(reason.clone()));
             }
         };
         if let Some(metadata) = &self.shared.metadata {
@@ -204,7 +208,7 @@ impl HttpService {
     }
 
     /// Logs the reason, and returns a response with a reference to the log entry.
-    fn unavailable(&self, failure: &ServiceFailure) -> ServerResponse {
+    fn failure_response(&self, failure: &ServiceFailure) -> ServerResponse {
         let (reference, reason) = (reference(), failure.reason());
         tracing::error!(server = %self.shared.config.server_info.name, %reference, %reason, "a request cannot be served");
         let (status, text) = match failure {
