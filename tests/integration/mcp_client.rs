@@ -278,7 +278,7 @@ async fn lists_without_an_end_are_left() {
                 Answer::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
             }),
         ),
-        ("takes longer", Arc::new(|_| Answer::Hang)),
+        ("took longer", Arc::new(|_| Answer::Hang)),
     ] {
         let url = Mock::start(move |method, _params, nth| match method {
             "tools/list" => answer(nth),

@@ -177,17 +177,14 @@ async fn an_address_that_is_none() {
     let url = answers("404 Not Found", "", "").await.replace("http:", "https:");
     let (kind, text) = refusal(ClientConfig::http(&url)).await;
     assert_eq!(kind, Kind::Unreachable, "{text}");
-    assert!(text.contains("without it the URL begins with `http:`"), "{text}");
+    assert!(text.contains("without TLS, the URL begins with `http:`"), "{text}");
 }
 
 #[tokio::test]
 async fn settings_of_the_other_kind_of_server() {
     for (config, what) in [
         (ClientConfig::command("true").bearer_token("s3cret"), "`bearer_token` is for a server behind a URL"),
-        (
-            ClientConfig::command("true").header("x-key", "s3cret"),
-            "hand secrets over with `.env(name, value)`",
-        ),
+        (ClientConfig::command("true").header("x-key", "s3cret"), "pass secrets with `.env(name, value)`"),
         (
             ClientConfig::http("http://127.0.0.1:9/mcp").arg("-v"),
             "`arg` is for a server that is started with",
@@ -333,7 +330,7 @@ async fn a_server_that_is_silent() {
     let command = || ClientConfig::command("sh").args(["-c", "echo loading >&2; exec sleep 600"]);
     let words = "it did not answer within 0.5 s";
     let more_time = "raise `ClientLimits::connect`";
-    for (era, hint) in [(Era::Auto, "say so with `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
+    for (era, hint) in [(Era::Auto, "set `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
         let (kind, text) = refusal(ClientConfig::http(&url).era(era).limits(limits())).await;
         assert_eq!(kind, Kind::Timeout);
         assert!(text.contains(words) && text.contains(more_time) && text.ends_with(hint), "{text}");
