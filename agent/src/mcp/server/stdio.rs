@@ -312,7 +312,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Log(Arc<std::sync::Mutex<String>>);
 
-    impl tracing::field::AdmittedRequest for &Log {
+    impl tracing::field::Visit for &Log {
         fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
             use std::fmt::Write as _;
             writeln!(self.0.lock().unwrap(), "{field}={value:?}").unwrap();
