@@ -270,7 +270,7 @@ async fn lists_without_an_end_are_left() {
             Arc::new(move |nth| page(nth, format!("c{nth}"))) as Arc<dyn Fn(usize) -> Answer + Send + Sync>,
         ),
         // The empty text is a cursor as well.
-        ("a cursor came twice", Arc::new(move |nth| page(nth, String::new()))),
+        ("the server repeated a cursor", Arc::new(move |nth| page(nth, String::new()))),
         (
             "more than 1000 tools",
             Arc::new(|_| {
@@ -278,7 +278,7 @@ async fn lists_without_an_end_are_left() {
                 Answer::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
             }),
         ),
-        ("takes longer", Arc::new(|_| Answer::Hang)),
+        ("took longer", Arc::new(|_| Answer::Hang)),
     ] {
         let url = Mock::start(move |method, _params, nth| match method {
             "tools/list" => answer(nth),

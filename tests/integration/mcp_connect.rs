@@ -69,7 +69,8 @@ async fn a_server_that_is_not_there() {
         assert_eq!(kind, Kind::Unreachable);
         assert!(text.starts_with(&format!("cannot connect to {url}: nothing listens there (")), "{text}");
         assert!(
-            text.contains("os error") && text.ends_with("; check that the server runs, and host and port"),
+            text.contains("os error")
+                && text.ends_with("; check that the server runs, the host and the port"),
             "{text}"
         );
     }
@@ -128,7 +129,7 @@ async fn a_server_that_wants_to_know_who_asks() {
         for era in ERAS {
             let error = Client::connect(ClientConfig::http(&url).era(era)).await.unwrap_err();
             assert!(matches!(error, ClientError::Unauthorized { .. }), "{error}");
-            assert!(error.to_string().starts_with(&format!("{url} wants authorization: ")), "{error}");
+            assert!(error.to_string().starts_with(&format!("{url} requires authorization: ")), "{error}");
         }
     }
 }
@@ -148,13 +149,13 @@ async fn what_a_status_says_is_told() {
         (
             failing,
             Kind::Status(503),
-            "it answered with HTTP status 503 Service Unavailable; the server failed: its log says why",
+            "it answered with HTTP status 503 Service Unavailable; the server failed: see its log",
         ),
         (busy, Kind::Status(429), "it answered with HTTP status 429 Too Many Requests; try again later"),
         (
             elsewhere,
             Kind::Redirected,
-            "it sends the request elsewhere (a redirect to another origin); give the URL that it leads to",
+            "it sends the request elsewhere (a redirect to another origin); use the URL of the redirect's target",
         ),
     ] {
         let refused = refusal(ClientConfig::http(&url)).await;
@@ -166,7 +167,7 @@ async fn what_a_status_says_is_told() {
 async fn an_address_that_is_none() {
     for (url, what) in [
         ("127.0.0.1:8080/mcp", "write it in full, like `http://127.0.0.1:8080/mcp`"),
-        ("ftp://127.0.0.1/mcp", "MCP is spoken over `http:` or `https:`"),
+        ("ftp://127.0.0.1/mcp", "use a URL with `http:` or `https:`"),
     ] {
         let (kind, text) = refusal(ClientConfig::http(url)).await;
         assert_eq!(kind, Kind::Configuration);
@@ -176,17 +177,14 @@ async fn an_address_that_is_none() {
     let url = answers("404 Not Found", "", "").await.replace("http:", "https:");
     let (kind, text) = refusal(ClientConfig::http(&url)).await;
     assert_eq!(kind, Kind::Unreachable, "{text}");
-    assert!(text.contains("without it the URL begins with `http:`"), "{text}");
+    assert!(text.contains("without TLS, the URL begins with `http:`"), "{text}");
 }
 
 #[tokio::test]
 async fn settings_of_the_other_kind_of_server() {
     for (config, what) in [
         (ClientConfig::command("true").bearer_token("s3cret"), "`bearer_token` is for a server behind a URL"),
-        (
-            ClientConfig::command("true").header("x-key", "s3cret"),
-            "hand secrets over with `.env(name, value)`",
-        ),
+        (ClientConfig::command("true").header("x-key", "s3cret"), "pass secrets with `.env(name, value)`"),
         (
             ClientConfig::http("http://127.0.0.1:9/mcp").arg("-v"),
             "`arg` is for a server that is started with",
@@ -210,7 +208,7 @@ async fn a_program_that_is_not_there() {
         (config().folder("/no/such/folder"), "there is no folder `/no/such/folder`"),
         (
             ClientConfig::command("npx -y server"),
-            "give the program alone, and what follows it by `.args([…])`",
+            "give the program alone, and its arguments with `.args([…])`",
         ),
     ] {
         let (kind, text) = refusal(config).await;
@@ -331,8 +329,8 @@ async fn a_server_that_is_silent() {
     let limits = || ClientLimits { connect: Some(Duration::from_millis(500)), ..ClientLimits::default() };
     let command = || ClientConfig::command("sh").args(["-c", "echo loading >&2; exec sleep 600"]);
     let words = "it did not answer within 0.5 s";
-    let more_time = "give it more with `ClientLimits::connect`";
-    for (era, hint) in [(Era::Auto, "say so with `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
+    let more_time = "raise `ClientLimits::connect`";
+    for (era, hint) in [(Era::Auto, "set `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
         let (kind, text) = refusal(ClientConfig::http(&url).era(era).limits(limits())).await;
         assert_eq!(kind, Kind::Timeout);
         assert!(text.contains(words) && text.contains(more_time) && text.ends_with(hint), "{text}");

@@ -173,7 +173,7 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
     assert_eq!(calls.load(Ordering::Relaxed), 1, "the listener to the traffic");
 
     let error = Client::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
-    assert!(error.to_string().contains("the function that gives it panicked"), "{error}");
+    assert!(error.to_string().contains("the function for the token panicked"), "{error}");
 }
 
 #[tokio::test]

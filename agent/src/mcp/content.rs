@@ -8,7 +8,7 @@ mod outgoing {
     use crate::message::{Content, Media, MediaSource, Part, ResourceBody, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
-    /// Returns the part as a block of the protocol; `None` for a model's thoughts, which a tool has no reason to send.
+    /// Returns the part as a block of the protocol; `None` for thinking, which is not content of a tool.
     pub(in crate::mcp) fn block(part: &Part) -> Option<ContentBlock> {
         Some(match &part.content {
             Content::Text(text) | Content::Refusal(text) => ContentBlock::text(text),
@@ -30,7 +30,7 @@ mod outgoing {
             }
             Content::ResourceLink(link) => ContentBlock::resource_link(resource(link)),
             Content::Thinking { .. } => return None,
-            // A tool that returns a model's items means them as data.
+            // Items of a model in the result of a tool are data.
             Content::ToolCall(_) | Content::ProviderTool(_) | Content::Opaque(_) | Content::Unknown(_) => {
                 ContentBlock::text(serde_json::to_string(part).ok()?)
             }
@@ -67,7 +67,7 @@ mod incoming {
     use crate::message::{Blob, Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
-    /// Returns a block of a server's result as a part. Invalid base64 becomes a text that says so.
+    /// Returns a block of a server's result as a part. Invalid base64 becomes a text that reports it.
     pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),
@@ -161,7 +161,7 @@ mod tests {
     use crate::message::{Content, Media, Part, Resource, ResourceLink};
 
     #[test]
-    fn what_the_protocol_can_say_comes_back_the_same() {
+    fn content_of_the_protocol_is_unchanged_by_a_round_trip() {
         let mut link = ResourceLink::new("https://example.org/a");
         link.name = Some("a".to_owned());
         link.size = Some(3);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cannot_say_becomes_what_is_nearest() {
+    fn other_content_becomes_the_nearest_block() {
         let document = block(&Part::document(b"pdf", "application/pdf")).map(part).unwrap();
         assert!(matches!(document.content, Content::Resource(_)));
         let far = block(&Part::image_url("https://example.org/i.png")).map(part).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_base64_is_said_and_not_hidden() {
+    fn broken_base64_is_reported() {
         let broken = rmcp::model::ContentBlock::image("%%%", "image/png");
         assert_eq!(part(broken).as_text(), Some("[the server sent image/png without valid data]"));
     }

@@ -25,9 +25,9 @@ pub enum ErrorCode {
     InvalidParams = -32602,
     /// The server failed.
     InternalError = -32603,
-    /// An error of the server that has no code of its own.
+    /// An error of the server without a more specific code.
     ServerError = -32000,
-    /// What was asked for does not exist.
+    /// The requested object does not exist.
     NotFound = -32001,
     /// The token is missing or invalid.
     Unauthorized = -32002,
@@ -35,7 +35,7 @@ pub enum ErrorCode {
     Forbidden = -32003,
     /// There is no such resource.
     ResourceNotFound = -32004,
-    /// Too many requests.
+    /// The client sent too many requests.
     RateLimited = -32005,
     /// A header and the body differ, or a required header is missing.
     HeaderMismatch = -32020,
@@ -74,7 +74,7 @@ impl ErrorCode {
         Self::ALL.into_iter().find(|known| known.code() == code)
     }
 
-    /// Returns what the code means, in a few words.
+    /// Returns the meaning of the code in a few words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ParseError => "parse error",

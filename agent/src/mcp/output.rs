@@ -1,24 +1,24 @@
-//! The structured results of tools: their check against the announced output schema, and the form of those that are not objects.
+//! The structured results of tools: their check against the announced output schema, and the wrapping of values that are not objects.
 //!
-//! In the older versions of the protocol a structured result is an object. FastMCP therefore sends every other result as the member `result`
-//! of an object, and marks the schema and the result. The same form is written and read here.
+//! In the older versions of the protocol, a structured result is an object. Therefore FastMCP wraps every other value in an object with the
+//! member `result`, and marks the schema and the result. This module writes and reads the same form.
 
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::{Map, Value, json};
 
 /// The mark of FastMCP on a schema.
 const MARK: &str = "x-fastmcp-wrap-result";
-/// The member that has the result.
+/// The member with the value.
 const RESULT: &str = "result";
-/// Where a schema keeps the definitions that it refers to.
+/// The keywords with the definitions of a schema.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Maximum number of nested schemas that are looked at to find out whether one describes an object.
-const DEEPEST: usize = 16;
+/// Maximum depth of nested schemas in the search for values that are not objects.
+const MAX_DEPTH: usize = 16;
 
 /// Checks structured results, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck {
-    /// A plan of objects; other results are checked as the member of one.
+    /// Describes an object. Other values are wrapped before the check.
     plan: Plan,
     is_wrapped: bool,
 }
@@ -31,22 +31,22 @@ impl OutputCheck {
         Ok(Self { plan, is_wrapped: wrapper.is_some() })
     }
 
-    /// Whether some results are not objects.
+    /// Returns whether the results are wrapped, because some are not objects.
     #[cfg(feature = "mcp-server")]
     pub(super) fn is_wrapped(&self) -> bool {
         self.is_wrapped
     }
 
-    /// Returns why the result does not fit. The text is for the operator: it may quote the result.
+    /// Returns the reason if the result does not fit. The text is only for logs, because it may quote the result.
     pub(super) fn fault(&self, structured: &Value) -> Option<String> {
         let text = if self.is_wrapped { wrapped(structured).to_string() } else { structured.to_string() };
         self.plan.parse::<Value>(&text).err().map(|report| report.to_text())
     }
 }
 
-/// Returns the schema of an object with the described value as `result`, if the schema describes something else than objects.
+/// Returns the schema of the wrapping object, if the schema describes values that are not objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
-    if !describes_other(schema, schema, DEEPEST) {
+    if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;
     }
     let mut inner = schema.clone();
@@ -77,18 +77,18 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     Some(wrapper)
 }
 
-/// Returns the result as the member of an object.
+/// Returns the value, wrapped in an object.
 pub(super) fn wrapped(value: &Value) -> Value {
     json!({RESULT: value})
 }
 
-/// Returns the metadata by which FastMCP marks such a result.
+/// Returns the metadata with which FastMCP marks a wrapped result.
 #[cfg(feature = "mcp-server")]
 pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
 }
 
-/// Returns the schema of the value itself, if the schema is marked as one of an object around it.
+/// Returns the schema of the value, if the schema is marked as that of a wrapping object.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     schema.get(MARK).filter(|mark| **mark == true)?;
@@ -103,7 +103,7 @@ pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     Some(inner)
 }
 
-/// Returns the value in the object around it; any other value as it is.
+/// Returns the value in a wrapping object, and any other value unchanged.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped(structured: Value) -> Value {
     match structured {
@@ -114,18 +114,18 @@ pub(super) fn unwrapped(structured: Value) -> Value {
     }
 }
 
-/// Whether a result is marked as an object around the value.
+/// Returns whether a result is marked as wrapped.
 #[cfg(feature = "mcp-client")]
 pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
     meta.get("fastmcp").and_then(|marks| marks.get("wrap_result")) == Some(&Value::Bool(true))
 }
 
-/// Whether the schema says that some of its values are not objects.
-fn describes_other(schema: &Value, root: &Value, deepest: usize) -> bool {
+/// Returns whether the schema states that some of its values are not objects.
+fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
     let Some(deeper) = deepest.checked_sub(1) else { return false };
     let any = |key: &str| {
         let schemas = schema.get(key).and_then(Value::as_array).into_iter().flatten();
-        schemas.into_iter().any(|schema| describes_other(schema, root, deeper))
+        schemas.into_iter().any(|schema| has_other_values(schema, root, deeper))
     };
     match schema.get("type") {
         Some(Value::String(kind)) => return kind != "object",
@@ -135,7 +135,7 @@ fn describes_other(schema: &Value, root: &Value, deepest: usize) -> bool {
     let referred =
         schema.get("$ref").and_then(Value::as_str).and_then(|at| root.pointer(at.strip_prefix('#')?));
     let is_other = |value: &Value| !value.is_object();
-    referred.is_some_and(|schema| describes_other(schema, root, deeper))
+    referred.is_some_and(|schema| has_other_values(schema, root, deeper))
         || any("anyOf")
         || any("oneOf")
         || any("allOf")
@@ -143,7 +143,7 @@ fn describes_other(schema: &Value, root: &Value, deepest: usize) -> bool {
         || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.iter().any(is_other))
 }
 
-/// Replaces the references for which `moved` returns another one.
+/// Replaces each reference for which `moved` returns a new one.
 fn move_references(schema: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
     match schema {
         Value::Object(members) => {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_held_against_its_schema_as_it_is() {
+    fn results_are_checked_without_coercion() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let check = OutputCheck::new("count", &schema).unwrap();
         assert_eq!(check.fault(&json!({"n": 1, "more": true})), None);
@@ -179,7 +179,7 @@ mod tests {
 
     #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]
     #[test]
-    fn what_is_no_object_is_wrapped_and_unwrapped() {
+    fn other_values_are_wrapped_and_unwrapped() {
         let tree = json!({"$ref": "#/$defs/T"});
         let list = json!({"type": "array", "items": tree, "$defs": {"T": {"type": "object", "properties": {"all": {"$ref": "#"}}}}});
         let wrapper = Value::Object(wrapped_schema(&list).unwrap());
@@ -211,7 +211,7 @@ mod tests {
 
     #[cfg(feature = "mcp-server")]
     #[test]
-    fn a_schema_of_objects_stays_as_it_is() {
+    fn schemas_of_objects_are_not_wrapped() {
         for (schema, is_wrapped) in [
             (json!({"type": "object"}), false),
             (json!({"properties": {"n": {"type": "integer"}}}), false),

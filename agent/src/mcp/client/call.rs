@@ -2,8 +2,8 @@
 
 use super::config::{ChangePolicy, ToolChange};
 use super::connection::Connection;
-use super::failure::{challenge, told};
-use super::listing::Offered;
+use super::failure::{challenge, describe};
+use super::listing::OfferedTool;
 use super::traffic::SentArguments;
 use super::{ClientError, Inner};
 use crate::mcp::content::part;
@@ -21,14 +21,18 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of times that a server may ask for the same call again with its own notes.
+/// Maximum number of requests for one call. A server may request it again, with its own state.
 const ROUNDS: usize = 10;
 
-/// How long a notification that a call was cancelled may take.
-const NOTIFY: Duration = Duration::from_secs(10);
+/// Maximum time to send the notification that a call was cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the tool as it is offered now, if it may be called.
-pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offered, Box<ToolOutcome>> {
+/// Returns the current definition of a tool, if it may be called.
+pub(super) fn current(
+    inner: &Inner,
+    tool: &str,
+    known: &OfferedTool,
+) -> Result<OfferedTool, Box<ToolOutcome>> {
     let now = inner.listing().tools.get(tool).cloned();
     let Some(now) = now else {
         let text = format!("`{tool}` is no longer offered by {}.", inner.server());
@@ -37,7 +41,7 @@ pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offe
     if now.fingerprint == known.fingerprint {
         return Ok(now);
     }
-    let may_go_on = match &inner.config.on_change {
+    let is_accepted = match &inner.config.on_change {
         ChangePolicy::Block => false,
         ChangePolicy::Accept => true,
         ChangePolicy::Ask(ask) => {
@@ -47,12 +51,12 @@ pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offe
                 now: Some(now.definition.clone()),
             };
             catch(|| ask(&change)).unwrap_or_else(|panic| {
-                tracing::error!(tool, %panic, "the function that decides on a changed tool panicked");
+                tracing::error!(tool, %panic, "the function of `ChangePolicy::Ask` panicked");
                 false
             })
         }
     };
-    if may_go_on {
+    if is_accepted {
         return Ok(now);
     }
     let text = format!("The definition of `{tool}` changed since it was shown; the call was not made.");
@@ -63,25 +67,25 @@ pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offe
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
-    offered: &Offered,
+    offered: &OfferedTool,
     arguments: Map<String, Value>,
     cx: &ToolContext,
 ) -> ToolOutcome {
     let limit = inner.config.limits.longest_call;
-    let going = attempts(inner, tool, offered, &arguments, cx);
+    let attempts = attempts(inner, tool, offered, &arguments, cx);
     tokio::select! {
-        outcome = going => outcome,
-        // Dropping the future notified the server.
+        outcome = attempts => outcome,
+        // The dropped future notifies the server.
         () = cx.cancelled() => ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled")),
         () = tokio::time::sleep(limit) => timed_out(inner, limit),
     }
 }
 
-/// Makes the call, and repeats it where the server has not run it.
+/// Makes the call, and repeats it in cases in which the server has not run it.
 async fn attempts(
     inner: &Inner,
     tool: &str,
-    offered: &Offered,
+    offered: &OfferedTool,
     arguments: &Map<String, Value>,
     cx: &ToolContext,
 ) -> ToolOutcome {
@@ -93,13 +97,13 @@ async fn attempts(
         };
         let error = match rounds(inner, &connection, tool, arguments, cx).await {
             Ok(result) => {
-                inner.works(true);
+                inner.set_reachable(true);
                 return completed(inner, tool, offered, result).await;
             }
             Err(error) => error,
         };
         match error {
-            // The headers of the tool have changed; the server has not run the call.
+            // The parameters that are sent in headers have changed. The server has not run the call.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -122,16 +126,16 @@ async fn attempts(
             ServiceError::Timeout { timeout } => return timed_out(inner, timeout),
             ServiceError::Cancelled { .. } => return failed("cancelled", "The server cancelled the call."),
             ServiceError::UnexpectedResponse => {
-                return failed("protocol_error", format!("{} answered with something else.", inner.server()));
+                return failed("protocol_error", format!("{} sent an unexpected response.", inner.server()));
             }
             ServiceError::InputRequiredRoundsExceeded { .. } => {
                 return failed("input_required", NEEDS_USER);
             }
             error => {
-                inner.works(false);
+                inner.set_reachable(false);
                 if let Some(challenge) = challenge(&error) {
-                    inner.forget(&connection).await;
-                    // The call was refused before it ran: a new token may help.
+                    inner.drop_connection(&connection).await;
+                    // The server refused the call before it ran. A new token may be accepted.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
                         continue;
@@ -140,7 +144,7 @@ async fn attempts(
                     let error = ClientError::Unauthorized { server, challenge };
                     return failed("unauthorized", format!("{error}."));
                 }
-                tracing::warn!(server = %inner.server(), error = %told(&inner.config, &error), "a call of a server's tool broke off");
+                tracing::warn!(server = %inner.server(), error = %describe(&inner.config, &error), "the connection was lost during a call of a server's tool");
                 let is_harmless = inner.config.trusts_hints
                     && (offered.hints.idempotent == Some(true) || offered.hints.read_only == Some(true));
                 if is_harmless && !sent_again {
@@ -157,9 +161,9 @@ async fn attempts(
     }
 }
 
-const NEEDS_USER: &str = "The server wants to ask its user something, which cannot be done here.";
+const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
 
-/// Makes the call, and repeats it as often as the server asks for it with its own notes.
+/// Makes the call, and repeats it while the server requests it with its own state, at most [`ROUNDS`] times.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
@@ -181,7 +185,7 @@ async fn rounds(
                     let Some(answers) = answers(&requests) else { break };
                     params = params.with_input_responses(answers);
                 }
-                // The server's note goes back unchanged, and only if it sent one.
+                // The server's state is returned unchanged.
                 params.request_state = asked.request_state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
@@ -190,7 +194,8 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers the server's questions: there is no user to ask, and there are no folders to name. `None` if it asks for a model's reply.
+/// Answers requests of the server. Input of the user is declined, and the list of folders is empty. Returns `None` if it requests the reply
+/// of a model.
 fn answers(requests: &InputRequests) -> Option<InputResponses> {
     let answer = |(key, request): (&String, &InputRequest)| {
         let answer = match request {
@@ -217,16 +222,17 @@ async fn send(
     request.extensions.insert(SentArguments(arguments.clone()));
     let request = ClientRequest::CallToolRequest(request);
     let handle = connection.peer.send_cancellable_request(request, options).await?;
-    let told = cx.clone();
-    let _watch =
-        inner.news.watch(handle.progress_token.clone(), Arc::new(move |progress| told.progress(progress)));
+    let progress_cx = cx.clone();
+    let _watch = inner
+        .notifications
+        .watch(handle.progress_token.clone(), Arc::new(move |progress| progress_cx.progress(progress)));
     let mut guard = CancelOnDrop { peer: Some(connection.peer.clone()), id: handle.id.clone() };
     let result = handle.await_response().await;
     guard.peer = None;
     result
 }
 
-/// Tells the server on drop that the result is no longer awaited.
+/// Notifies the server when it is dropped before the result arrived.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,
@@ -237,17 +243,19 @@ impl Drop for CancelOnDrop {
         let (Some(peer), Ok(runtime)) = (self.peer.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let param =
-            CancelledNotificationParam::new(Some(self.id.clone()), Some("nobody waits any more".to_owned()));
+        let param = CancelledNotificationParam::new(
+            Some(self.id.clone()),
+            Some("the result is no longer awaited".to_owned()),
+        );
         runtime.spawn(async move {
             let sending = peer.send_notification(CancelledNotification::new(param).into());
-            // A server that does not read gets no notification.
-            let _ = tokio::time::timeout(NOTIFY, sending).await;
+            // A server that does not read must not hold this task.
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, sending).await;
         });
     }
 }
 
-async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToolResult) -> ToolOutcome {
+async fn completed(inner: &Inner, tool: &str, offered: &OfferedTool, result: CallToolResult) -> ToolOutcome {
     let limit = inner.config.limits.result;
     if serde_json::to_string(&result).map_or(true, |text| text.len() > limit) {
         return failed(
@@ -259,8 +267,8 @@ async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToo
     let mut output = ToolOutput::parts(result.content.into_iter().map(part).collect());
     if result.is_error == Some(true) {
         let text = output.text_content().into_owned();
-        let text = if text.is_empty() { "The tool failed and does not say why.".to_owned() } else { text };
-        return if says_unknown(&text) {
+        let text = if text.is_empty() { "The tool failed and gave no reason.".to_owned() } else { text };
+        return if reports_unknown_tool(&text) {
             unknown_or(inner, tool, text).await
         } else {
             ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
@@ -269,7 +277,7 @@ async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToo
     if let Some(check) = &offered.output {
         let fault = match &structured {
             Some(structured) => check.fault(structured),
-            None => Some("there is none".to_owned()),
+            None => Some("there is no structured result".to_owned()),
         };
         if let Some(fault) = fault {
             tracing::warn!(server = %inner.server(), tool, %fault, "a structured result does not fit its schema");
@@ -287,15 +295,16 @@ async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToo
     ToolOutcome::Completed(output)
 }
 
-/// Servers report an unknown tool in words, some of them as a result.
-fn says_unknown(text: &str) -> bool {
+/// Returns whether a text reports an unknown tool. Servers have no code for it, and some report it as a result.
+fn reports_unknown_tool(text: &str) -> bool {
     let text = text.to_lowercase();
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// The tool may be gone: lists the tools again. Only if it is not in the list, that is the answer; otherwise the server's words are.
+/// Lists the tools again, because the tool may no longer exist. Returns the error `tool_gone` if it is not in the list, and otherwise the
+/// text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
-    inner.refresh_at_times().await;
+    inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {
         return failed("tool_gone", format!("`{tool}` is no longer offered by {}.", inner.server()));
     }

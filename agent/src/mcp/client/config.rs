@@ -1,6 +1,6 @@
-//! How to reach a server, and which of its tools to use.
+//! The configuration of a connection.
 
-use super::traffic::{OnTraffic, Traffic};
+use super::traffic::{Traffic, TrafficObserver};
 use crate::panics::Observer;
 use crate::{BoxFuture, ToolDefinition};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How to reach a server, and which of its tools to use.
+/// The configuration of a client: how to reach a server, and which of its tools to use.
 ///
 /// ```
 /// use agent::mcp::client::{ChangePolicy, ClientConfig};
@@ -22,36 +22,36 @@ use std::time::Duration;
 ///     .allow(["search", "read_page"])
 ///     .on_change(ChangePolicy::Accept);
 /// let files = ClientConfig::command("mcp-server-files").arg("/srv/notes").env("LOG", "warn");
-/// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // no tokens, arguments and variables
+/// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // shows no tokens, arguments and variables
 /// ```
 #[derive(Clone)]
-#[must_use = "hand it to `Client::connect`"]
+#[must_use = "a configuration does nothing until it is given to `Client::connect`"]
 pub struct ClientConfig {
-    pub(super) place: Place,
+    pub(super) endpoint: Endpoint,
     pub(super) name: Option<String>,
     pub(super) era: Era,
     pub(super) allowed: Option<BTreeSet<String>>,
     pub(super) renamed: BTreeMap<String, String>,
-    pub(super) filter: Option<Arc<Filter>>,
+    pub(super) filter: Option<Arc<ToolFilter>>,
     pub(super) trusts_hints: bool,
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
-    pub(super) on_traffic: Option<OnTraffic>,
+    pub(super) on_traffic: Option<TrafficObserver>,
     /// The first setting that belongs to the other kind of server.
     misplaced: Option<&'static str>,
 }
 
-type Filter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
+type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
 
 #[derive(Clone)]
-pub(super) enum Place {
-    Http(HttpPlace),
-    Command(CommandPlace),
+pub(super) enum Endpoint {
+    Http(HttpEndpoint),
+    Command(CommandEndpoint),
 }
 
 #[derive(Clone)]
-pub(super) struct HttpPlace {
+pub(super) struct HttpEndpoint {
     pub(super) url: String,
     pub(super) token: Option<Arc<TokenSource>>,
     pub(super) headers: Vec<(String, String)>,
@@ -59,7 +59,7 @@ pub(super) struct HttpPlace {
 }
 
 #[derive(Clone)]
-pub(super) struct CommandPlace {
+pub(super) struct CommandEndpoint {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -67,16 +67,16 @@ pub(super) struct CommandPlace {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// Environment variables passed to a child: what programs need to be found, and to know their user.
+/// The environment variables that a child receives by default. Programs need them to find other programs and their user's files.
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
-/// Which of its two forms of the protocol the client speaks.
+/// The form of the protocol that the client speaks.
 ///
 /// ```
 /// use agent::mcp::client::{ClientConfig, Era};
 ///
-/// // A server of which it is known that it is an old one is not asked first.
+/// // A server that is known to be older is not probed.
 /// let config = ClientConfig::command("mcp-server-files").arg("/srv").era(Era::Legacy);
 /// assert_eq!(Era::default(), Era::Auto);
 /// # let _ = config;
@@ -84,9 +84,9 @@ pub(super) const INHERITED: [&str; 10] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
-    /// The client detects it. A program that does not answer within ten seconds, or within half of [`ClientLimits::connect`] if that is
-    /// less, is asked in both forms: it may be slow, or it may be an older one that does not answer unknown requests. A server that
-    /// answers every request with success looks like a new one: set its era.
+    /// The client detects the form. A program that does not answer within ten seconds, or within half of [`ClientLimits::connect`] if that
+    /// is less, receives a request in both forms: it may be slow, or an older program that does not answer unknown requests. A server that
+    /// answers every request with success looks like a newer one: set its era.
     #[default]
     Auto,
     /// 2026-07-28 and later, which have no sessions.
@@ -95,13 +95,13 @@ pub enum Era {
     Legacy,
 }
 
-/// What happens to calls of a tool whose definition differs from the one that the model saw.
+/// The policy for calls of a tool whose definition differs from the one that the model saw.
 ///
 /// ```
 /// use agent::mcp::client::{ChangePolicy, ClientConfig};
 /// use std::sync::Arc;
 ///
-/// // New words are fine; other parameters, or a tool that is gone, are not.
+/// // Another description is accepted; other parameters are not.
 /// let same = ChangePolicy::Ask(Arc::new(|change| {
 ///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
 /// }));
@@ -112,12 +112,12 @@ pub enum Era {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ChangePolicy {
-    /// Refuses them. [`Client::tools`](super::Client::tools) returns the tool as it is now.
+    /// Refuses the calls. [`Client::tools`](super::Client::tools) returns the current definition.
     #[default]
     Block,
-    /// Makes them, if the arguments fit the current definition.
+    /// Makes the calls whose arguments fit the current definition.
     Accept,
-    /// Asks the function, which returns `true` to make the call.
+    /// Makes the calls for which the function returns `true`.
     Ask(Arc<dyn Fn(&ToolChange) -> bool + Send + Sync>),
 }
 
@@ -144,7 +144,7 @@ pub struct ToolChange {
     pub now: Option<ToolDefinition>,
 }
 
-/// Limits on what a server may cost. The fields are public: change those that do not fit.
+/// Limits on the time and memory that a server may use. The fields are public: change those that do not fit.
 ///
 /// ```
 /// use agent::mcp::client::{ClientConfig, ClientLimits};
@@ -174,8 +174,8 @@ pub struct ClientLimits {
     pub definitions: usize,
     /// Maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
     pub description: usize,
-    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. Reading a message ends at six times the larger of
-    /// `result` and `definitions` and 64 KiB, and at 16 MiB at the latest.
+    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. The maximum size of a whole message is six times
+    /// the larger of `result` and `definitions`, plus 64 KiB, but at most 16 MiB.
     pub result: usize,
 }
 
@@ -196,9 +196,10 @@ impl Default for ClientLimits {
 }
 
 impl ClientConfig {
-    /// Creates the configuration of a server behind a URL. Connecting fails if it has a setting for a command, such as [`arg`](Self::arg).
+    /// Creates the configuration of a server with a URL. Connecting fails if the configuration has a setting for a command, such as
+    /// [`arg`](Self::arg).
     pub fn http(url: impl Into<String>) -> Self {
-        Self::at(Place::Http(HttpPlace {
+        Self::at(Endpoint::Http(HttpEndpoint {
             url: url.into(),
             token: None,
             headers: Vec::new(),
@@ -206,12 +207,12 @@ impl ClientConfig {
         }))
     }
 
-    /// Creates the configuration of a program, which is started and spoken to over its standard input and output. The program
-    /// gets few environment variables (`PATH`, `HOME` and the like) besides those of [`env`](Self::env) and
+    /// Creates the configuration of a program, which the client starts and uses over its standard input and output. The program
+    /// receives few environment variables (`PATH`, `HOME` and the like) besides those of [`env`](Self::env) and
     /// [`inherit_env`](Self::inherit_env). Connecting fails if the configuration has a setting for a URL, such as
     /// [`header`](Self::header).
     pub fn command(program: impl Into<OsString>) -> Self {
-        Self::at(Place::Command(CommandPlace {
+        Self::at(Endpoint::Command(CommandEndpoint {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
@@ -220,9 +221,9 @@ impl ClientConfig {
         }))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(endpoint: Endpoint) -> Self {
         Self {
-            place,
+            endpoint,
             name: None,
             era: Era::default(),
             allowed: None,
@@ -236,47 +237,47 @@ impl ClientConfig {
         }
     }
 
-    fn over_http(mut self, setting: &'static str, change: impl FnOnce(&mut HttpPlace)) -> Self {
-        match &mut self.place {
-            Place::Http(place) => change(place),
-            Place::Command(_) => _ = self.misplaced.get_or_insert(setting),
+    fn over_http(mut self, setting: &'static str, change: impl FnOnce(&mut HttpEndpoint)) -> Self {
+        match &mut self.endpoint {
+            Endpoint::Http(endpoint) => change(endpoint),
+            Endpoint::Command(_) => _ = self.misplaced.get_or_insert(setting),
         }
         self
     }
 
-    fn over_stdio(mut self, setting: &'static str, change: impl FnOnce(&mut CommandPlace)) -> Self {
-        match &mut self.place {
-            Place::Command(place) => change(place),
-            Place::Http(_) => _ = self.misplaced.get_or_insert(setting),
+    fn over_stdio(mut self, setting: &'static str, change: impl FnOnce(&mut CommandEndpoint)) -> Self {
+        match &mut self.endpoint {
+            Endpoint::Command(endpoint) => change(endpoint),
+            Endpoint::Http(_) => _ = self.misplaced.get_or_insert(setting),
         }
         self
     }
 
-    /// Describes a setting that this kind of server cannot have. Ignoring the setting could mean to connect without the token
-    /// that was given.
+    /// Describes a setting that this kind of server does not have. It is an error, because a connection without a configured token would
+    /// be a surprise.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
-        Some(match self.place {
-            Place::Http(_) => format!(
-                "`{setting}` is for a server that is started with `ClientConfig::command`, and this one has a URL"
+        Some(match self.endpoint {
+            Endpoint::Http(_) => format!(
+                "`{setting}` is for a server that is started with `ClientConfig::command`, but this server has a URL"
             ),
-            Place::Command(_) => {
+            Endpoint::Command(_) => {
                 format!(
-                    "`{setting}` is for a server behind a URL, and this one is a command: hand secrets over with `.env(name, value)`"
+                    "`{setting}` is for a server behind a URL, but this server is a command: pass secrets with `.env(name, value)`"
                 )
             }
         })
     }
 
-    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the words of the name that the server reports, without its
-    /// scope, `mcp` and `server`, in lower case and at most 24 characters: `example-servers/sequential-thinking-server` becomes
-    /// `sequential_thinking`. Two servers may get the same name then; set the name of one of them.
+    /// Sets the first half of the names that models see, `NAME__TOOL`. By default it is made from the name that the server reports: the
+    /// words without the scope, `mcp` and `server`, in lower case and at most 24 characters. `example-servers/sequential-thinking-server`
+    /// becomes `sequential_thinking`. If two servers receive the same name, set the name of one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets which form of the protocol is spoken. By default the client detects it.
+    /// Sets the form of the protocol. By default the client detects it.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -301,12 +302,12 @@ impl ClientConfig {
         self
     }
 
-    /// Uses only these tools, given by the server's names. A model never sees the others.
+    /// Uses only these tools, by the server's names. Models do not see the others.
     ///
     /// ```
     /// use agent::mcp::client::ClientConfig;
     ///
-    /// // Two of its tools and no others, one of them by another name.
+    /// // Two tools of the server, one of them under another name.
     /// let config = ClientConfig::http("https://docs.example/mcp")
     ///     .allow(["search", "read_page"])
     ///     .rename("read_page", "read")
@@ -362,7 +363,7 @@ impl ClientConfig {
     /// assert_eq!(names(renamed).await?, ["docs__find"]);
     /// let by_name = ClientConfig::http(&url).filter(|tool| tool.name() != "delete");
     /// assert_eq!(names(by_name).await?, ["docs__search"]);
-    /// // By what the server says of them, which is ignored without `trust_hints`.
+    /// // By the server's hints, which are ignored without `trust_hints`.
     /// let reading = ClientConfig::http(&url).trust_hints().filter(|tool| tool.annotations().read_only == Some(true));
     /// assert_eq!(names(reading).await?, ["docs__search"]);
     /// let untrusted = ClientConfig::http(&url).filter(|tool| tool.annotations().read_only == Some(true));
@@ -377,14 +378,14 @@ impl ClientConfig {
         self
     }
 
-    /// Trusts the server's hints about its tools: that one only reads, or that a call may be repeated. A server can claim
-    /// anything, so its hints are ignored by default.
+    /// Trusts the server's hints about its tools: that a tool only reads, or that its calls may be repeated. By default hints are ignored,
+    /// because a server can claim anything.
     pub fn trust_hints(mut self) -> Self {
         self.trusts_hints = true;
         self
     }
 
-    /// Sets what happens to calls of a tool that changed. By default they are refused.
+    /// Sets the policy for calls of a tool that changed. By default they are refused.
     pub fn on_change(mut self, policy: ChangePolicy) -> Self {
         self.on_change = policy;
         self
@@ -397,7 +398,7 @@ impl ClientConfig {
     }
 
     /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
-    /// output. Secrets of this configuration are masked; the arguments and results of tools are not, so such a log is as private
+    /// output. Secrets of this configuration are masked. The arguments and results of tools are not, so a log of them is as private
     /// as the conversation. The function must not block. If it panics, it is not called again.
     ///
     /// ```
@@ -419,10 +420,10 @@ impl ClientConfig {
     pub fn bearer_token(self, token: impl Into<String>) -> Self {
         let token = token.into();
         let token = move || -> BoxFuture<'static, _> { Box::pin(std::future::ready(Ok(token.clone()))) };
-        self.over_http("bearer_token", |place| place.token = Some(Arc::new(token)))
+        self.over_http("bearer_token", |endpoint| endpoint.token = Some(Arc::new(token)))
     }
 
-    /// Calls the function for a token whenever a connection is made, and again when the server refuses the current token. The
+    /// Calls the function for a token for each new connection, and again when the server refuses the current token. The
     /// text of its error becomes part of the connection's error.
     ///
     /// ```
@@ -437,7 +438,7 @@ impl ClientConfig {
     /// tokio::spawn(server.run());
     /// let config = ClientConfig::http(&url).token(|| async { Ok("token of this hour".to_owned()) });
     /// assert!(Client::connect(config).await.is_ok());
-    /// // Any other header in its own words:
+    /// // As a header:
     /// let config = ClientConfig::http(&url).header("authorization", "Bearer token of this hour");
     /// assert!(Client::connect(config).await.is_ok());
     /// assert!(Client::connect(ClientConfig::http(&url)).await.is_err());
@@ -449,22 +450,22 @@ impl ClientConfig {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        self.over_http("token", |place| place.token = Some(Arc::new(move || Box::pin(token()))))
+        self.over_http("token", |endpoint| endpoint.token = Some(Arc::new(move || Box::pin(token()))))
     }
 
     /// Sends a header with each HTTP request.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.over_http("header", |place| place.headers.push((name.into(), value.into())))
+        self.over_http("header", |endpoint| endpoint.headers.push((name.into(), value.into())))
     }
 
     /// Connects only to addresses on the public internet. Use it for URLs from untrusted sources.
     pub fn public_addresses_only(self) -> Self {
-        self.over_http("public_addresses_only", |place| place.public_only = true)
+        self.over_http("public_addresses_only", |endpoint| endpoint.public_only = true)
     }
 
     /// Adds an argument to the command.
     pub fn arg(self, arg: impl Into<OsString>) -> Self {
-        self.over_stdio("arg", |place| place.args.push(arg.into()))
+        self.over_stdio("arg", |endpoint| endpoint.args.push(arg.into()))
     }
 
     /// Adds arguments to the command.
@@ -474,7 +475,7 @@ impl ClientConfig {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// use agent::mcp::{Client, client::ClientConfig};
     ///
-    /// // A program that says how it was started, and ends: its last words are in the error.
+    /// // A program that prints how it was started, and ends. The error contains its last lines.
     /// let config = ClientConfig::command("sh")
     ///     .args(["-c", "echo $0 has $NOTES and $CARGO_PKG_NAME in $(pwd) >&2"])
     ///     .arg("notes-server")
@@ -482,47 +483,47 @@ impl ClientConfig {
     ///     .inherit_env("CARGO_PKG_NAME")
     ///     .folder("/");
     /// let error = Client::connect(config).await.unwrap_err().to_string();
-    /// // What the application set may be a secret.
+    /// // Values that the application sets are masked, because they may be secrets.
     /// assert!(error.contains("notes-server has [redacted] and agent in /"), "{error}");
     /// # }
     /// # #[cfg(not(unix))] fn main() {}
     /// ```
     pub fn args<A: Into<OsString>>(self, args: impl IntoIterator<Item = A>) -> Self {
-        self.over_stdio("args", |place| place.args.extend(args.into_iter().map(Into::into)))
+        self.over_stdio("args", |endpoint| endpoint.args.extend(args.into_iter().map(Into::into)))
     }
 
     /// Sets an environment variable of the command.
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.over_stdio("env", |place| place.env.push((name.into(), value.into())))
+        self.over_stdio("env", |endpoint| endpoint.env.push((name.into(), value.into())))
     }
 
-    /// Passes a variable of this program's environment to the command.
+    /// Passes an environment variable of this program to the command.
     pub fn inherit_env(self, name: impl Into<OsString>) -> Self {
-        self.over_stdio("inherit_env", |place| place.inherited.push(name.into()))
+        self.over_stdio("inherit_env", |endpoint| endpoint.inherited.push(name.into()))
     }
 
     /// Sets the working directory of the command. Default: that of this program.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
-        self.over_stdio("folder", |place| place.folder = Some(folder.into()))
+        self.over_stdio("folder", |endpoint| endpoint.folder = Some(folder.into()))
     }
 
     pub(super) fn connect_limit(&self) -> Duration {
-        self.limits.connect.unwrap_or(match self.place {
-            Place::Http(_) => Duration::from_secs(30),
-            Place::Command(_) => Duration::from_secs(60),
+        self.limits.connect.unwrap_or(match self.endpoint {
+            Endpoint::Http(_) => Duration::from_secs(30),
+            Endpoint::Command(_) => Duration::from_secs(60),
         })
     }
 }
 
 impl fmt::Debug for ClientConfig {
-    /// Leaves out tokens, headers, arguments and variables.
+    /// Omits tokens, headers, arguments and variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match &self.place {
-            Place::Http(place) => crate::address::shown_address(&place.url).into(),
-            Place::Command(place) => place.program.to_string_lossy(),
+        let endpoint = match &self.endpoint {
+            Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url).into(),
+            Endpoint::Command(endpoint) => endpoint.program.to_string_lossy(),
         };
         f.debug_struct("ClientConfig")
-            .field("place", &place)
+            .field("endpoint", &endpoint)
             .field("era", &self.era)
             .field("allowed", &self.allowed)
             .finish_non_exhaustive()

@@ -1,12 +1,12 @@
-//! One connection to a server: HTTP requests, or a child process.
+//! One connection to a server, over HTTP or to a child process.
 
 use super::ClientError;
-use super::config::{ClientConfig, ClientLimits, CommandPlace, Era, HttpPlace, Place};
-use super::era::{self, Probed};
+use super::config::{ClientConfig, ClientLimits, CommandEndpoint, Endpoint, Era, HttpEndpoint};
+use super::era::{self, ProbedTransport};
 use super::error::ConnectErrorKind as Kind;
-use super::failure::{Failure, is_end, refused};
-use super::news::{Listener, News};
-use super::traffic::{Tap, Tapped};
+use super::failure::{ConnectFailure, handshake_error, is_end};
+use super::notifications::{NotificationHandler, Notifications};
+use super::traffic::{TappedTransport, TrafficTap};
 use crate::panics::catch_future;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
@@ -26,22 +26,22 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-/// Maximum length of a line of a child's error output in the log; the rest is left out.
+/// Maximum length of a line of a child's error output in the log; longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// How long a child may take to end: its input is closed, then it is asked to end, then it is killed.
-const END: Duration = Duration::from_secs(10);
-/// How long the last output of a child that ended is awaited; another process may hold its output open.
+/// Time for a child to end after its input was closed. After that it is killed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum wait for the last output of a child that ended. Another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum length of a message over HTTP, whatever the limits of its parts are; over a program's output it is the same.
+/// Maximum length of a message over HTTP, even if the limits of its parts are larger. `rmcp` has the same limit for the output of a program.
 const MAX_MESSAGE: usize = 16 << 20;
-/// Maximum number of redirects, which stay within the server's own origin.
+/// Maximum number of redirects. They are followed only within the origin of the server.
 const REDIRECTS: usize = 5;
 
 /// An established connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) since: Instant,
-    running: tokio::sync::Mutex<RunningService<RoleClient, Listener>>,
+    pub(super) opened_at: Instant,
+    running: tokio::sync::Mutex<RunningService<RoleClient, NotificationHandler>>,
     helpers: Vec<AbortHandle>,
 }
 
@@ -49,60 +49,63 @@ impl Connection {
     pub(super) async fn open(
         config: &ClientConfig,
         server: &str,
-        news: &Arc<News>,
+        notifications: &Arc<Notifications>,
     ) -> Result<Self, ClientError> {
         let limit = config.connect_limit();
-        let tap = Tap::new(config, server);
+        let tap = TrafficTap::new(config, server);
         if let Some(what) = config.misplaced() {
-            return Err(Failure::new(Kind::Configuration, what).error(config, server, &tap));
+            return Err(ConnectFailure::new(Kind::Configuration, what).error(config, server, &tap));
         }
         let opening = async {
-            match &config.place {
-                Place::Http(place) => {
-                    let unusable = |what| Failure::new(Kind::Configuration, what).error(config, server, &tap);
-                    let token = token(place).await.map_err(unusable)?;
+            match &config.endpoint {
+                Endpoint::Http(endpoint) => {
+                    let unusable =
+                        |what| ConnectFailure::new(Kind::Configuration, what).error(config, server, &tap);
+                    let token = token(endpoint).await.map_err(unusable)?;
                     if let Some(token) = &token {
                         tap.hide(token);
                     }
-                    let transport = over_http(place, config, limit, token).await.map_err(unusable)?;
-                    Self::start(config, server, news, (transport, &tap), None).await
+                    let transport = over_http(endpoint, config, limit, token).await.map_err(unusable)?;
+                    Self::start(config, server, notifications, (transport, &tap), None).await
                 }
-                Place::Command(place) => {
-                    let (transport, log) = command(place, &tap)
-                        .map_err(|error| not_started(place, &error).error(config, server, &tap))?;
-                    Self::start(config, server, news, (transport, &tap), Some(log)).await
+                Endpoint::Command(endpoint) => {
+                    let (transport, log) = command(endpoint, &tap)
+                        .map_err(|error| not_started(endpoint, &error).error(config, server, &tap))?;
+                    Self::start(config, server, notifications, (transport, &tap), Some(log)).await
                 }
             }
         };
         tokio::time::timeout(limit, opening)
             .await
-            .unwrap_or_else(|_| Err(Failure::timeout(limit).error(config, server, &tap)))
+            .unwrap_or_else(|_| Err(ConnectFailure::timeout(limit).error(config, server, &tap)))
     }
 
     async fn start<T, E, A>(
         config: &ClientConfig,
         server: &str,
-        news: &Arc<News>,
-        (transport, tap): (T, &Tap),
+        notifications: &Arc<Notifications>,
+        (transport, tap): (T, &TrafficTap),
         log: Option<JoinHandle<()>>,
     ) -> Result<Self, ClientError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let (listener, transport) =
-            (Listener(news.clone()), Tapped::new(transport.into_transport(), tap.clone()));
+        let (listener, transport) = (
+            NotificationHandler(notifications.clone()),
+            TappedTransport::new(transport.into_transport(), tap.clone()),
+        );
         let (transport, lifecycle) = match config.era {
             Era::Auto => {
-                // Over HTTP a request is sent when the one before it was answered.
-                let patience = match config.place {
-                    Place::Http(_) => None,
-                    Place::Command(_) => Some(era::patience(config.connect_limit())),
+                // Over HTTP, a second request is not sent before the first is answered.
+                let patience = match config.endpoint {
+                    Endpoint::Http(_) => None,
+                    Endpoint::Command(_) => Some(era::patience(config.connect_limit())),
                 };
-                Probed::determine(transport, &listener.get_info(), patience).await
+                ProbedTransport::determine(transport, &listener.get_info(), patience).await
             }
-            Era::Modern => (Probed::unused(transport), era::modern()),
-            Era::Legacy => (Probed::unused(transport), ClientLifecycleMode::Initialize),
+            Era::Modern => (ProbedTransport::unused(transport), era::modern()),
+            Era::Legacy => (ProbedTransport::unused(transport), ClientLifecycleMode::Initialize),
         };
         let outcome = listener.serve_with_lifecycle(transport, lifecycle).await;
         let running = match outcome {
@@ -111,40 +114,41 @@ impl Connection {
                 if let Some(log) = log.filter(|_| is_end(config, &error)) {
                     let _ = tokio::time::timeout(LAST_WORDS, log).await;
                 }
-                return Err(refused(config, server, tap, &error));
+                return Err(handshake_error(config, server, tap, &error));
             }
         };
         let peer = running.peer().clone();
-        // Lists are kept by this module, and requested when they are needed.
+        // This module caches the list itself.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
-        let helpers = listen(&peer, news).into_iter().chain(log.map(|log| log.abort_handle())).collect();
-        Ok(Self { peer, since: Instant::now(), running: tokio::sync::Mutex::new(running), helpers })
+        let helpers =
+            listen(&peer, notifications).into_iter().chain(log.map(|log| log.abort_handle())).collect();
+        Ok(Self { peer, opened_at: Instant::now(), running: tokio::sync::Mutex::new(running), helpers })
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.peer.is_transport_closed()
     }
 
-    /// The server's own name and version.
+    /// Returns the name and version that the server reports.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
         Some((server.name.clone(), server.version.clone()))
     }
 
-    /// The version of the protocol in use.
+    /// Returns the version of the protocol in use.
     pub(super) fn protocol_version(&self) -> Option<String> {
         Some(self.peer.peer_info()?.protocol_version.to_string())
     }
 
-    /// Ends the connection, and a child with it.
+    /// Ends the connection and its child process.
     pub(super) async fn close(&self) {
-        let _ = self.running.lock().await.close_with_timeout(END).await;
+        let _ = self.running.lock().await.close_with_timeout(CLOSE_TIMEOUT).await;
     }
 }
 
 impl Drop for Connection {
-    /// The task that runs the connection ends by itself once this is dropped, and kills a child that does not end.
+    /// Aborts only the helper tasks: the task of `rmcp` ends by itself after this drop, and kills a child that does not end.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.abort();
@@ -152,77 +156,74 @@ impl Drop for Connection {
     }
 }
 
-/// Subscribes to changes, where the protocol requires a subscription.
-fn listen(peer: &Peer<RoleClient>, news: &Arc<News>) -> Option<AbortHandle> {
+/// Subscribes to changes of the list, if the version of the protocol requires a subscription.
+fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
-    let tells = info.capabilities.tools.as_ref()?.list_changed == Some(true);
-    if !tells || info.protocol_version < ProtocolVersion::V_2026_07_28 {
+    let reports_changes = info.capabilities.tools.as_ref()?.list_changed == Some(true);
+    if !reports_changes || info.protocol_version < ProtocolVersion::V_2026_07_28 {
         return None;
     }
-    let (peer, news) = (peer.clone(), news.clone());
+    let (peer, notifications) = (peer.clone(), notifications.clone());
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     let task = tokio::spawn(async move {
         let Ok(mut stream) = peer.listen(filter).await else { return };
         while let Ok(Some(_)) = stream.next().await {
-            news.list_changed();
+            notifications.list_changed();
         }
-        // No changes arrive from here on; the next use lists the tools.
-        news.list_changed();
+        // After the end of the stream changes are not reported, so that the next call lists the tools.
+        notifications.list_changed();
     });
     Some(task.abort_handle())
 }
 
 /// Returns the token for a new connection, if one is configured.
-async fn token(place: &HttpPlace) -> Result<Option<String>, String> {
-    match &place.token {
+async fn token(endpoint: &HttpEndpoint) -> Result<Option<String>, String> {
+    match &endpoint.token {
         None => Ok(None),
         Some(token) => match catch_future(|| token()).await {
             Ok(token) => token.map(Some).map_err(|reason| format!("there is no token: {reason}")),
             Err(panic) => {
-                tracing::error!(%panic, "the function that gives the token panicked");
-                Err("there is no token: the function that gives it panicked".to_owned())
+                tracing::error!(%panic, "the function for the token panicked");
+                Err("there is no token: the function for the token panicked".to_owned())
             }
         },
     }
 }
 
 async fn over_http(
-    place: &HttpPlace,
+    endpoint: &HttpEndpoint,
     config: &ClientConfig,
     limit: Duration,
     token: Option<String>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
-    let url = reqwest::Url::parse(&place.url).map_err(|error| {
+    let url = reqwest::Url::parse(&endpoint.url).map_err(|error| {
         format!("the URL cannot be read ({error}): write it in full, like `http://127.0.0.1:8080/mcp`")
     })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!(
-            "the URL begins with `{}:`, and MCP is spoken over `http:` or `https:`",
-            url.scheme()
-        ));
+        return Err(format!("the URL begins with `{}:`; use a URL with `http:` or `https:`", url.scheme()));
     }
     let mut client = reqwest::Client::builder()
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
         .redirect(same_origin(&url))
-        // A reused connection waits for acknowledgements when a body was not read to its end.
+        // Reused connections are slow: after a body that was not read to its end, they wait for acknowledgements.
         .pool_max_idle_per_host(0);
-    if place.public_only {
+    if endpoint.public_only {
         let host = url.host_str().ok_or("the URL has no host")?;
         let addresses = public_addresses(&url).await?;
         client = client.no_proxy().resolve_to_addrs(host, &addresses);
     }
     let client = client.build().map_err(|error| error.without_url().to_string())?;
     let mut headers = HashMap::new();
-    for (name, value) in &place.headers {
-        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+    for (name, value) in &endpoint.headers {
+        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
     let longest = longest_message(&config.limits);
-    let mut transport = StreamableHttpClientTransportConfig::with_uri(&*place.url)
+    let mut transport = StreamableHttpClientTransportConfig::with_uri(&*endpoint.url)
         .custom_headers(headers)
         .max_json_response_size(longest)
         .max_sse_event_size(longest);
@@ -232,13 +233,13 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Returns the maximum length of a message, in bytes. It is read as a whole before its parts are compared with their own limits, and JSON
-/// may write each character of a text as six.
+/// Returns the maximum length of a message, in bytes. A message is read completely before the limits of its parts apply, and JSON may write
+/// one character of a text as six.
 fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
 
-/// Follows redirects only within the origin of the first request: no other server may see the token.
+/// Follows redirects only within the origin of the first request, so that no other server sees the token.
 fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -252,21 +253,21 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host if all are public. The connection uses these and resolves the name only once.
+/// Returns the addresses of a host if all are public. The connection uses them, so that a second resolution cannot return others.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
     let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
     let addresses: Vec<SocketAddr> = found.collect();
     if addresses.is_empty() || addresses.iter().any(|address| !is_public(address.ip())) {
-        return Err("its address is not one of the public internet".to_owned());
+        return Err("its address is not a public one".to_owned());
     }
     Ok(addresses)
 }
 
-/// Whether an address is neither in a special-purpose registry of IANA nor unassigned as a whole:
+/// Returns whether an address is public: neither in a special-purpose registry of IANA nor in an unassigned block.
 /// <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>. Blocks that
-/// the registries call reachable are not public here either if they lead to other addresses, as 6to4 and Teredo do.
+/// the registries call reachable are not public here if they lead to other addresses, as 6to4 and Teredo do.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => match v4.octets() {
@@ -293,23 +294,26 @@ fn is_public(address: IpAddr) -> bool {
                 0x2620 => (second, third) != (0x4f, 0x8000),
                 // Documentation.
                 0x3fff => second > 0xfff,
-                // Only 2000::/3 is assigned to hosts: outside of it are loopback, translation to IPv4, private and local addresses.
+                // Only 2000::/3 is assigned to hosts. Outside of it are loopback, private and local addresses, and translation to IPv4.
                 first => (0x2000..0x4000).contains(&first),
             }
         }
     }
 }
 
-fn command(place: &CommandPlace, tap: &Tap) -> std::io::Result<(TokioChildProcess, JoinHandle<()>)> {
-    let mut command = tokio::process::Command::new(&place.program);
-    command.args(&place.args).env_clear().kill_on_drop(true);
-    for name in &place.inherited {
+fn command(
+    endpoint: &CommandEndpoint,
+    tap: &TrafficTap,
+) -> std::io::Result<(TokioChildProcess, JoinHandle<()>)> {
+    let mut command = tokio::process::Command::new(&endpoint.program);
+    command.args(&endpoint.args).env_clear().kill_on_drop(true);
+    for name in &endpoint.inherited {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
     }
-    command.envs(place.env.iter().map(|(name, value)| (name, value)));
-    if let Some(folder) = &place.folder {
+    command.envs(endpoint.env.iter().map(|(name, value)| (name, value)));
+    if let Some(folder) = &endpoint.folder {
         command.current_dir(folder);
     }
     let (transport, errors) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn()?;
@@ -322,12 +326,12 @@ fn command(place: &CommandPlace, tap: &Tap) -> std::io::Result<(TokioChildProces
     Ok((transport, log))
 }
 
-/// The system reports a missing program and a missing folder in the same way.
-fn not_started(place: &CommandPlace, error: &std::io::Error) -> Failure {
-    let hint = match (&place.folder, error.kind()) {
+/// Describes why a program was not started. The operating system reports a missing program and a missing folder in the same way.
+fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFailure {
+    let hint = match (&endpoint.folder, error.kind()) {
         (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),
-        (_, ErrorKind::NotFound) if place.program.to_string_lossy().contains(char::is_whitespace) => {
-            "; give the program alone, and what follows it by `.args([…])`".to_owned()
+        (_, ErrorKind::NotFound) if endpoint.program.to_string_lossy().contains(char::is_whitespace) => {
+            "; give the program alone, and its arguments with `.args([…])`".to_owned()
         }
         (_, ErrorKind::NotFound) => {
             "; check its name, and that it is installed where `PATH` looks".to_owned()
@@ -337,11 +341,11 @@ fn not_started(place: &CommandPlace, error: &std::io::Error) -> Failure {
         }
         _ => String::new(),
     };
-    Failure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
+    ConnectFailure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
-/// Logs each line of a child's error output, cut to the maximum length.
-async fn log_lines(errors: impl AsyncRead + Unpin, tap: &Tap) {
+/// Reports each line of a child's error output, cut to the maximum length.
+async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     loop {
@@ -369,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_everybody_reaches_are_public() {
+    fn only_addresses_of_the_internet_are_public() {
         for address in [
             "1.1.1.1",
             "93.184.216.34",

@@ -1,7 +1,7 @@
-//! Determines which form of the protocol a server speaks.
+//! Detects which form of the protocol a server speaks.
 //!
-//! `rmcp` would do so itself, but waits for a fixed time that no limit changes, and takes an answer that arrives later for the answer to its
-//! next request. A program that starts slowly is asked in both forms here, and both answers are awaited.
+//! The detection of `rmcp` has a fixed time limit, and mistakes an answer that arrives later for the answer to its next request. Here a program
+//! that starts slowly receives a request in both forms, and both answers are awaited.
 
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
@@ -16,133 +16,133 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a program may leave the first request of the newer form unanswered before it gets that of the older form, too.
-const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// How long the second answer is awaited once one of the two says enough.
+/// Maximum wait for the answer to the request of the newer form. After that, the request of the older form is sent too.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// Maximum wait for the second answer after the first.
 const SECOND_ANSWER: Duration = Duration::from_secs(1);
 /// The ids of the two requests. `rmcp` counts its own from zero.
 const DISCOVER: i64 = i32::MAX as i64;
 const INITIALIZE: i64 = DISCOVER - 1;
 
-type Received = RxJsonRpcMessage<RoleClient>;
+type ServerMessage = RxJsonRpcMessage<RoleClient>;
 
-/// The newer form of the protocol.
+/// Returns the lifecycle of the newer form of the protocol.
 pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns how long a program has to answer in the newer form, within the limit of the whole connection.
+/// Returns the time for a program to answer in the newer form, within the limit of the whole connection.
 pub(super) fn patience(limit: Duration) -> Duration {
-    FIRST_REQUEST.min(limit / 2)
+    FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport whose first request may already have been answered.
-pub(super) struct Probed<T: Transport<RoleClient>> {
+/// A transport on which the first request may have been answered before `rmcp` makes it.
+pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// What became of the first request, if it was made before `rmcp` makes it.
-    first: Option<FirstRequest<T::Error>>,
+    /// The outcome of the first request, if it was made here. `rmcp` receives it as the outcome of its own first request.
+    first: Option<FirstRequestOutcome<T::Error>>,
     /// The answer to the first request, with the id that `rmcp` expects.
-    ready: Option<Box<Received>>,
-    /// The ids of requests whose answers are not awaited.
-    given_up: Vec<RequestId>,
+    ready: Option<Box<ServerMessage>>,
+    /// The ids of requests whose answers are dropped.
+    ignored: Vec<RequestId>,
 }
 
-enum FirstRequest<E> {
-    Answered(Box<Received>),
+enum FirstRequestOutcome<E> {
+    Answered(Box<ServerMessage>),
     Failed(E),
     /// The connection ended without an answer.
     Closed,
 }
 
-impl<T: Transport<RoleClient>> Probed<T> {
-    /// A transport on which nothing was sent.
+impl<T: Transport<RoleClient>> ProbedTransport<T> {
+    /// Wraps a transport on which no request was made.
     pub(super) fn unused(transport: T) -> Self {
-        Self { transport, first: None, ready: None, given_up: Vec::new() }
+        Self { transport, first: None, ready: None, ignored: Vec::new() }
     }
 
-    /// Asks a server in the newer form of the protocol, and after `patience` also in the older one. Returns the form that it speaks, for
-    /// `rmcp` to begin with, which then gets the answer that the server gave here.
+    /// Sends a request in the newer form of the protocol, and after `patience` one in the older form. Returns the lifecycle of the form that
+    /// the server speaks, and the transport that passes its answer to `rmcp`.
     ///
-    /// Completes when the server answered, however long that takes.
+    /// Has no time limit of its own: it completes when the server has answered.
     pub(super) async fn determine(
         transport: T,
         client: &ClientConfig,
         patience: Option<Duration>,
     ) -> (Self, ClientLifecycleMode) {
-        let mut probed = Self::unused(transport);
-        let mut answers = Answers::default();
-        let mode = match probed.ask(client, patience, &mut answers).await {
-            Ok(Form::Older) => {
-                probed.first = answers.older.take().map(FirstRequest::Answered);
+        let mut probing = Self::unused(transport);
+        let mut answers = ProbeAnswers::default();
+        let mode = match probing.ask(client, patience, &mut answers).await {
+            Ok(ProtocolForm::Older) => {
+                probing.first = answers.older.take().map(FirstRequestOutcome::Answered);
                 ClientLifecycleMode::Initialize
             }
-            Ok(Form::Newer) => {
-                probed.first = answers.newer.take().map(FirstRequest::Answered);
+            Ok(ProtocolForm::Newer) => {
+                probing.first = answers.newer.take().map(FirstRequestOutcome::Answered);
                 modern()
             }
             Err(failed) => {
-                probed.first = Some(failed);
+                probing.first = Some(failed);
                 modern()
             }
         };
-        probed.given_up = answers.outstanding;
-        (probed, mode)
+        probing.ignored = answers.outstanding;
+        (probing, mode)
     }
 
     async fn ask(
         &mut self,
         client: &ClientConfig,
         patience: Option<Duration>,
-        answers: &mut Answers,
-    ) -> Result<Form, FirstRequest<T::Error>> {
+        answers: &mut ProbeAnswers,
+    ) -> Result<ProtocolForm, FirstRequestOutcome<T::Error>> {
         let mut sending = JoinSet::new();
         sending.spawn(self.transport.send(discover(client)));
         answers.outstanding.push(NumberOrString::Number(DISCOVER));
         let mut alarm = patience.map(|patience| Instant::now() + patience);
         loop {
             tokio::select! {
-                // Why a request was not sent says more than the end of the connection.
+                // First, because the error of a request tells more than the end of the connection.
                 biased;
                 Some(sent) = sending.join_next() => {
                     if let Ok(Err(error)) = sent {
-                        return Err(FirstRequest::Failed(error));
+                        return Err(FirstRequestOutcome::Failed(error));
                     }
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // The newer form has no such requests, and a server may wait for the answer.
-                        if answers.asked_both && matches!(request.request, ServerRequest::PingRequest(_)) {
+                        // A server of the older form may wait for this answer. The newer form has no such requests.
+                        if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
                             sending.spawn(self.transport.send(pong));
                         }
                     }
                     Some(message) => {
-                        if answers.note(message) && answers.asked_both {
+                        if answers.record(message) && answers.both_sent {
                             alarm = Some(Instant::now() + SECOND_ANSWER);
                         }
                     }
                     None => {
                         while let Some(sent) = sending.join_next().await {
                             if let Ok(Err(error)) = sent {
-                                return Err(FirstRequest::Failed(error));
+                                return Err(FirstRequestOutcome::Failed(error));
                             }
                         }
-                        return Err(FirstRequest::Closed);
+                        return Err(FirstRequestOutcome::Closed);
                     }
                 },
                 () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => {
                     alarm = None;
-                    if answers.asked_both {
+                    if answers.both_sent {
                         answers.is_late = true;
                     } else {
-                        answers.asked_both = true;
+                        answers.both_sent = true;
                         answers.outstanding.push(NumberOrString::Number(INITIALIZE));
                         sending.spawn(self.transport.send(initialize(client)));
                     }
                 }
             }
             if let Some(form) = answers.form() {
-                // A message that is cut off would spoil the next one.
+                // Completes the messages that are being sent: after a message that was cut off, the next one is unreadable.
                 sending.detach_all();
                 return Ok(form);
             }
@@ -151,50 +151,54 @@ impl<T: Transport<RoleClient>> Probed<T> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ProtocolForm {
     Newer,
     Older,
 }
 
-/// What a server answered so far.
+/// The answers of a server to both requests.
 #[derive(Default)]
-struct Answers {
-    newer: Option<Box<Received>>,
-    older: Option<Box<Received>>,
-    asked_both: bool,
-    /// Whether one answer has been awaited for long enough after the other.
+struct ProbeAnswers {
+    newer: Option<Box<ServerMessage>>,
+    older: Option<Box<ServerMessage>>,
+    both_sent: bool,
+    /// Whether the wait for the second answer timed out.
     is_late: bool,
     outstanding: Vec<RequestId>,
 }
 
-impl Answers {
-    /// Keeps the message, if it is an answer. Returns whether it is.
-    fn note(&mut self, message: Received) -> bool {
+impl ProbeAnswers {
+    /// Records the message if it answers a request. Returns whether it does.
+    fn record(&mut self, message: ServerMessage) -> bool {
         let Some(at) = position(&self.outstanding, &message) else { return false };
-        let place = match self.outstanding.swap_remove(at) {
+        let slot = match self.outstanding.swap_remove(at) {
             NumberOrString::Number(INITIALIZE) => &mut self.older,
             _ => &mut self.newer,
         };
-        *place = Some(Box::new(message));
+        *slot = Some(Box::new(message));
         true
     }
 
-    /// Returns the form that the server speaks, if that is known.
-    fn form(&self) -> Option<Form> {
+    /// Returns the form that the server speaks, once it is known.
+    fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
-            // The server waits for what follows `initialize`, whatever it said about the newer form.
-            (_, Some(older)) if matches!(**older, JsonRpcMessage::Response(_)) => Some(Form::Older),
-            (None, Some(_)) => self.is_late.then_some(Form::Older),
-            (Some(newer), Some(_)) => Some(if knows_none(newer) { Form::Older } else { Form::Newer }),
-            (Some(newer), None) if knows_none(newer) => (!self.asked_both).then_some(Form::Older),
-            (Some(_), None) => (!self.asked_both || self.is_late).then_some(Form::Newer),
+            // After it accepted `initialize`, the server waits for the messages that follow it, even if it knows the newer form.
+            (_, Some(older)) if matches!(**older, JsonRpcMessage::Response(_)) => Some(ProtocolForm::Older),
+            (None, Some(_)) => self.is_late.then_some(ProtocolForm::Older),
+            (Some(newer), Some(_)) => {
+                Some(if is_unknown_method(newer) { ProtocolForm::Older } else { ProtocolForm::Newer })
+            }
+            (Some(newer), None) if is_unknown_method(newer) => {
+                (!self.both_sent).then_some(ProtocolForm::Older)
+            }
+            (Some(_), None) => (!self.both_sent || self.is_late).then_some(ProtocolForm::Newer),
         }
     }
 }
 
-/// Whether the answer to the newer form is that of a server that does not know it.
-fn knows_none(answer: &Received) -> bool {
+/// Returns whether this answer to the newer form shows that the server does not know the method.
+fn is_unknown_method(answer: &ServerMessage) -> bool {
     match answer {
         JsonRpcMessage::Error(error) => !matches!(
             error.error.code,
@@ -206,8 +210,8 @@ fn knows_none(answer: &Received) -> bool {
     }
 }
 
-/// Returns which of the requests the message answers. An error without an id answers the first one.
-fn position(requests: &[RequestId], message: &Received) -> Option<usize> {
+/// Returns the position of the request that the message answers. An error without an id answers the first request.
+fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
         JsonRpcMessage::Error(error) => match &error.id {
@@ -216,7 +220,7 @@ fn position(requests: &[RequestId], message: &Received) -> Option<usize> {
         },
         _ => return None,
     };
-    // Some servers answer with the number as a text.
+    // Some servers return the number as text.
     requests.iter().position(|own| own == id || own.to_string() == id.to_string())
 }
 
@@ -235,7 +239,7 @@ fn initialize(client: &ClientConfig) -> TxJsonRpcMessage<RoleClient> {
     JsonRpcMessage::request(ClientRequest::InitializeRequest(request), NumberOrString::Number(INITIALIZE))
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Probed<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for ProbedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -247,9 +251,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probed<T> {
         };
         match self.first.take() {
             None => Either::Left(self.transport.send(message)),
-            Some(FirstRequest::Failed(error)) => Either::Right(ready(Err(error))),
-            Some(FirstRequest::Closed) => Either::Right(ready(Ok(()))),
-            Some(FirstRequest::Answered(mut answer)) => {
+            Some(FirstRequestOutcome::Failed(error)) => Either::Right(ready(Err(error))),
+            Some(FirstRequestOutcome::Closed) => Either::Right(ready(Ok(()))),
+            Some(FirstRequestOutcome::Answered(mut answer)) => {
                 match &mut *answer {
                     JsonRpcMessage::Response(response) => response.id = request.id.clone(),
                     JsonRpcMessage::Error(error) => error.id = Some(request.id.clone()),
@@ -261,15 +265,15 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probed<T> {
         }
     }
 
-    async fn receive(&mut self) -> Option<Received> {
+    async fn receive(&mut self) -> Option<ServerMessage> {
         if let Some(answer) = self.ready.take() {
             return Some(*answer);
         }
         loop {
             let message = self.transport.receive().await?;
             let has_id = !matches!(&message, JsonRpcMessage::Error(error) if error.id.is_none());
-            match position(&self.given_up, &message).filter(|_| has_id) {
-                Some(at) => _ = self.given_up.swap_remove(at),
+            match position(&self.ignored, &message).filter(|_| has_id) {
+                Some(at) => _ = self.ignored.swap_remove(at),
                 None => return Some(message),
             }
         }
@@ -285,36 +289,36 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn answer(id: i64, what: &serde_json::Value) -> Received {
+    fn answer(id: i64, what: &serde_json::Value) -> ServerMessage {
         let mut message = json!({"jsonrpc": "2.0", "id": id});
         message.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
         serde_json::from_value(message).unwrap()
     }
 
     #[test]
-    fn what_a_server_said_decides_in_every_order() {
+    fn the_answers_decide_on_the_form_in_every_order() {
         let yes = || json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}});
         let discovered = || json!({"result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}});
         let no = |code: i64| json!({"error": {"code": code, "message": "no"}});
         // Both answers, and the form: in time, and when the other answer is late.
         for (newer, older, in_time, late) in [
             (None, None, None, None),
-            (Some(discovered()), None, None, Some(Form::Newer)),
-            (Some(no(-32022)), None, None, Some(Form::Newer)),
+            (Some(discovered()), None, None, Some(ProtocolForm::Newer)),
+            (Some(no(-32022)), None, None, Some(ProtocolForm::Newer)),
             (Some(no(-32601)), None, None, None),
-            (None, Some(yes()), Some(Form::Older), Some(Form::Older)),
-            (None, Some(no(-32601)), None, Some(Form::Older)),
-            (Some(discovered()), Some(yes()), Some(Form::Older), Some(Form::Older)),
-            (Some(discovered()), Some(no(-32601)), Some(Form::Newer), Some(Form::Newer)),
-            (Some(no(-32601)), Some(yes()), Some(Form::Older), Some(Form::Older)),
-            (Some(no(-32601)), Some(no(-32000)), Some(Form::Older), Some(Form::Older)),
+            (None, Some(yes()), Some(ProtocolForm::Older), Some(ProtocolForm::Older)),
+            (None, Some(no(-32601)), None, Some(ProtocolForm::Older)),
+            (Some(discovered()), Some(yes()), Some(ProtocolForm::Older), Some(ProtocolForm::Older)),
+            (Some(discovered()), Some(no(-32601)), Some(ProtocolForm::Newer), Some(ProtocolForm::Newer)),
+            (Some(no(-32601)), Some(yes()), Some(ProtocolForm::Older), Some(ProtocolForm::Older)),
+            (Some(no(-32601)), Some(no(-32000)), Some(ProtocolForm::Older), Some(ProtocolForm::Older)),
         ] {
             let outstanding = vec![NumberOrString::Number(DISCOVER), NumberOrString::Number(INITIALIZE)];
-            let mut answers = Answers { asked_both: true, outstanding, ..Answers::default() };
+            let mut answers = ProbeAnswers { both_sent: true, outstanding, ..ProbeAnswers::default() };
             for (id, answer_to) in [(INITIALIZE, &older), (DISCOVER, &newer)] {
                 if let Some(what) = answer_to {
-                    assert!(answers.note(answer(id, what)));
-                    assert!(!answers.note(answer(id, what)), "an answer counts once");
+                    assert!(answers.record(answer(id, what)));
+                    assert!(!answers.record(answer(id, what)), "an answer counts once");
                 }
             }
             assert_eq!(answers.form(), in_time, "{newer:?} {older:?}");

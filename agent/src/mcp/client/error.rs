@@ -1,6 +1,6 @@
-//! Why a server cannot be used.
+//! The errors of connections and lists.
 
-/// An error that makes a server unusable. Its text says what happened and what to try, and contains no secrets.
+/// An error that makes a server unusable. Its text contains the cause and a suggestion, and no secrets.
 ///
 /// ```
 /// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
@@ -22,30 +22,30 @@ pub enum ClientError {
     Connect {
         /// The name of the server, or else its URL or program.
         server: String,
-        /// What kind of failure it was.
+        /// The kind of the failure.
         kind: ConnectErrorKind,
-        /// What happened, with the system's message, and what to try.
+        /// The cause, with the message of the operating system, and a suggestion.
         reason: String,
     },
     /// The server requires authorization, or more than the token allows.
-    #[error("{server} wants authorization: {challenge}")]
+    #[error("{server} requires authorization: {challenge}")]
     #[non_exhaustive]
     Unauthorized {
         /// The name of the server.
         server: String,
-        /// What the server requires.
+        /// The requirements of the server.
         challenge: Challenge,
     },
-    /// Its tools cannot be listed.
+    /// The tools of the server cannot be listed.
     #[error("the tools of {server} cannot be listed: {reason}")]
     #[non_exhaustive]
     List {
         /// The name of the server.
         server: String,
-        /// Why the list failed.
+        /// The reason.
         reason: String,
     },
-    /// The configuration gives the same name to two of its tools.
+    /// The configuration gives the same name to two tools of the server.
     #[error("the tools {first:?} and {second:?} of {server} would both be called `{name}`: rename one")]
     #[non_exhaustive]
     Names {
@@ -69,7 +69,7 @@ crate::error_text::debug_is_the_sentence!(ClientError);
 ///
 /// # async fn example() -> Result<(), ClientError> {
 /// match Client::connect(ClientConfig::http("http://127.0.0.1:8080/mcp")).await {
-///     // It may be starting: worth another try.
+///     // The server may be starting: try again later.
 ///     Err(ClientError::Connect { kind: ConnectErrorKind::Unreachable | ConnectErrorKind::Timeout, .. }) => {}
 ///     connected => drop(connected?),
 /// }
@@ -78,30 +78,30 @@ crate::error_text::debug_is_the_sentence!(ClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, or a setting belongs to the other kind of server (a token for a command, an
+    /// The URL, a header or the token is invalid, or a setting is for the other kind of server (a token for a command, an
     /// argument for a URL). Nothing was sent or started.
     Configuration,
     /// Nothing listens at the address, its name is unknown, or a secure connection cannot be made.
     Unreachable,
-    /// The server answered with this HTTP status. (For 401 the error is [`ClientError::Unauthorized`].)
+    /// The server responded with this HTTP status. (For 401 the error is [`ClientError::Unauthorized`].)
     Status(u16),
-    /// The server redirects to another origin, which is not followed.
+    /// The server redirects to another origin. Such redirects are not followed.
     Redirected,
     /// The other side is not an MCP server.
     NotMcp,
-    /// The MCP server refused: it shares no version of the protocol, or said so.
+    /// The MCP server refused the connection, or supports no common version of the protocol.
     Refused,
     /// The program cannot be started.
     NotStarted,
-    /// The program ended before it answered.
+    /// The program ended before its first answer.
     Ended,
-    /// There was no answer within [`ClientLimits::connect`](super::ClientLimits::connect).
+    /// The server did not answer within [`ClientLimits::connect`](super::ClientLimits::connect).
     Timeout,
-    /// Reconnecting to a server that worked before failed too often.
+    /// Reconnecting to the server failed too often.
     GivenUp,
 }
 
-/// What a server says with a 401 or 403: the parameters of `WWW-Authenticate`.
+/// The challenge of a response with the status 401 or 403: the parameters of `WWW-Authenticate`.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::{ClientConfig, ClientError}};
@@ -122,12 +122,12 @@ pub struct Challenge {
     pub resource_metadata: Option<String>,
     /// The scope that a token needs.
     pub scope: Option<String>,
-    /// What is wrong with the token that was sent.
+    /// The error code for the token that was sent, such as `invalid_token`.
     pub error: Option<String>,
 }
 
 impl Challenge {
-    /// Parses the header; parts that cannot be parsed are left out.
+    /// Parses the header. Parts that cannot be parsed are omitted.
     pub(super) fn parse(header: &str) -> Self {
         let mut challenge = Self::default();
         let mut rest = header.trim();
@@ -149,7 +149,7 @@ impl Challenge {
     }
 }
 
-/// Parses a token or a quoted text, and returns it with the rest.
+/// Parses a token or a quoted text. Returns it with the remaining text.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());
@@ -179,11 +179,11 @@ impl std::fmt::Display for Challenge {
         });
         let scope = self.scope.as_ref().map(|scope| format!("scope {scope}"));
         let metadata = self.resource_metadata.as_ref().map(|url| format!("resource metadata {url}"));
-        let told: Vec<String> = [error, scope, metadata].into_iter().flatten().collect();
-        if told.is_empty() {
-            return f.write_str("give a token by `ClientConfig::bearer_token`, or another one");
+        let parts: Vec<String> = [error, scope, metadata].into_iter().flatten().collect();
+        if parts.is_empty() {
+            return f.write_str("set a valid token with `ClientConfig::bearer_token`");
         }
-        f.write_str(&told.join(", "))
+        f.write_str(&parts.join(", "))
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read_as_they_come() {
+    fn malformed_challenges_are_read_in_part() {
         let full = r#"Bearer error="invalid_token", scope="a b", resource_metadata="https://x/.well-known/y", other=1"#;
         let challenge = Challenge::parse(full);
         assert_eq!(challenge.error.as_deref(), Some("invalid_token"));
@@ -202,7 +202,11 @@ mod tests {
         for nothing in ["", "Bearer", "Basic realm=\"x\"", "=", "Bearer =\""] {
             assert_eq!(Challenge::parse(nothing), Challenge::default(), "{nothing}");
         }
-        assert!(Challenge::default().to_string().starts_with("give a token by `ClientConfig::bearer_token`"));
+        assert!(
+            Challenge::default()
+                .to_string()
+                .starts_with("set a valid token with `ClientConfig::bearer_token`")
+        );
         assert_eq!(Challenge::parse("Bearer scope=a").to_string(), "scope a");
         assert_eq!(
             Challenge::parse("Bearer error=invalid_token, scope=a").to_string(),

@@ -1,9 +1,9 @@
-//! Messages for failed connections: what happened, and one thing to try.
+//! The messages of failed connections: the cause, and one suggestion.
 
 use super::ClientError;
-use super::config::{ClientConfig, Era, HttpPlace, Place};
+use super::config::{ClientConfig, Endpoint, Era, HttpEndpoint};
 use super::error::{Challenge, ConnectErrorKind as Kind};
-use super::traffic::{Secrets, Tap};
+use super::traffic::{ConfigSecrets, TrafficTap};
 use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -17,35 +17,35 @@ use std::time::Duration;
 
 /// Maximum length of a reason, in characters.
 const LONGEST: usize = 600;
-/// Maximum length of what a server wrote instead of an answer, in characters.
+/// Maximum length of a foreign text in a reason, such as a response body, in characters.
 const LONGEST_BODY: usize = 120;
 /// The start of `rmcp`'s message when a server refuses the request for its versions by an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
 
-/// A failed connection: its kind, and what happened.
-pub(super) struct Failure {
+/// A failed connection: its kind, and the cause.
+pub(super) struct ConnectFailure {
     kind: Kind,
-    what: String,
+    message: String,
 }
 
-impl Failure {
-    pub(super) fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into() }
+impl ConnectFailure {
+    pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
     }
 
-    /// Returns the error of a server, with one thing to try. Text of a server or a program is masked by `tap`.
-    pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &Tap) -> ClientError {
-        let Self { kind, what } = self;
+    /// Returns the error, with one suggestion. `tap` masks the secrets in the texts of a server or a program.
+    pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> ClientError {
+        let Self { kind, message } = self;
         let server = server.to_owned();
         if kind == Kind::Status(401) {
             return ClientError::Unauthorized { server, challenge: Challenge::default() };
         }
-        let mut reason: String = tap.masked(&what).chars().take(LONGEST).collect();
-        let wrote = tap.last_words();
-        if let (Some(words), Kind::Ended | Kind::Timeout) = (&wrote, kind) {
+        let mut reason: String = tap.masked(&message).chars().take(LONGEST).collect();
+        let last_words = tap.last_words();
+        if let (Some(words), Kind::Ended | Kind::Timeout) = (&last_words, kind) {
             let _ = write!(reason, "; its last words on standard error: {words}");
         }
-        if let Some(hint) = hint(kind, config, wrote.is_some()) {
+        if let Some(hint) = hint(kind, config, last_words.is_some()) {
             let _ = write!(reason, "; {hint}");
         }
         ClientError::Connect { server, kind, reason }
@@ -56,11 +56,11 @@ impl Failure {
     }
 }
 
-/// Describes a failed handshake.
-pub(super) fn refused(
+/// Returns the error of a failed handshake.
+pub(super) fn handshake_error(
     config: &ClientConfig,
     server: &str,
-    tap: &Tap,
+    tap: &TrafficTap,
     error: &ClientInitializeError,
 ) -> ClientError {
     if let Some(challenge) = error.auth_challenge() {
@@ -72,19 +72,19 @@ pub(super) fn refused(
     handshake(config, error).error(config, server, tap)
 }
 
-/// Whether the handshake failed because a program ended.
+/// Returns whether the handshake failed because a program ended.
 pub(super) fn is_end(config: &ClientConfig, error: &ClientInitializeError) -> bool {
     handshake(config, error).kind == Kind::Ended
 }
 
-fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> Failure {
+fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> ConnectFailure {
     match error {
         ClientInitializeError::TransportError { error, .. } => transport(config, &*error.error),
         ClientInitializeError::ConnectionClosed(_) => closed(config),
         ClientInitializeError::JsonRpcError(error) => {
             match error.message.strip_prefix(DISCOVER_REFUSED).and_then(by_status) {
                 Some(failure) => failure,
-                None => Failure::new(
+                None => ConnectFailure::new(
                     Kind::Refused,
                     format!("it refused with error {}: {}", error.code.0, short(&error.message)),
                 ),
@@ -92,130 +92,132 @@ fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> Failure {
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<&str> = server_supported.iter().map(ProtocolVersion::as_str).collect();
-            Failure::new(
+            ConnectFailure::new(
                 Kind::Refused,
                 format!("it speaks these versions of MCP only: {}", versions.join(", ")),
             )
         }
-        _ => Failure::new(Kind::NotMcp, "it answers, but not as MCP wants it"),
+        _ => ConnectFailure::new(Kind::NotMcp, "its answer is not one that MCP allows"),
     }
 }
 
-/// Describes a failed transport. The names of transport types are removed from the message.
-fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> Failure {
+/// Describes a failed transport, without the names of transport types in the messages of `rmcp`.
+fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> ConnectFailure {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         return over_http(config, error);
     }
-    if let (Place::Command(_), Some(error)) = (&config.place, error.downcast_ref::<io::Error>())
+    if let (Endpoint::Command(_), Some(error)) = (&config.endpoint, error.downcast_ref::<io::Error>())
         && matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
     {
         return closed(config);
     }
-    Failure::new(Kind::Unreachable, with_sources(config, error))
+    ConnectFailure::new(Kind::Unreachable, with_sources(config, error))
 }
 
-fn closed(config: &ClientConfig) -> Failure {
-    match &config.place {
-        Place::Http(_) => Failure::new(Kind::NotMcp, "it ended the connection without an answer"),
-        Place::Command(_) => Failure::new(Kind::Ended, "the program ended before it answered"),
+fn closed(config: &ClientConfig) -> ConnectFailure {
+    match &config.endpoint {
+        Endpoint::Http(_) => ConnectFailure::new(Kind::NotMcp, "it ended the connection without an answer"),
+        Endpoint::Command(_) => ConnectFailure::new(Kind::Ended, "the program ended before it answered"),
     }
 }
 
-fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>) -> Failure {
+fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>) -> ConnectFailure {
     type E = StreamableHttpError<reqwest::Error>;
     match error {
         E::Client(error) => request(config, error),
         E::HttpStatus(error) => status(error.status, ""),
-        E::UnexpectedServerResponse(said) => match by_status(said) {
+        E::UnexpectedServerResponse(text) => match by_status(text) {
             Some(failure) => failure,
-            // `rmcp` says more, in names of its types.
-            None => Failure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
+            // The message of `rmcp` contains names of its types.
+            None => ConnectFailure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
         },
-        E::UnexpectedContentType(Some(found)) => Failure::new(
+        E::UnexpectedContentType(Some(found)) => ConnectFailure::new(
             Kind::NotMcp,
             format!("it answered with `{}`, not with a message of MCP", short(found)),
         ),
         E::UnexpectedContentType(None) => {
-            Failure::new(Kind::NotMcp, "it answered with something that is not a message of MCP")
+            ConnectFailure::new(Kind::NotMcp, "it answered with something that is not a message of MCP")
         }
         E::UnexpectedEndOfStream | E::TransportChannelClosed => closed(config),
-        other => Failure::new(Kind::Unreachable, with_sources(config, other)),
+        other => ConnectFailure::new(Kind::Unreachable, with_sources(config, other)),
     }
 }
 
-/// Describes a request that got no answer.
-fn request(config: &ClientConfig, error: &reqwest::Error) -> Failure {
+/// Describes a request without a response.
+fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
     let root = root(error);
     let cause = masked(config, root.to_string());
     if let Some(io) = root.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::ConnectionRefused
     {
-        return Failure::new(Kind::Unreachable, format!("nothing listens there ({cause})"));
+        return ConnectFailure::new(Kind::Unreachable, format!("nothing listens there ({cause})"));
     }
     if error.is_timeout() {
-        return Failure::new(Kind::Timeout, "it did not answer in time");
+        return ConnectFailure::new(Kind::Timeout, "it did not answer in time");
     }
     if error.is_builder() {
-        return Failure::new(Kind::Configuration, format!("the request cannot be made ({cause})"));
+        return ConnectFailure::new(Kind::Configuration, format!("the request cannot be made ({cause})"));
     }
     if error.is_redirect() {
-        return Failure::new(Kind::Redirected, format!("it sends the request elsewhere ({cause})"));
+        return ConnectFailure::new(Kind::Redirected, format!("it sends the request elsewhere ({cause})"));
     }
     if error.is_connect() {
-        return Failure::new(Kind::Unreachable, format!("there is no connection ({cause})"));
+        return ConnectFailure::new(Kind::Unreachable, format!("there is no connection ({cause})"));
     }
-    Failure::new(Kind::NotMcp, format!("what answers does not speak HTTP as it should ({cause})"))
+    ConnectFailure::new(Kind::NotMcp, format!("it does not answer with valid HTTP ({cause})"))
 }
 
-/// `HTTP 404 Not Found: body`.
-fn by_status(said: &str) -> Option<Failure> {
-    let (code, rest) = said.strip_prefix("HTTP ")?.split_at_checked(3)?;
+/// Describes a response from the form in which `rmcp` reports it: `HTTP 404 Not Found: body`.
+fn by_status(text: &str) -> Option<ConnectFailure> {
+    let (code, rest) = text.strip_prefix("HTTP ")?.split_at_checked(3)?;
     let body = rest.split_once(':').map_or("", |(_, body)| body.trim());
     Some(status(code.parse().ok()?, body))
 }
 
-fn status(code: u16, body: &str) -> Failure {
+fn status(code: u16, body: &str) -> ConnectFailure {
     let name =
         StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason()).unwrap_or_default();
-    let mut what = format!("it answered with HTTP status {code} {name}").trim_end().to_owned();
-    // HTML pages are meant for browsers, so their text is left out.
+    let mut message = format!("it answered with HTTP status {code} {name}").trim_end().to_owned();
+    // HTML pages are for browsers, so their text is omitted.
     if !body.is_empty() && !body.starts_with('<') {
-        let _ = write!(what, ": {}", short(body).trim_end_matches('.'));
+        let _ = write!(message, ": {}", short(body).trim_end_matches('.'));
     }
-    Failure::new(Kind::Status(code), what)
+    ConnectFailure::new(Kind::Status(code), message)
 }
 
-/// Returns the hint that is most likely to help, if there is one.
+/// Returns the most likely suggestion, if there is one.
 fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
-    let hint = match (kind, &config.place) {
-        (Kind::Unreachable, Place::Http(place)) if place.url.starts_with("https:") => {
-            "check that the server runs, host and port, and that it speaks TLS: without it the URL begins with `http:`"
+    let hint = match (kind, &config.endpoint) {
+        (Kind::Unreachable, Endpoint::Http(endpoint)) if endpoint.url.starts_with("https:") => {
+            "check that the server runs, the host, the port, and that the server uses TLS: without TLS, the URL begins with `http:`"
         }
-        (Kind::Unreachable, _) => "check that the server runs, and host and port",
-        (Kind::Redirected, _) => "give the URL that it leads to",
-        (Kind::Status(404 | 405) | Kind::NotMcp, Place::Http(place)) => return Some(path_hint(place)),
+        (Kind::Unreachable, _) => "check that the server runs, the host and the port",
+        (Kind::Redirected, _) => "use the URL of the redirect's target",
+        (Kind::Status(404 | 405) | Kind::NotMcp, Endpoint::Http(endpoint)) => {
+            return Some(path_hint(endpoint));
+        }
         (Kind::Status(403), _) => "check the token and what it allows",
         (Kind::Status(429), _) => "try again later",
-        (Kind::Status(500..), _) => "the server failed: its log says why",
+        (Kind::Status(500..), _) => "the server failed: see its log",
         (Kind::Status(_) | Kind::Refused, _) if config.era == Era::Modern => {
-            "if it speaks 2025-11-25 or older, leave `.era(Era::Modern)` away"
+            "if it speaks 2025-11-25 or older, remove `.era(Era::Modern)`"
         }
         (Kind::Ended, _) if !has_words => "run the command by hand to see why",
-        (Kind::Timeout, Place::Http(_)) if config.era == Era::Auto => {
-            "if it is slow, give it more with `ClientLimits::connect`; if it is old and silent about what is new, say so with `.era(Era::Legacy)`"
+        (Kind::Timeout, Endpoint::Http(_)) if config.era == Era::Auto => {
+            "if it is slow, raise `ClientLimits::connect`; if it is older and ignores unknown requests, set `.era(Era::Legacy)`"
         }
-        (Kind::Timeout, Place::Http(_)) => "if it is slow, give it more with `ClientLimits::connect`",
-        (Kind::Timeout, Place::Command(_)) => {
-            "check that it is a server that speaks MCP over standard input; if it starts slowly, give it more with `ClientLimits::connect`"
+        (Kind::Timeout, Endpoint::Http(_)) => "if it is slow, raise `ClientLimits::connect`",
+        (Kind::Timeout, Endpoint::Command(_)) => {
+            "check that it is a server that speaks MCP over standard input; if it starts slowly, raise `ClientLimits::connect`"
         }
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// The most common mistake in a URL.
-fn path_hint(place: &HttpPlace) -> String {
-    let path = place.url.split(['?', '#']).next().unwrap_or_default();
+/// Suggests a check of the path, the most common mistake in a URL.
+fn path_hint(endpoint: &HttpEndpoint) -> String {
+    let path = endpoint.url.split(['?', '#']).next().unwrap_or_default();
     if path.trim_end_matches('/').ends_with("/mcp") {
         "check the URL: there is no MCP server at this path".to_owned()
     } else {
@@ -223,32 +225,32 @@ fn path_hint(place: &HttpPlace) -> String {
     }
 }
 
-/// Describes a failed request after the handshake, in the same words.
-pub(super) fn told(config: &ClientConfig, error: &ServiceError) -> String {
+/// Describes a failed request after the handshake, with the same messages.
+pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
-        ServiceError::TransportSend(error) => transport(config, &*error.error).what,
-        ServiceError::TransportClosed => closed(config).what,
+        ServiceError::TransportSend(error) => transport(config, &*error.error).message,
+        ServiceError::TransportClosed => closed(config).message,
         other => with_sources(config, other),
     };
     text.chars().take(LONGEST).collect()
 }
 
-/// The text of an error with its sources, each included once.
+/// Returns the text of an error with its sources, each once, without secrets.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
     masked(config, crate::error_text::with_sources(error))
 }
 
-/// Masks the URL, and the other secrets of the configuration.
+/// Masks the URL and the other secrets of the configuration.
 fn masked(config: &ClientConfig, text: String) -> String {
-    Secrets::of(config).mask(text)
+    ConfigSecrets::of(config).mask(text)
 }
 
-/// The innermost source of an error.
+/// Returns the innermost source of an error.
 fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// Foreign text as one short line.
+/// Returns the start of the first line of a foreign text.
 fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LONGEST_BODY) {
@@ -257,7 +259,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Returns what a server requires first, if that is why a request failed.
+/// Returns the server's challenge, if the request failed because of it.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);
@@ -278,16 +280,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_keep_the_secrets_of_a_url() {
+    fn errors_do_not_contain_the_secrets_of_a_url() {
         let config = ClientConfig::http("https://x.example/mcp?key=s3cret");
         let error = io::Error::other("cannot reach https://x.example/mcp?key=s3cret");
         assert_eq!(with_sources(&config, &error), "cannot reach https://x.example/mcp");
     }
 
     #[test]
-    fn what_a_server_wrote_is_one_short_line_without_secrets() {
+    fn the_body_of_a_response_is_one_short_line_without_secrets() {
         let config = ClientConfig::http("https://x.example/").bearer_token("t0k");
-        let tap = Tap::new(&config, "x");
+        let tap = TrafficTap::new(&config, "x");
         tap.hide("t0k");
         let body = format!("HTTP 404 Not Found: no t0k here {}\nand more", "x".repeat(500));
         let error = by_status(&body).unwrap().error(&config, "x", &tap).to_string();
@@ -301,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_about_the_path_is_given_where_it_helps() {
+    fn the_hint_depends_on_the_path() {
         let hint = |url: &str| {
             let config = ClientConfig::http(url);
-            let tap = Tap::new(&config, "x");
+            let tap = TrafficTap::new(&config, "x");
             status(404, "").error(&config, "x", &tap).to_string()
         };
         assert!(hint("http://x.example/").contains("for most servers it is `/mcp`"));

@@ -1,14 +1,15 @@
-//! The lines of a program's error output that say why it ended.
+//! The lines of a program's error output that most likely contain the reason for its end.
 
 use std::collections::VecDeque;
 
-/// Number of lines kept from the end, and of earlier ones that name an error.
+/// Maximum number of lines from the end.
 const LAST: usize = 3;
+/// Maximum number of lines that name an error.
 const ERRORS: usize = 3;
 /// Maximum length of a line, in characters.
 const LENGTH: usize = 200;
 
-/// Words by which a line is taken for one that names an error, in lower case.
+/// Words that indicate an error, in lower case.
 const ERROR_WORDS: [&str; 14] = [
     "cannot",
     "can't",
@@ -26,11 +27,11 @@ const ERROR_WORDS: [&str; 14] = [
     "unable",
 ];
 
-/// The first lines that name an error, and the last lines. Programs such as npm write the reason first, and then how to get help.
+/// The first lines that name an error, and the last lines. Programs such as npm write the reason first and then instructions.
 #[derive(Default)]
 pub(super) struct LastWords {
     lines: usize,
-    /// With their numbers.
+    /// Each with its line number.
     errors: Vec<(usize, String)>,
     last: VecDeque<(usize, String)>,
 }
@@ -56,7 +57,7 @@ impl LastWords {
         self.lines == 0
     }
 
-    /// Returns the lines in their order, with a mark where some are left out.
+    /// Returns the lines in order, with `…` for omitted lines.
     pub(super) fn text(&self) -> String {
         let first_of_last = self.last.front().map_or(0, |(number, _)| *number);
         let errors = self.errors.iter().filter(|(number, _)| *number < first_of_last);
@@ -73,7 +74,7 @@ impl LastWords {
     }
 }
 
-/// Whether the line says more than that there is an error: `npm error 404` alone repeats the line before it.
+/// Returns whether the line describes an error. A short line such as `npm error 404` does not.
 fn names_error(line: &str) -> bool {
     let line = line.to_lowercase();
     ERROR_WORDS.iter().any(|word| line.contains(word)) && line.split_whitespace().count() > 3
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_kept_however_much_follows_it() {
+    fn the_reason_is_kept_before_many_other_lines() {
         let npm = words(&[
             "npm warn config",
             "npm error code E404",
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn few_lines_are_all_there_and_many_are_bounded() {
+    fn few_lines_are_complete_and_many_are_bounded() {
         assert_eq!(words(&["starting", "no database"]), "starting / no database");
         assert_eq!(
             words(&["one", "Error: no such file there", "three"]),

@@ -1,7 +1,7 @@
 //! The tools that a server offers and that this client uses.
 
 use super::config::ClientConfig;
-use super::failure::told;
+use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
 use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
@@ -21,40 +21,40 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The tools of a server at one point in time.
-pub(super) struct Listing {
+pub(super) struct ToolListing {
     /// By the server's names.
-    pub(super) tools: BTreeMap<String, Offered>,
+    pub(super) tools: BTreeMap<String, OfferedTool>,
     pub(super) left_out: Vec<LeftOut>,
-    /// Until when the server says that the list stays valid.
+    /// The time at which the list expires, if the server limits its validity.
     pub(super) fresh_until: Option<Instant>,
 }
 
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
-pub(super) struct Offered {
-    /// Under the server's name, or the part of it that is valid.
+pub(super) struct OfferedTool {
+    /// Has the server's name of the tool, in accepted characters.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
-    /// Whether a structured result is the member of an object that the server made for it.
+    /// Whether the server wraps structured results in an object.
     pub(super) is_wrapped: bool,
     pub(super) hints: ToolAnnotations,
     /// A hash of everything that a model or a policy could rely on.
     pub(super) fingerprint: [u8; 32],
 }
 
-/// Lists what the server offers, within the limits.
+/// Lists the tools of the server, within the limits.
 pub(super) async fn list(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
     server: &str,
-) -> Result<Listing, ClientError> {
+) -> Result<ToolListing, ClientError> {
     let failed = |reason: String| ClientError::List { server: server.to_owned(), reason };
     let all = pages(peer, config);
     let (tools, ttl) = tokio::time::timeout(config.limits.list, all)
         .await
-        .map_err(|_| failed(format!("it takes longer than {} s", config.limits.list.as_secs())))?
+        .map_err(|_| failed(format!("the list took longer than {} s", config.limits.list.as_secs())))?
         .map_err(failed)?;
-    let mut listing = Listing { tools: BTreeMap::new(), left_out: Vec::new(), fresh_until: None };
+    let mut listing = ToolListing { tools: BTreeMap::new(), left_out: Vec::new(), fresh_until: None };
     listing.fresh_until = ttl.map(|ttl| Instant::now() + ttl);
     for tool in tools {
         let name = tool.name.to_string();
@@ -76,12 +76,12 @@ pub(super) async fn list(
     Ok(listing)
 }
 
-/// Returns why the application's filter does not keep the tool.
-fn filtered_out(offered: &Offered, config: &ClientConfig) -> Option<&'static str> {
+/// Returns the reason if the application's filter excludes the tool.
+fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static str> {
     let keep = config.filter.as_ref()?;
     match catch(|| keep(&offered.definition)) {
         Ok(true) => None,
-        Ok(false) => Some("the filter leaves it out"),
+        Ok(false) => Some("the filter excludes it"),
         Err(panic) => {
             tracing::error!(tool = offered.definition.name(), %panic, "the filter of tools panicked");
             Some("the filter panicked")
@@ -89,7 +89,7 @@ fn filtered_out(offered: &Offered, config: &ClientConfig) -> Option<&'static str
     }
 }
 
-/// Requests all pages, and returns the shortest time that one of them may be kept.
+/// Requests all pages. Returns the tools, and the shortest validity of a page.
 async fn pages(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -98,7 +98,7 @@ async fn pages(
     let (mut tools, mut bytes, mut ttl) = (Vec::new(), 0_usize, None::<u64>);
     let (mut cursor, mut seen) = (None::<String>, HashSet::new());
     for _ in 0..limits.pages {
-        let page = page(peer, cursor.take()).await.map_err(|error| told(config, &error))?;
+        let page = page(peer, cursor.take()).await.map_err(|error| describe(config, &error))?;
         ttl = match (ttl, page.ttl_ms.filter(|ttl| *ttl > 0)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -113,17 +113,17 @@ async fn pages(
             }
             tools.push(tool);
         }
-        // An empty cursor is valid; only an absent one ends the list.
+        // An empty cursor is valid. Only a missing one ends the list.
         let Some(next) = page.next_cursor else { return Ok((tools, ttl.map(Duration::from_millis))) };
         if !seen.insert(next.clone()) {
-            return Err("a cursor came twice".to_owned());
+            return Err("the server repeated a cursor".to_owned());
         }
         cursor = Some(next);
     }
     Err(format!("there are more than {} pages", limits.pages))
 }
 
-/// Requests one page from the server, without a cache.
+/// Requests one page. Bypasses the cache of `rmcp`.
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToolsResult, ServiceError> {
     let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
     let request = ListToolsRequest { params, ..ListToolsRequest::default() };
@@ -133,14 +133,14 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToo
     }
 }
 
-/// Returns the tool as it is used, or why it is left out.
-fn offered(tool: Tool, config: &ClientConfig) -> Result<Offered, String> {
+/// Returns the tool in the form in which it is used, or the reason why it is left out.
+fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
     let fingerprint = fingerprint(&tool);
     let schema = Value::Object((*tool.input_schema).clone());
     if schema.get("type").is_some_and(|kind| kind != "object") {
-        return Err("its arguments are no object".to_owned());
+        return Err("its arguments are not an object".to_owned());
     }
-    // Keys that the schema does not name are kept for the server to judge; what the schema forbids is refused.
+    // Keys that the schema neither names nor forbids are sent, because the server may accept them.
     let options = PlanOptions::default().unknown(UnknownKeys::Keep);
     let name = shown(&tool.name, MAX_NAME);
     let plan = Plan::compile(&name, &schema, options).map_err(|error| error.to_string())?;
@@ -176,10 +176,10 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<Offered, String> {
             Some(check)
         }
     };
-    Ok(Offered { definition, output, is_wrapped, hints, fingerprint })
+    Ok(OfferedTool { definition, output, is_wrapped, hints, fingerprint })
 }
 
-/// Cleans foreign text for a model: bounded length, no invisible characters.
+/// Removes invisible characters from a foreign text, and cuts it to the limit.
 fn cleaned(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for char in text.chars() {
@@ -203,7 +203,7 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
     Sha256::digest(all.to_string().as_bytes()).into()
 }
 
-impl Listing {
+impl ToolListing {
     /// Returns the tools of this list that changed or are missing in `now`.
     pub(super) fn changes(&self, now: &Self) -> Vec<ToolChange> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
@@ -218,10 +218,10 @@ impl Listing {
         changed.collect()
     }
 
-    /// The names that models see, by the server's names.
+    /// Returns the names that models see, by the server's names.
     ///
-    /// If several tools would have one name, it belongs to the one that was renamed to it, or else to the one that has it already;
-    /// the others are shown with a hash. So a server cannot take over the name of a tool by adding another one.
+    /// If several tools would have the same name, the one that the configuration renames to it has the name, or else the one whose name was
+    /// not changed. The others have a hash in their names. So a server cannot take over the name of a tool by adding another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();
@@ -249,10 +249,10 @@ impl Listing {
         names
     }
 
-    /// Returns the tools of this list that have no name of their own, and why.
+    /// Returns the tools of this list that have no distinct name.
     pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<LeftOut> {
         let nameless = self.tools.keys().filter(|tool| !names.contains_key(*tool));
-        let reason = || "its name is that of another tool".to_owned();
+        let reason = || "another tool has its name".to_owned();
         nameless.map(|tool| LeftOut { tool: tool.clone(), reason: reason() }).collect()
     }
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_shown_as_it_came_and_text_is_cleaned() {
+    fn schemas_are_unchanged_and_texts_are_cleaned() {
         let schema = json!({"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}});
         let offered = offered(tool(&schema), &config()).unwrap_or_else(|reason| panic!("{reason}"));
         assert_eq!(offered.definition.parameters(), &schema);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_left_out_with_a_reason() {
+    fn unusable_tools_are_left_out_with_a_reason() {
         for wrong in [
             json!({"type": "array"}),
             json!({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_of_a_definition_is_seen_and_the_order_of_keys_is_none() {
+    fn the_fingerprint_changes_with_the_definition_but_not_with_the_order_of_keys() {
         let one = tool(&json!({"type": "object", "properties": {"a": {"type": "string"}}}));
         let same = tool(&json!({"properties": {"a": {"type": "string"}}, "type": "object"}));
         assert_eq!(fingerprint(&one), fingerprint(&same));

@@ -1,46 +1,46 @@
-//! The secrets of a configuration, taken out of texts that are shown.
+//! Masks the secrets of a configuration in texts.
 
-use super::config::{ClientConfig, INHERITED, Place};
+use super::config::{ClientConfig, Endpoint, INHERITED};
 use crate::address::{is_word, shown_address};
 use crate::quoted::quoted_forms;
 use std::ffi::OsStr;
 
-/// Replaces a secret.
+/// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
 /// Substrings of names that indicate a secret.
 const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
 
-/// A shorter value is masked only if its name is that of a secret: it occurs in ordinary words, which would be spoiled.
+/// Minimum length of a value that is masked although its name does not indicate a secret. Shorter values occur in ordinary words.
 const MIN_UNNAMED: usize = 6;
 
-/// Where a text breaks off, the start of a secret is masked if it has at least this many bytes.
-const MIN_BEGUN: usize = 4;
+/// Minimum length of the start of a secret, in bytes, that is masked at the end of a text that may have been cut.
+const MIN_PREFIX: usize = 4;
 
-/// What is masked, with its replacement: the longest first, so that of two with the same start the longer one is masked whole.
+/// The secrets, each with its replacement. The longest is first, so that a secret that begins with another is masked completely.
 #[derive(Default)]
-pub(super) struct Secrets(Vec<(String, String)>);
+pub(super) struct ConfigSecrets(Vec<(String, String)>);
 
-impl Secrets {
-    /// Masks every header and variable that the application set, arguments of secret names, and what of the URL is not shown.
+impl ConfigSecrets {
+    /// Collects the headers and variables that the application sets, arguments whose names indicate secrets, and the hidden parts of the URL.
     pub(super) fn of(config: &ClientConfig) -> Self {
         let mut secrets = Self::default();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
-        match &config.place {
-            Place::Http(place) => {
-                secrets.add_url(&place.url);
-                place.headers.iter().for_each(|(name, value)| secrets.add_named(name, value));
+        match &config.endpoint {
+            Endpoint::Http(endpoint) => {
+                secrets.add_url(&endpoint.url);
+                endpoint.headers.iter().for_each(|(name, value)| secrets.add_named(name, value));
             }
-            Place::Command(place) => {
-                place.env.iter().for_each(|(name, value)| secrets.add_named(&text(name), &text(value)));
+            Endpoint::Command(endpoint) => {
+                endpoint.env.iter().for_each(|(name, value)| secrets.add_named(&text(name), &text(value)));
                 let inherited =
-                    place.inherited.iter().filter(|name| !INHERITED.iter().any(|own| *name == own));
+                    endpoint.inherited.iter().filter(|name| !INHERITED.iter().any(|own| *name == own));
                 for name in inherited {
                     let value = std::env::var_os(name).unwrap_or_default();
                     secrets.add_named(&text(name), &text(&value));
                 }
                 let mut name = String::new();
-                for arg in &place.args {
+                for arg in &endpoint.args {
                     let arg = text(arg);
                     match arg.split_once('=') {
                         Some((name, value)) if is_secret(name) => secrets.add(value),
@@ -71,7 +71,7 @@ impl Secrets {
         }
     }
 
-    /// Masks the URL as it was given and as the client writes it, and the parts of it that are not shown.
+    /// Adds the URL, as it was configured and as the client writes it, and its hidden parts.
     fn add_url(&mut self, url: &str) {
         let shown = shown_address(url);
         let Ok(parsed) = reqwest::Url::parse(url) else {
@@ -105,12 +105,12 @@ impl Secrets {
         });
     }
 
-    /// Returns the text without secrets. The start of one at the end of the text is masked, too: a long line is cut.
+    /// Masks the secrets in a text. The start of a secret at the end of the text is masked too, because long lines are cut.
     pub(super) fn mask(&self, text: String) -> String {
         let text = self.0.iter().fold(text, |text, (secret, replacement)| text.replace(secret, replacement));
         let whole = self.0.iter().filter(|(_, replacement)| replacement == REDACTED);
         let begun = whole.filter_map(|(secret, _)| {
-            let starts = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_BEGUN);
+            let starts = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_PREFIX);
             starts.rev().find(|at| secret.get(..*at).is_some_and(|start| text.ends_with(start)))
         });
         match begun.max() {
@@ -130,11 +130,11 @@ mod tests {
     use super::*;
 
     fn masked(config: &ClientConfig, text: &str) -> String {
-        Secrets::of(config).mask(text.to_owned())
+        ConfigSecrets::of(config).mask(text.to_owned())
     }
 
     #[test]
-    fn what_the_application_sets_is_masked_whatever_its_name() {
+    fn values_of_the_application_are_masked_under_any_name() {
         let config = ClientConfig::command("x")
             .env("DATABASE_URL", "pg://ann:tulip@db/x")
             .env("PIN", "1234")
@@ -148,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(masked(&config, text), expected);
         }
-        // By its name, however short it is.
+        // A short value whose name indicates a secret.
         assert_eq!(masked(&ClientConfig::command("x").env("DB_PASSWORD", "p"), "p q"), "[redacted] q");
         let config =
             ClientConfig::http("https://x.example/mcp").header("X-Tenant", "acme-tulip").header("X-V", "2");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_url_scheme_host_and_port_are_shown() {
+    fn only_scheme_host_and_port_of_a_url_are_shown() {
         let config = ClientConfig::http("https://x.example/s/t0ken-1/mcp?key=s3cret");
         for (text, expected) in [
             (

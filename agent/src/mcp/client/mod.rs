@@ -13,18 +13,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The schema of a foreign tool goes to the model unchanged, and arguments are checked against it on this side, with the same
-//! coercions and the same report as for your own tools. A server that hangs, lies or sends too much causes an error, and does not
-//! end the run.
+//! The model receives the schema of a foreign tool unchanged. The client checks arguments against it, with the same coercions and
+//! the same report as for your own tools. A server that hangs, lies or sends too much causes an error, and does not end the run.
 //!
-//! * A call whose connection broke is not repeated automatically, because it may have taken effect. The exception: the server
-//!   says that the tool may be repeated, and the configuration [trusts](ClientConfig::trust_hints) the server.
-//! * A child that died is started again by the next call, after half a second, then after twice as long each time, at most five times.
-//! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] says otherwise. A call of a tool that is
-//!   gone says that it is gone.
-//! * The name of a server is short, because models read it before every tool: see [`ClientConfig::name`].
-//! * Names of tools are shown in the characters that every provider accepts. If two names become one, the tool that has the name
-//!   already keeps it, and the other is shown with a hash; [`Client::report`] lists both.
+//! * A call whose connection broke is not repeated automatically, because it may have taken effect. The exception is a tool that
+//!   only reads or is idempotent by the server's hints, if the configuration [trusts](ClientConfig::trust_hints) them.
+//! * A child that ended is started again by the next call, at most five times. The pause before it is half a second at first, and
+//!   doubles each time.
+//! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] allows it. A call of a tool that the server
+//!   no longer offers fails with that reason.
+//! * The name of a server is short, because models read it before the name of every tool: see [`ClientConfig::name`].
+//! * Models see names of tools in the characters that every provider accepts. If two names become equal, the tool whose name was
+//!   not changed keeps it, and the other has a hash in its name. [`Client::report`] lists both.
 
 mod call;
 mod config;
@@ -36,7 +36,7 @@ mod last_words;
 mod listing;
 mod masked;
 mod names;
-mod news;
+mod notifications;
 mod tool;
 mod traffic;
 
@@ -46,29 +46,29 @@ pub use traffic::{Traffic, TrafficKind};
 
 use crate::ToolSet;
 use crate::tool::set::IntoTools;
-use config::Place;
+use config::Endpoint;
 use connection::Connection;
-use listing::{Listing, list};
+use listing::{ToolListing, list};
 use names::server_name;
-use news::News;
+use notifications::Notifications;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause before a child is started again. It doubles each time.
+/// The pause before the first attempt to reconnect. It doubles each time, up to the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Attempts to reconnect before calls fail at once.
-const TRIES: u32 = 5;
-/// A connection that lasted this long counts as good, and resets the attempts.
-const GOOD: Duration = Duration::from_secs(60);
-/// Minimum time between lists that are requested because a tool seems to be gone.
-const AT_TIMES: Duration = Duration::from_secs(60);
+/// Attempts to reconnect, after which calls fail at once for a minute.
+const MAX_ATTEMPTS: u32 = 5;
+/// A connection that lasted this long is stable, and resets the attempts.
+const STABLE: Duration = Duration::from_secs(60);
+/// Minimum time between two lists that are requested because a tool may no longer exist.
+const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A connection to an MCP server, whose tools become ordinary tools. Cloning is cheap; the connection ends when the last clone
-/// and the last of its tools are dropped.
+/// A connection to an MCP server, whose tools become ordinary tools. Cloning is cheap. The connection ends when the last clone
+/// and the last tool of the server are dropped.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::ClientConfig};
@@ -91,23 +91,23 @@ pub struct Client {
 
 struct Inner {
     config: ClientConfig,
-    /// The name in tool names and errors; the server may report it once it is connected.
+    /// The name in tool names and errors. Without a configured name, it is made from the name that the server reports.
     server: RwLock<String>,
-    news: Arc<News>,
-    slot: tokio::sync::Mutex<Slot>,
-    listing: RwLock<Arc<Listing>>,
+    notifications: Arc<Notifications>,
+    slot: tokio::sync::Mutex<ConnectionSlot>,
+    listing: RwLock<Arc<ToolListing>>,
     listed_at: std::sync::Mutex<Option<Instant>>,
-    works: AtomicBool,
+    is_reachable: AtomicBool,
 }
 
 #[derive(Default)]
-struct Slot {
+struct ConnectionSlot {
     live: Option<Arc<Connection>>,
-    tries: u32,
-    last_try: Option<Instant>,
+    attempts: u32,
+    last_attempt: Option<Instant>,
 }
 
-/// What a server offered, and which of its tools are used.
+/// The tools that a server offers, and which of them are used.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::{ClientConfig, ConnectReport}};
@@ -115,7 +115,7 @@ struct Slot {
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
 /// let report: ConnectReport = docs.report().await;
-/// println!("{report}");                                // for people; or by its fields:
+/// println!("{report}");                                // as text for people, or by its fields:
 /// println!("{} tools over {:?}", report.tools.len(), report.protocol_version);
 /// # Ok(()) }
 /// ```
@@ -139,8 +139,8 @@ pub struct ConnectReport {
 /// ```
 /// use agent::mcp::client::ConnectReport;
 ///
-/// /// Fails where something of a server is not used.
-/// fn whole(report: &ConnectReport) -> Result<(), String> {
+/// /// Fails if a tool of the server is not used.
+/// fn all_used(report: &ConnectReport) -> Result<(), String> {
 ///     match report.left_out.first() {
 ///         Some(left) => Err(format!("{}: {}", left.tool, left.reason)),
 ///         None => Ok(()),
@@ -160,27 +160,27 @@ impl Client {
     /// Connects to a server and lists its tools.
     ///
     /// # Errors
-    /// Fails when the server cannot be reached in time, requires authorization or does not speak the protocol, or when its list
-    /// does not end.
+    /// Fails if the server cannot be reached in time, requires authorization or does not speak the protocol, or if its list of tools is
+    /// invalid or exceeds a limit.
     pub async fn connect(config: ClientConfig) -> Result<Self, ClientError> {
-        let server = config.name.clone().unwrap_or_else(|| place_name(&config));
-        let news = Arc::new(News::default());
-        let connection = Connection::open(&config, &server, &news).await?;
+        let server = config.name.clone().unwrap_or_else(|| endpoint_name(&config));
+        let notifications = Arc::new(Notifications::default());
+        let connection = Connection::open(&config, &server, &notifications).await?;
         let server = match (&config.name, connection.server()) {
             (None, Some((name, _))) => server_name(&name),
             _ => server,
         };
         let listing = list(&connection.peer, &config, &server).await?;
         listing.check_renamed(&server, &config)?;
-        let slot = Slot { live: Some(Arc::new(connection)), ..Slot::default() };
+        let slot = ConnectionSlot { live: Some(Arc::new(connection)), ..ConnectionSlot::default() };
         let inner = Inner {
             config,
             server: RwLock::new(server),
-            news,
+            notifications,
             slot: tokio::sync::Mutex::new(slot),
             listing: RwLock::new(Arc::new(listing)),
             listed_at: std::sync::Mutex::default(),
-            works: AtomicBool::new(true),
+            is_reachable: AtomicBool::new(true),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -190,7 +190,7 @@ impl Client {
         self.inner.server()
     }
 
-    /// Returns the server's tools as they are now, sorted by name. `tools![{ client }]` does the same.
+    /// Returns the current tools of the server, sorted by name. `tools![{ client }]` does the same.
     pub fn tools(&self) -> ToolSet {
         self.tools_as(&self.inner.server())
     }
@@ -200,7 +200,7 @@ impl Client {
         tool::tools(&self.inner, name)
     }
 
-    /// Returns what the server offered, which tools are used, and why the others are not.
+    /// Returns the tools that the server offers, which of them are used, and why the others are not.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -216,21 +216,21 @@ impl Client {
         }
     }
 
-    /// Whether the last call did not reach the server. Calls are still attempted.
+    /// Returns whether the last call failed to reach the server. Calls are still attempted.
     pub fn is_degraded(&self) -> bool {
-        !self.inner.works.load(Ordering::Acquire)
+        !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again and returns those that changed. This also happens automatically before the next call, when the
-    /// server said that its list changed.
+    /// Lists the tools again and returns those that changed. This also happens automatically before the next call after the
+    /// server has notified the client of a changed list.
     ///
     /// # Errors
-    /// Fails when the tools cannot be listed; the list from before stays in use.
+    /// Fails if the tools cannot be listed. The previous list stays in use.
     pub async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
         self.inner.refresh().await
     }
 
-    /// Ends the connection. The input of a child is closed, then the child is asked to end, then it is killed. A later call
+    /// Ends the connection. The input of a child is closed. A child that does not end is terminated, and then killed. A later call
     /// connects again.
     pub async fn close(&self) {
         let live = self.inner.slot.lock().await.live.take();
@@ -240,11 +240,11 @@ impl Client {
     }
 }
 
-/// Describes where a server is, for errors before it reported its name.
-fn place_name(config: &ClientConfig) -> String {
-    match &config.place {
-        Place::Http(place) => crate::address::shown_address(&place.url),
-        Place::Command(place) => place.program.to_string_lossy().into_owned(),
+/// Returns the URL or program of a server, for errors before it has reported its name.
+fn endpoint_name(config: &ClientConfig) -> String {
+    match &config.endpoint {
+        Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url),
+        Endpoint::Command(endpoint) => endpoint.program.to_string_lossy().into_owned(),
     }
 }
 
@@ -267,77 +267,78 @@ impl Inner {
         self.server.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn listing(&self) -> Arc<Listing> {
+    fn listing(&self) -> Arc<ToolListing> {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn works(&self, works: bool) {
-        self.works.store(works, Ordering::Release);
+    fn set_reachable(&self, is_reachable: bool) {
+        self.is_reachable.store(is_reachable, Ordering::Release);
     }
 
     fn has_token_source(&self) -> bool {
-        matches!(&self.config.place, Place::Http(place) if place.token.is_some())
+        matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection, and makes a new one if it is gone.
+    /// Returns the connection. Opens a new one if it was closed.
     async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
             return Ok(live.clone());
         }
         if let Some(dead) = slot.live.take()
-            && dead.since.elapsed() >= GOOD
+            && dead.opened_at.elapsed() >= STABLE
         {
-            slot.tries = 0;
+            slot.attempts = 0;
         }
-        if slot.tries >= TRIES {
-            if slot.last_try.is_none_or(|at| at.elapsed() < GOOD) {
-                let reason = format!("it was tried {TRIES} times; the next try is in a minute");
+        if slot.attempts >= MAX_ATTEMPTS {
+            if slot.last_attempt.is_none_or(|at| at.elapsed() < STABLE) {
+                let reason = format!(
+                    "{MAX_ATTEMPTS} attempts to reconnect failed; the next attempt is possible in a minute"
+                );
                 return Err(ClientError::Connect {
                     server: self.server(),
                     kind: ConnectErrorKind::GivenUp,
                     reason,
                 });
             }
-            slot.tries = 0;
+            slot.attempts = 0;
         }
-        let pause = FIRST_PAUSE.saturating_mul(1 << slot.tries.min(10)).min(LONGEST_PAUSE);
-        slot.tries += 1;
-        slot.last_try = Some(Instant::now());
+        let pause = FIRST_PAUSE.saturating_mul(1 << slot.attempts.min(10)).min(LONGEST_PAUSE);
+        slot.attempts += 1;
+        slot.last_attempt = Some(Instant::now());
         tokio::time::sleep(pause).await;
         let server = self.server();
-        let connection = Arc::new(Connection::open(&self.config, &server, &self.news).await?);
+        let connection = Arc::new(Connection::open(&self.config, &server, &self.notifications).await?);
         let listing = list(&connection.peer, &self.config, &server).await?;
         self.replace(listing);
         slot.live = Some(connection.clone());
         Ok(connection)
     }
 
-    /// Drops the connection, so that the next call makes a new one with a new token.
-    async fn forget(&self, connection: &Arc<Connection>) {
+    /// Drops the connection, so that the next call opens a new one with a new token.
+    async fn drop_connection(&self, connection: &Arc<Connection>) {
         let mut slot = self.slot.lock().await;
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
             slot.live = None;
         }
     }
 
-    /// Lists the tools again if the server said that something changed, or if the list is too old. After a failure the next call
-    /// tries again.
+    /// Lists the tools again after a notification of a change, or if the list has expired. After a failure, the next call lists them.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
-        if (self.news.take_change() || is_old)
+        if (self.notifications.take_change() || is_old)
             && let Err(error) = self.refresh().await
         {
             tracing::warn!(server = %self.server(), %error, "the tools cannot be listed again");
-            self.news.list_changed();
+            self.notifications.list_changed();
         }
     }
 
-    /// Lists the tools again because one seems to be gone, at most once in [`AT_TIMES`].
-    async fn refresh_at_times(&self) {
+    /// Lists the tools again because one may no longer exist, at most once in [`MIN_RELIST_INTERVAL`].
+    async fn refresh_for_unknown_tool(&self) {
         {
             let mut at = self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);
-            if at.is_some_and(|at| at.elapsed() < AT_TIMES) {
+            if at.is_some_and(|at| at.elapsed() < MIN_RELIST_INTERVAL) {
                 return;
             }
             *at = Some(Instant::now());
@@ -353,7 +354,7 @@ impl Inner {
         Ok(self.replace(listing))
     }
 
-    fn replace(&self, listing: Listing) -> Vec<ToolChange> {
+    fn replace(&self, listing: ToolListing) -> Vec<ToolChange> {
         let now = Arc::new(listing);
         let before = std::mem::replace(
             &mut *self.listing.write().unwrap_or_else(PoisonError::into_inner),

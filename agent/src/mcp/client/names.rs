@@ -3,13 +3,13 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Returns `server__tool`, in the characters and the length that every provider accepts. The original cannot be parsed back from
-/// it: both halves may contain `__`.
+/// Returns `server__tool`, in the characters and the length that every provider accepts. The name cannot be split into its halves,
+/// because both may contain `__`.
 pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
     shown(&format!("{server}__{tool}"), longest)
 }
 
-/// Returns a name in those characters and that length. A hash of the whole distinguishes names that were cut.
+/// Returns a name in the characters and the length that every provider accepts. A name that is cut ends with a hash of the whole name.
 pub(super) fn shown(name: &str, longest: usize) -> String {
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     if clean.len() <= longest && !clean.is_empty() {
@@ -21,12 +21,12 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server.
 const LONGEST_SERVER: usize = 24;
 
-/// Returns the name of a server in this program, from the one that it reports: the words of its last part, in lower case, without `mcp` and
-/// `server`, as many as fit. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Returns the name of a server in this program, from the name that it reports: the words of its last part without `mcp` and `server`, in
+/// lower case, as many as fit. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
 ///
-/// The name depends on nothing else, so that it stays the same wherever and whenever the server is used.
+/// The name depends on nothing else, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
-    // A package has its scope, or its registry, before a slash.
+    // The scope or the registry of a package precedes a slash.
     let parts = reported.split(['/', '\\', ':']).rev();
     let words = |part: &str| -> Vec<String> {
         let words = part.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -51,14 +51,14 @@ pub(super) fn server_name(reported: &str) -> String {
     name
 }
 
-/// Returns `server__tool` with a hash of the whole, for a tool whose name would be that of another one.
+/// Returns `server__tool` with a hash, for a tool that would otherwise have the name of another.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     hashed(&clean, &name, longest)
 }
 
-/// Whether a tool is shown under its name as it is.
+/// Returns whether a name has only accepted characters.
 pub(super) fn is_clean(tool: &str) -> bool {
     tool.chars().all(is_letter)
 }
@@ -102,7 +102,7 @@ mod tests {
             assert_eq!(server_name(reported), name);
             assert!(name.len() <= LONGEST_SERVER);
         }
-        // Nothing of it can be shown: a hash tells such servers apart.
+        // Names without usable characters differ by a hash.
         for nameless in ["", "/", "\u{6587}\u{66f8}"] {
             let name = server_name(nameless);
             assert!(name.starts_with("server_") && name.len() == 15, "{name}");

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::call::{call, current};
-use super::listing::Offered;
+use super::listing::OfferedTool;
 use crate::{
     BoxFuture, DefinitionError, Effect, Tool, ToolContext, ToolDefinition, ToolPolicy, ToolReply, ToolSet,
 };
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Extra time after the limits of the call, whose errors say more than a timeout of the tool.
+/// Extra time of the tool's own timeout, so that the limits of the call end it first: their errors are more specific.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// A server's tool under the name that models see.
@@ -18,13 +18,13 @@ struct RemoteTool {
     inner: Arc<Inner>,
     /// The server's name of the tool.
     original: String,
-    /// The tool as it was when this value was made.
-    known: Offered,
+    /// The tool at the time when this value was created.
+    known: OfferedTool,
     definition: ToolDefinition,
     policy: ToolPolicy,
 }
 
-/// Returns the tools of a server as they are now.
+/// Returns the current tools of a server.
 pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     let mut set = ToolSet::new();
     let listing = inner.listing();
@@ -62,7 +62,7 @@ fn named(definition: &ToolDefinition, name: &str) -> Result<ToolDefinition, Defi
     Ok(named)
 }
 
-fn policy(inner: &Inner, known: &Offered) -> ToolPolicy {
+fn policy(inner: &Inner, known: &OfferedTool) -> ToolPolicy {
     let policy = ToolPolicy::default().with_timeout(inner.config.limits.longest_call + SLACK);
     let hints = if inner.config.trusts_hints { known.hints } else { crate::ToolAnnotations::NONE };
     match (hints.read_only, hints.idempotent) {
@@ -79,7 +79,7 @@ impl Tool for RemoteTool {
 
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
         Box::pin(async move {
-            // Invalid arguments are refused without asking the server.
+            // Invalid arguments are refused without a request to the server.
             let checked = match self.definition.plan().parse::<Value>(arguments) {
                 Ok(checked) => checked,
                 Err(refusal) => return refusal.into(),
@@ -89,7 +89,7 @@ impl Tool for RemoteTool {
                 Ok(now) => now,
                 Err(outcome) => return (*outcome).into(),
             };
-            // Where a change is accepted, the arguments have to fit the current definition.
+            // After an accepted change, the arguments must fit the current definition.
             let checked = if now.fingerprint == self.known.fingerprint {
                 checked
             } else {

@@ -2,7 +2,7 @@
 
 use super::config::ClientConfig;
 use super::last_words::LastWords;
-pub(super) use super::masked::Secrets;
+pub(super) use super::masked::ConfigSecrets;
 use crate::panics::Observer;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};
@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A message to or from a server, or another event of its connection, as passed to [`ClientConfig::on_traffic`].
 ///
-/// Tokens, headers, variables, arguments with names of secrets, and the parts of the URL that may be secrets, are masked wherever
-/// they occur; of headers and variables with other names only those of six characters and more. The arguments and results of tools
-/// are not masked.
+/// Secrets of the configuration are masked wherever they occur: tokens, values whose names indicate a secret, headers and variables of six
+/// or more characters, and the parts of the URL that may be secrets. The arguments and results of tools are not masked.
 ///
 /// ```
 /// # #[cfg(feature = "mcp-server")]
@@ -45,7 +44,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Traffic<'a> {
     /// The name of the server in this program.
     pub server: &'a str,
-    /// What happened.
+    /// The message or event.
     pub kind: TrafficKind<'a>,
 }
 
@@ -74,7 +73,7 @@ pub enum TrafficKind<'a> {
     /// A message was received.
     #[non_exhaustive]
     Received {
-        /// The JSON-RPC message, as far as it was understood.
+        /// The parts of the JSON-RPC message that were parsed.
         message: &'a str,
     },
     /// A program wrote a line to its error output.
@@ -86,37 +85,37 @@ pub enum TrafficKind<'a> {
     /// A message could not be sent.
     #[non_exhaustive]
     Failed {
-        /// Why it could not be sent.
+        /// The reason.
         reason: &'a str,
     },
-    /// The connection is closed; no more messages arrive.
+    /// The connection is closed. No further messages arrive.
     Closed,
 }
 
-pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
+pub(super) type TrafficObserver = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
-/// The state of one connection while it is used: reports its traffic to the listener, and masks its secrets.
+/// Reports the traffic of one connection to the listener, with its secrets masked.
 #[derive(Clone)]
-pub(super) struct Tap(Arc<Wire>);
+pub(super) struct TrafficTap(Arc<TapState>);
 
-struct Wire {
-    on_traffic: Option<OnTraffic>,
+struct TapState {
+    on_traffic: Option<TrafficObserver>,
     server: String,
-    secrets: Mutex<Secrets>,
+    secrets: Mutex<ConfigSecrets>,
     last_words: Mutex<LastWords>,
 }
 
-impl Tap {
+impl TrafficTap {
     pub(super) fn new(config: &ClientConfig, server: &str) -> Self {
-        Self(Arc::new(Wire {
+        Self(Arc::new(TapState {
             on_traffic: config.on_traffic.clone(),
             server: server.to_owned(),
-            secrets: Mutex::new(Secrets::of(config)),
+            secrets: Mutex::new(ConfigSecrets::of(config)),
             last_words: Mutex::default(),
         }))
     }
 
-    /// Masks the token that this connection sends.
+    /// Adds the token of this connection to the secrets.
     pub(super) fn hide(&self, token: &str) {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
     }
@@ -126,7 +125,7 @@ impl Tap {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text.to_owned())
     }
 
-    /// The lines of a program's error output that say why it ended, if it wrote any.
+    /// Returns the lines of a program's error output that most likely contain the reason for its end.
     pub(super) fn last_words(&self) -> Option<String> {
         let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         (!words.is_empty()).then(|| words.text())
@@ -134,12 +133,12 @@ impl Tap {
 
     pub(super) fn error_output(&self, line: &str) {
         let line = self.masked(line.trim_end());
-        tracing::debug!(server = %self.0.server, %line, "a server says on its error output");
+        tracing::debug!(server = %self.0.server, %line, "the error output of a server");
         self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
-        self.tell(|| line, |line| TrafficKind::ErrorOutput { line });
+        self.notify(|| line, |line| TrafficKind::ErrorOutput { line });
     }
 
-    fn tell(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
+    fn notify(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
         let Some(on_traffic) = &self.0.on_traffic else { return };
         let text = self.masked(&text());
         let traffic = Traffic { server: &self.0.server, kind: kind(&text) };
@@ -151,23 +150,23 @@ fn text(message: &impl serde::Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }
 
-/// The arguments of a call on their way to the transport: `rmcp` writes the messages that it is given to its log.
+/// The arguments of a call, passed to the transport outside of the message, because `rmcp` writes messages to its log.
 #[derive(Clone)]
 pub(super) struct SentArguments(pub(super) Map<String, Value>);
 
-/// A transport that puts the arguments into calls, and reports its messages.
-pub(super) struct Tapped<T> {
+/// A transport that adds the arguments to calls, and reports its messages.
+pub(super) struct TappedTransport<T> {
     transport: T,
-    tap: Tap,
+    tap: TrafficTap,
 }
 
-impl<T> Tapped<T> {
-    pub(super) fn new(transport: T, tap: Tap) -> Self {
+impl<T> TappedTransport<T> {
+    pub(super) fn new(transport: T, tap: TrafficTap) -> Self {
         Self { transport, tap }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for TappedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -180,12 +179,12 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
         {
             call.params.arguments = Some(arguments);
         }
-        self.tap.tell(|| text(&message), |message| TrafficKind::Sent { message });
+        self.tap.notify(|| text(&message), |message| TrafficKind::Sent { message });
         let (sending, tap) = (self.transport.send(message), self.tap.clone());
         async move {
             let sent = sending.await;
             if let Err(error) = &sent {
-                tap.tell(|| error.to_string(), |reason| TrafficKind::Failed { reason });
+                tap.notify(|| error.to_string(), |reason| TrafficKind::Failed { reason });
             }
             sent
         }
@@ -194,8 +193,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let received = self.transport.receive().await;
         match &received {
-            Some(message) => self.tap.tell(|| text(message), |message| TrafficKind::Received { message }),
-            None => self.tap.tell(String::new, |_| TrafficKind::Closed),
+            Some(message) => self.tap.notify(|| text(message), |message| TrafficKind::Received { message }),
+            None => self.tap.notify(String::new, |_| TrafficKind::Closed),
         }
         received
     }
@@ -209,14 +208,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
 mod tests {
     use super::*;
 
-    fn told(config: ClientConfig, token: Option<&str>, line: &str) -> String {
+    fn observed(config: ClientConfig, token: Option<&str>, line: &str) -> String {
         let seen = Arc::new(Mutex::new(String::new()));
         let sink = seen.clone();
         let config = config.on_traffic(move |traffic| {
             let TrafficKind::ErrorOutput { line } = traffic.kind else { panic!("{traffic:?}") };
             *sink.lock().unwrap() = format!("{}: {line}", traffic.server);
         });
-        let tap = Tap::new(&config, "s");
+        let tap = TrafficTap::new(&config, "s");
         if let Some(token) = token {
             tap.hide(token);
         }
@@ -226,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_taken_out() {
+    fn secrets_are_masked() {
         let config =
             || ClientConfig::http("https://x.example").header("X-Api-Key", "k\"1").header("X-Version", "2");
         let line = r#"token t0k, longer t0ken, key k"1, in JSON "k\"1", version 2"#;
         assert_eq!(
-            told(config(), Some("t0k"), line),
+            observed(config(), Some("t0k"), line),
             r#"s: token [redacted], longer [redacted]en, key [redacted], in JSON "[redacted]", version 2"#
         );
         let config = ClientConfig::command("x").env("DB_PASSWORD", "p").env("LOG", "w").env("EMPTY_KEY", "");
-        assert_eq!(told(config, None, "p w"), "s: [redacted] w");
+        assert_eq!(observed(config, None, "p w"), "s: [redacted] w");
     }
 
-    /// Fails to send, and has nothing to say.
+    /// A transport that fails to send and receives nothing.
     struct Broken;
 
     impl Transport<RoleClient> for Broken {
@@ -261,14 +260,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_is_told_too() {
+    async fn failures_are_reported() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = seen.clone();
         let config = ClientConfig::http("https://x.example")
             .on_traffic(move |traffic| sink.lock().unwrap().push(format!("{:?}", traffic.kind)));
-        let tap = Tap::new(&config, "s");
+        let tap = TrafficTap::new(&config, "s");
         tap.hide("t0k");
-        let mut tapped = Tapped::new(Broken, tap);
+        let mut tapped = TappedTransport::new(Broken, tap);
         let message = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert!(tapped.send(serde_json::from_value(message).unwrap()).await.is_err());
         assert!(tapped.receive().await.is_none());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use subtle::ConstantTimeEq;
 
-/// What a token stands for: its caller, the servers it was issued for, and its expiry.
+/// The meaning of a token: its caller, the servers for which it was issued, and its expiry.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Bearer, Caller, Token}};
@@ -48,7 +48,7 @@ impl Token {
         Self { caller, audience: Vec::new(), expires_at: None }
     }
 
-    /// Adds a server that the token was issued for, by its URL.
+    /// Adds a server for which the token was issued, by its URL.
     pub fn with_audience(mut self, audience: impl Into<String>) -> Self {
         self.audience.push(audience.into());
         self
@@ -67,8 +67,8 @@ impl From<Caller> for Token {
     }
 }
 
-/// Authenticates callers by bearer tokens: fixed ones, or tokens that a function of yours verifies. Audience, expiry and scopes
-/// are checked by this type.
+/// Authenticates callers by bearer tokens: fixed ones, or tokens that a function verifies. This type checks audience, expiry and
+/// scopes.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{AuthRefusal, Bearer, Caller, Token}};
@@ -77,7 +77,7 @@ impl From<Caller> for Token {
 /// // Fixed tokens, compared in constant time.
 /// let few = Bearer::new([("s3cret", Caller::new("ann").with_scope("tools"))]).required_scope("tools");
 ///
-/// // Tokens of an issuer: verify the signature with a library of your choice, say what the claims are.
+/// // Tokens of an issuer: verify the signature with a library of your choice, and return the claims.
 /// let issued = Bearer::verify(|token: String| async move {
 ///     let subject = token.strip_prefix("demo-").ok_or_else(AuthRefusal::invalid_token)?;
 ///     Ok(Token::new(Caller::new(subject)).with_audience("https://tools.example/mcp"))
@@ -88,40 +88,40 @@ impl From<Caller> for Token {
 /// }
 /// ```
 #[derive(Clone)]
-#[must_use = "give it to a server"]
+#[must_use = "an authenticator does nothing until it is given to a server"]
 pub struct Bearer {
-    tokens: Tokens,
+    tokens: TokenCheck,
     audience: Option<String>,
     scopes: Vec<String>,
     provides: Vec<StateKey>,
 }
 
-type Verify = dyn Fn(String) -> BoxFuture<'static, Result<Token, AuthRefusal>> + Send + Sync;
+type VerifyToken = dyn Fn(String) -> BoxFuture<'static, Result<Token, AuthRefusal>> + Send + Sync;
 
 #[derive(Clone)]
-enum Tokens {
-    /// Stored by digest, so that all have the same length and no token stays in memory.
+enum TokenCheck {
+    /// Stored as digests, which have the same length and keep the tokens out of memory.
     Fixed(Arc<[([u8; 32], Token)]>),
-    Verified(Arc<Verify>),
+    Verified(Arc<VerifyToken>),
 }
 
 impl Bearer {
     /// Accepts fixed tokens, each with its caller. A token without an audience is valid for this server.
     pub fn new<K: AsRef<str>, T: Into<Token>>(tokens: impl IntoIterator<Item = (K, T)>) -> Self {
         let digested = tokens.into_iter().map(|(key, token)| (digest(key.as_ref()), token.into()));
-        Self::of(Tokens::Fixed(digested.collect()))
+        Self::of(TokenCheck::Fixed(digested.collect()))
     }
 
-    /// Accepts tokens that `verify` accepts: the function checks the signature, or asks the issuer, and returns what the token stands for.
+    /// Accepts tokens that `verify` accepts. The function checks the signature, or asks the issuer, and returns the meaning of the token.
     pub fn verify<F, Fut>(verify: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Token, AuthRefusal>> + Send + 'static,
     {
-        Self::of(Tokens::Verified(Arc::new(move |token| Box::pin(verify(token)))))
+        Self::of(TokenCheck::Verified(Arc::new(move |token| Box::pin(verify(token)))))
     }
 
-    fn of(tokens: Tokens) -> Self {
+    fn of(tokens: TokenCheck) -> Self {
         Self { tokens, audience: None, scopes: Vec::new(), provides: Vec::new() }
     }
 
@@ -146,7 +146,7 @@ impl Bearer {
     ///
     /// struct Tenant(u32);
     ///
-    /// /// Says whose tenant it is.
+    /// /// Names the tenant of the caller.
     /// #[tool]
     /// fn my_tenant(tenant: &Tenant) -> u32 {
     ///     tenant.0
@@ -165,10 +165,10 @@ impl Bearer {
 
     async fn token(&self, key: &str) -> Result<Token, AuthRefusal> {
         match &self.tokens {
-            Tokens::Fixed(tokens) => {
+            TokenCheck::Fixed(tokens) => {
                 let given = digest(key);
                 let mut found = None;
-                // All tokens are compared, so that the time reveals nothing.
+                // Compares all tokens, so that the time does not depend on the position of a match.
                 for (own, token) in tokens.iter() {
                     if bool::from(own.ct_eq(&given)) {
                         found = Some(token);
@@ -176,14 +176,14 @@ impl Bearer {
                 }
                 found.cloned().ok_or_else(AuthRefusal::invalid_token)
             }
-            Tokens::Verified(verify) => verify(key.to_owned()).await,
+            TokenCheck::Verified(verify) => verify(key.to_owned()).await,
         }
     }
 
-    fn is_for_us(&self, token: &Token) -> bool {
+    fn has_audience(&self, token: &Token) -> bool {
         match (&self.audience, token.audience.is_empty()) {
             (None, _) => true,
-            (Some(_), true) => matches!(self.tokens, Tokens::Fixed(_)),
+            (Some(_), true) => matches!(self.tokens, TokenCheck::Fixed(_)),
             (Some(own), false) => token.audience.contains(own),
         }
     }
@@ -211,8 +211,8 @@ impl Authenticator for Bearer {
                 }
                 other => other?,
             };
-            let is_late = token.expires_at.is_some_and(|end| end <= SystemTime::now());
-            if is_late || !self.is_for_us(&token) {
+            let is_expired = token.expires_at.is_some_and(|end| end <= SystemTime::now());
+            if is_expired || !self.has_audience(&token) {
                 return Err(refused(Some("invalid_token")));
             }
             if self.scopes.iter().any(|scope| !token.caller.has_scope(scope)) {
@@ -227,7 +227,7 @@ impl Authenticator for Bearer {
     }
 }
 
-/// Leaves out the tokens.
+/// Omits the tokens.
 impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bearer")
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn only_a_good_token_of_the_right_scope_and_audience_is_let_in() {
+    async fn only_valid_tokens_of_the_scope_and_audience_are_accepted() {
         let ann = || Caller::new("ann").with_scope("tools");
         let past = SystemTime::now() - Duration::from_secs(1);
         let bearer = Bearer::new([
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_verified_token_has_to_say_for_whom_it_is() {
+    async fn a_verified_token_needs_an_audience() {
         let bearer = Bearer::verify(|token: String| async move {
             match &*token {
                 "silent" => Ok(Token::new(Caller::new("ann"))),

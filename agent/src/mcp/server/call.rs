@@ -1,10 +1,10 @@
 //! Runs one `tools/call`, from the arguments to the result.
 
-use super::Shared;
+use super::BuiltServer;
 use super::caller::Caller;
-use super::catalogue::Catalogue;
-use super::gate::Place;
-use super::handler::{RawArguments, Visit};
+use super::catalogue::ToolCatalogue;
+use super::gate::QuotaPermit;
+use super::handler::{AdmittedRequest, RawArguments};
 use super::progress::ProgressSender;
 use super::request_info::{ClientCapability, RequestInfo};
 use crate::mcp::content::block;
@@ -22,23 +22,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The client's message for faults whose details are not for it.
+/// The message to the client for a fault whose details are only logged.
 const FAULT: &str = "The tool failed. Its error is not shown here.";
 
 /// Runs a call.
 pub(super) async fn call(
-    shared: &Shared,
-    visit: &Visit,
+    shared: &BuiltServer,
+    admitted: &AdmittedRequest,
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let name = &*request.name;
-    // A tool that does not exist and a tool that this caller may not see get the same answer.
-    if !visit.tools.contains(name) {
+    // The same error for a tool that does not exist and for one that this caller may not see.
+    if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
-    // The text of the arguments as it was sent, where it is known.
-    let arguments = match visit.arguments.as_ref().or_else(|| context.extensions.get()) {
+    // The text of the arguments as it was sent, if it is known.
+    let arguments = match admitted.arguments.as_ref().or_else(|| context.extensions.get()) {
         Some(raw) => RawArguments::text(raw).to_owned(),
         None => request.arguments.map_or_else(String::new, |map| Value::Object(map).to_string()),
     };
@@ -48,9 +48,9 @@ pub(super) async fn call(
     }
     let arguments = if arguments == "null" { String::new() } else { arguments };
     let call = ToolCall::new(id_text(&context.id), name, arguments);
-    let session = visit.session.as_ref();
-    let running = session.map(|session| shared.running.enter(&visit.caller, session, &context.id));
-    let Some(place) = place(shared, visit, &call).await? else {
+    let session = admitted.session.as_ref();
+    let running = session.map(|session| shared.running.enter(&admitted.caller, session, &context.id));
+    let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
         return Ok(failure("The server is busy. Try again in a moment."));
     };
     let progress = context
@@ -58,44 +58,48 @@ pub(super) async fn call(
         .get_progress_token()
         .map(|token| ProgressSender::new(context.peer.clone(), token, shared.limits.progress));
     let info = Arc::new(RequestInfo::of(context));
-    let cx = tool_context(shared, &visit.caller, info.clone(), progress.as_ref())
+    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref())
         .map_err(|reason| fault(&call.name, &reason))?;
     let gone = async {
         match &running {
-            None => info.given_up().await,
+            None => info.cancelled().await,
             Some(running) => tokio::select! {
-                () = info.given_up() => {}
+                () = info.cancelled() => {}
                 () = running.cancelled() => {}
             },
         }
     };
-    let outcome = run(shared, &visit.tools, &call, &cx, gone).await;
-    drop(place);
+    let outcome = run(shared, &admitted.tools, &call, &cx, gone).await;
+    drop(permit);
     if let Some(progress) = progress {
         progress.finish().await;
     }
     let Some(outcome) = outcome else {
-        // The client takes no answer; the transport drops it where it can.
+        // The client ignores the answer to a cancelled call. The transport drops it if it can.
         return Err(ErrorData::internal_error("cancelled", None));
     };
-    result(shared, visit, &call, outcome, &info)
+    result(shared, admitted, &call, outcome, &info)
 }
 
-/// Takes a slot for the call; `None` if the server is busy. Calls with invalid arguments have a quota of their own, so that even a
-/// busy server reports them.
-async fn place(shared: &Shared, visit: &Visit, call: &ToolCall) -> Result<Option<Place>, ErrorData> {
-    if let Some(place) = shared.calls.try_enter(&visit.caller) {
-        return Ok(Some(place));
+/// Returns a permit for the call; `None` if the server is busy. Calls with invalid arguments have a separate quota, so that even a
+/// busy server reports the faults.
+async fn acquire_permit(
+    shared: &BuiltServer,
+    admitted: &AdmittedRequest,
+    call: &ToolCall,
+) -> Result<Option<QuotaPermit>, ErrorData> {
+    if let Some(permit) = shared.calls.try_enter(&admitted.caller) {
+        return Ok(Some(permit));
     }
-    if let Err(CallError::InvalidArguments(_)) = visit.tools.validate(call) {
-        // The call itself reports the problems, and runs nothing.
-        return Ok(Some(shared.refusals.enter(&visit.caller, shared.limits.wait).await).flatten());
+    if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
+        // The call reports the issues, and its body does not run.
+        return Ok(Some(shared.refusals.enter(&admitted.caller, shared.limits.wait).await).flatten());
     }
-    Ok(shared.calls.enter(&visit.caller, shared.limits.wait).await)
+    Ok(shared.calls.enter(&admitted.caller, shared.limits.wait).await)
 }
 
 fn tool_context(
-    shared: &Shared,
+    shared: &BuiltServer,
     caller: &Caller,
     info: Arc<RequestInfo>,
     progress: Option<&ProgressSender>,
@@ -112,18 +116,18 @@ fn tool_context(
     builder.build().map_err(|error| error.to_string())
 }
 
-/// The state of the call: what the caller provides, the caller itself and the request information.
+/// Returns the state of the call: the values of the caller, the caller itself and the request information.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     let mut own = caller.state().clone();
-    // Only the types of this module are added, which a caller cannot provide.
+    // The insertions cannot fail: a caller cannot provide values of these types.
     let _ = own.insert(Arc::new(caller.clone()));
     let _ = own.insert(info);
     own
 }
 
-/// Runs the call; `None` when the client cancelled it, which is when `gone` completes.
+/// Runs the call; `None` if the client cancelled it, which completes `gone`.
 async fn run(
-    shared: &Shared,
+    shared: &BuiltServer,
     tools: &Registry,
     call: &ToolCall,
     cx: &ToolContext,
@@ -133,25 +137,25 @@ async fn run(
     let mut running = pin!(tools.call(call, cx));
     let mut gone = pin!(gone);
     let mut is_gone = false;
-    let mut late = pin!(tokio::time::sleep(limit));
-    let ended = std::future::poll_fn(|task| {
+    let mut timeout = pin!(tokio::time::sleep(limit));
+    let outcome = std::future::poll_fn(|task| {
         use std::task::Poll;
         if let Poll::Ready(result) = running.as_mut().poll(task) {
             return Poll::Ready(Some(result.outcome));
         }
         if !is_gone && gone.as_mut().poll(task).is_ready() {
             is_gone = true;
-            // The call ends by itself now, at the latest after its grace period.
+            // A cancelled call ends by itself, at the latest after its grace period.
             cx.cancel_token().cancel("the client cancelled the call");
             task.waker().wake_by_ref();
         }
-        late.as_mut().poll(task).map(|()| None)
+        timeout.as_mut().poll(task).map(|()| None)
     })
     .await;
     if is_gone {
         return None;
     }
-    Some(ended.unwrap_or_else(|| {
+    Some(outcome.unwrap_or_else(|| {
         cx.cancel_token().cancel("the call takes too long");
         let text = format!("The tool did not finish within {} s.", limit.as_secs());
         ToolOutcome::failed(FailureCode::TIMEOUT, text)
@@ -159,15 +163,15 @@ async fn run(
 }
 
 fn result(
-    shared: &Shared,
-    visit: &Visit,
+    shared: &BuiltServer,
+    admitted: &AdmittedRequest,
     call: &ToolCall,
     outcome: ToolOutcome,
     info: &RequestInfo,
 ) -> Result<CallToolResult, ErrorData> {
-    let is_redacted = visit.tools.get(&call.name).is_some_and(|tool| tool.policy().redact_errors);
-    let answer = match outcome {
-        ToolOutcome::Completed(output) => completed(&visit.catalogue, call, output),
+    let is_redacted = admitted.tools.get(&call.name).is_some_and(|tool| tool.policy().redact_errors);
+    let result = match outcome {
+        ToolOutcome::Completed(output) => completed(&admitted.catalogue, call, output),
         ToolOutcome::Failed { message, .. } if info.failed_for(&message).is_some() => {
             let missing = info.failed_for(&message);
             return Err(ErrorData::missing_required_client_capability(required(missing)));
@@ -178,22 +182,22 @@ fn result(
             Err((message, format!("the call ended as `{code}`")))
         }
         ToolOutcome::Deferred { .. } => Err((
-            "The tool's result comes later, and cannot be waited for here.".to_owned(),
+            "The tool defers its result, which is not supported here.".to_owned(),
             "a tool that defers its result was called over MCP".to_owned(),
         )),
         other => Ok(failure(other.text())),
     };
-    let answer = answer.unwrap_or_else(|(told, detail)| {
+    let result = result.unwrap_or_else(|(text, detail)| {
         let reference = reference();
         tracing::error!(tool = %call.name, call = %call.id, %reference, %detail, "a tool failed");
-        failure(format!("{told} Reference: {reference}."))
+        failure(format!("{text} Reference: {reference}."))
     });
-    Ok(fitting(answer, shared.limits.result))
+    Ok(limit_length(result, shared.limits.result))
 }
 
-/// Converts the outcome to the client's result and the operator's log entry.
+/// Converts the output to a result. The error is the message to the client, and the detail for the log.
 fn completed(
-    catalogue: &Catalogue,
+    catalogue: &ToolCatalogue,
     call: &ToolCall,
     mut output: ToolOutput,
 ) -> Result<CallToolResult, (String, String)> {
@@ -205,11 +209,14 @@ fn completed(
         let Some(structured) = &output.structured else {
             return Err((
                 FAULT.to_owned(),
-                "it gave no structured result, and has an output schema".to_owned(),
+                "the tool has an output schema, but returned no structured result".to_owned(),
             ));
         };
         if let Some(detail) = check.fault(structured) {
-            return Err((FAULT.to_owned(), format!("its result does not fit its output schema: {detail}")));
+            return Err((
+                FAULT.to_owned(),
+                format!("the result does not fit the output schema of the tool: {detail}"),
+            ));
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
@@ -223,13 +230,13 @@ fn completed(
         let (key, value) = mark();
         result.meta.get_or_insert_default().insert(key, value);
     } else {
-        // What is announced by no schema is text for most clients, and only objects are data for all.
+        // Without an announced schema, only objects are sent: some clients do not accept other values.
         result.structured_content = output.structured.filter(Value::is_object);
     }
     Ok(result)
 }
 
-/// Returns the value that a result has only as text: a number, a truth value, a list as JSON, or the text itself.
+/// Returns the structured value of a result that has only text: the value of its JSON, or the text, whichever fits the schema first.
 fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
     let [part] = &*output.content else { return None };
     let text = part.as_text()?;
@@ -241,35 +248,35 @@ fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Returns the result, or an error if it is too long. Nothing is cut.
-fn fitting(result: CallToolResult, limit: usize) -> CallToolResult {
+/// Returns the result, or an error if it is too long. A cut result could mislead the model.
+fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
     if result.structured_content.is_none() && most_bytes(&result.content).is_some_and(|most| most <= limit) {
         return result;
     }
-    let mut length = Length { bytes: 0, limit };
+    let mut length = ByteCounter { bytes: 0, limit };
     match serde_json::to_writer(&mut length, &result) {
         Ok(()) => result,
         Err(_) => failure(format!("The result is longer than {limit} bytes. Ask for less of it.")),
     }
 }
 
-/// An upper bound of the length of texts as JSON; `None` if there are other blocks.
+/// Returns an upper bound of the length of texts as JSON; `None` if there are other blocks.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // A control character takes six bytes, and what surrounds a text takes less than this.
-    const AROUND: usize = 200;
-    content.iter().try_fold(AROUND, |sum, block| {
+    // A control character has at most six bytes, and the JSON around a text has fewer bytes than this.
+    const OVERHEAD: usize = 200;
+    content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
-        Some(sum + AROUND + 6 * text.text.len())
+        Some(sum + OVERHEAD + 6 * text.text.len())
     })
 }
 
-/// Counts bytes, up to a limit.
-struct Length {
+/// A writer that counts bytes, and fails beyond a limit.
+struct ByteCounter {
     bytes: usize,
     limit: usize,
 }
 
-impl std::io::Write for Length {
+impl std::io::Write for ByteCounter {
     fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > self.limit { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(text.len()) }
@@ -291,14 +298,14 @@ fn required(capability: Option<ClientCapability>) -> ClientCapabilities {
     }
 }
 
-/// Reports an internal error: the client learns that there is one, the log gets the details.
+/// Logs an internal error, and returns the error for the client, which has no details.
 pub(super) fn fault(what: &str, reason: &dyn std::fmt::Display) -> ErrorData {
     let reference = reference();
     tracing::error!(%what, %reference, %reason, "the server cannot answer");
     ErrorData::internal_error(format!("The server cannot answer. Reference: {reference}."), None)
 }
 
-/// Returns a reference by which a log line can be found. It reveals nothing else.
+/// Returns a unique reference to a log entry.
 pub(super) fn reference() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
@@ -312,7 +319,7 @@ fn id_text(id: &NumberOrString) -> String {
     }
 }
 
-/// Whether the JSON nests deeper than the limit. It need not be valid.
+/// Returns whether the JSON nests deeper than the limit. It may be invalid.
 pub(super) fn is_deeper(json: &[u8], limit: usize) -> bool {
     // Text with few brackets cannot nest deeply, and counting them is faster.
     if json.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= limit {
@@ -350,10 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_result_is_an_error_that_says_so() {
+    fn a_long_result_is_an_error() {
         let result = || CallToolResult::success(vec![ContentBlock::text("x".repeat(100))]);
-        assert_eq!(fitting(result(), 1_000), result());
-        let cut = fitting(result(), 100);
+        assert_eq!(limit_length(result(), 1_000), result());
+        let cut = limit_length(result(), 100);
         assert_eq!(cut.is_error, Some(true));
         assert!(serde_json::to_string(&cut).unwrap().contains("longer than 100 bytes"));
     }

@@ -1,4 +1,4 @@
-//! Callers, and how they are authenticated.
+//! Callers and their authentication.
 
 use crate::tool::state::StateMap;
 use crate::{BoxFuture, DuplicateState, StateKey};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 ///
 /// struct Tenant(u32);
 ///
-/// /// Says whose tenant it is.
+/// /// Names the tenant of the caller.
 /// #[tool]
 /// fn my_tenant(tenant: &Tenant, caller: &Caller) -> String {
 ///     format!("{}: {}", caller.id(), tenant.0)
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// let caller = Caller::new("ann").with_scope("tools:read").with(Tenant(7))?;
 /// assert!(caller.has_scope("tools:read") && !caller.has_scope("admin"));
 /// assert_eq!((caller.id(), caller.scopes()), ("ann", &["tools:read".to_owned()][..]));
-/// assert!(caller.is_known());                          // only the caller `anonymous` is not
+/// assert!(caller.is_known());                          // an anonymous caller is not known
 /// assert_eq!(caller.get::<Tenant>().map(|tenant| tenant.0), Some(7));
 /// # Ok(()) }
 /// ```
@@ -47,7 +47,7 @@ impl Caller {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The caller of a server that authenticates nobody.
+    /// Returns the caller of requests that are not authenticated.
     pub(super) fn anonymous() -> Self {
         let mut caller = Self::new("anonymous");
         Arc::make_mut(&mut caller.inner).is_known = false;
@@ -63,7 +63,7 @@ impl Caller {
     /// Adds a value that tools receive as `&T`.
     ///
     /// # Errors
-    /// Fails when the caller already has a value of that type.
+    /// Fails if the caller already has a value of that type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, DuplicateState> {
         Arc::make_mut(&mut self.inner).state.insert(Arc::new(value))?;
         Ok(self)
@@ -78,7 +78,7 @@ impl Caller {
         &self.inner.id
     }
 
-    /// Whether the caller was authenticated. It is not on a server without an [`Authenticator`].
+    /// Returns whether the caller was authenticated. On a server without an [`Authenticator`], callers are not.
     pub fn is_known(&self) -> bool {
         self.inner.is_known
     }
@@ -88,7 +88,7 @@ impl Caller {
         &self.inner.scopes
     }
 
-    /// Whether the caller has this scope.
+    /// Returns whether the caller has this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.inner.scopes.iter().any(|own| own == scope)
     }
@@ -103,7 +103,7 @@ impl Caller {
     }
 }
 
-/// Leaves out the values, which may be secret.
+/// Omits the values, which may be secret.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
@@ -113,12 +113,12 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// The head of a request: what is known before its body is read.
+/// The head of a request, which is received before its body.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, RequestHead}};
 ///
-/// /// What a layer of the application may have found out before.
+/// /// A value that a layer of the application added to the request.
 /// #[derive(Clone)]
 /// struct User(String);
 ///
@@ -181,7 +181,7 @@ impl RequestHead {
         self.parts
     }
 
-    /// Whether the request came over standard input, and so has no path and no headers.
+    /// Returns whether the request arrived over standard input, without a path and headers.
     pub fn is_stdio(&self) -> bool {
         self.parts.is_none()
     }
@@ -209,7 +209,7 @@ impl RequestHead {
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
 
-    /// Returns what a layer of the application added to the request.
+    /// Returns a value that a layer of the application added to the request.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.parts.as_ref()?.extensions.get()
     }
@@ -217,8 +217,8 @@ impl RequestHead {
 
 /// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
 ///
-/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called: such a
-/// server belongs to whoever started it.
+/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called, because the
+/// only caller is the program that started the server.
 ///
 /// ```
 /// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
@@ -226,7 +226,7 @@ impl RequestHead {
 ///
 /// struct Tenant(String);
 ///
-/// /// A proxy in front of this server says who asks.
+/// /// A proxy in front of this server names the user.
 /// struct Proxy;
 ///
 /// impl Authenticator for Proxy {
@@ -253,7 +253,7 @@ pub trait Authenticator: Send + Sync + 'static {
     /// Returns the caller. Never log the token.
     ///
     /// # Errors
-    /// Returns why the request is refused.
+    /// Returns the reason why the request is rejected.
     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>>;
 
     /// Returns the types of the values that every caller [has](Caller::with), so that building the server does not report them as
@@ -263,7 +263,7 @@ pub trait Authenticator: Send + Sync + 'static {
     }
 }
 
-/// Why a request is refused.
+/// The reason why a request is rejected.
 ///
 /// ```
 /// use agent::mcp::server::AuthRefusal;
@@ -273,7 +273,7 @@ pub trait Authenticator: Send + Sync + 'static {
 /// let bad = AuthRefusal::invalid_token();
 /// assert!(matches!(bad, AuthRefusal::Unauthorized { error: Some(word), .. } if word == "invalid_token"));
 /// let log = AuthRefusal::unavailable("the issuer does not answer").to_string();
-/// assert_eq!(log, "it cannot be found out who asks: the issuer does not answer");
+/// assert_eq!(log, "the caller cannot be authenticated: the issuer does not answer");
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -295,7 +295,7 @@ pub enum AuthRefusal {
         scope: String,
     },
     /// 503: the caller cannot be authenticated at the moment. The reason is for the log.
-    #[error("it cannot be found out who asks: {reason}")]
+    #[error("the caller cannot be authenticated: {reason}")]
     #[non_exhaustive]
     Unavailable {
         /// The reason, for the log.
@@ -306,22 +306,22 @@ pub enum AuthRefusal {
 crate::error_text::debug_is_the_sentence!(AuthRefusal);
 
 impl AuthRefusal {
-    /// No token was sent.
+    /// Creates a refusal of a request without a token.
     pub fn no_token() -> Self {
         Self::Unauthorized { scope: None, error: None }
     }
 
-    /// The token is invalid.
+    /// Creates a refusal of an invalid token.
     pub fn invalid_token() -> Self {
         Self::Unauthorized { scope: None, error: Some("invalid_token".to_owned()) }
     }
 
-    /// The caller needs `scope` for this.
+    /// Creates a refusal of a token that lacks the scope.
     pub fn needs_scope(scope: impl Into<String>) -> Self {
         Self::Forbidden { scope: scope.into() }
     }
 
-    /// The caller cannot be authenticated at the moment: the client gets a 503, and the reason goes to the log.
+    /// Creates a refusal for a caller that cannot be authenticated at the moment. The client receives a 503, and the reason is logged.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
     }

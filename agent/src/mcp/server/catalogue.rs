@@ -1,4 +1,4 @@
-//! A set of tools as shown to clients: sorted by name, in pages.
+//! The list of a set of tools for clients, sorted by name and in pages.
 
 use crate::args::PlanOptions;
 use crate::mcp::output::{OutputCheck, wrapped_schema};
@@ -13,27 +13,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Version of the cursors, so that their format can change.
 const CURSOR_VERSION: u8 = 1;
 /// Maximum number of catalogues that are cached.
-const KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 
-/// The tools of a set in the protocol's form, made once.
-pub(super) struct Catalogue {
+/// The tools of a set in the form of the protocol.
+pub(super) struct ToolCatalogue {
     /// Sorted by name.
     tools: Vec<Tool>,
     outputs: HashMap<String, OutputCheck>,
     has_header_parameters: bool,
 }
 
-/// A tool that cannot be shown: its name, and the reason.
-pub(super) type Unfit = (String, String);
+/// A tool that the protocol cannot represent: its name, and the reason.
+pub(super) type InvalidTool = (String, String);
 
-impl Catalogue {
-    pub(super) fn new(definitions: &[ToolDefinition]) -> Result<Self, Unfit> {
+impl ToolCatalogue {
+    pub(super) fn new(definitions: &[ToolDefinition]) -> Result<Self, InvalidTool> {
         let (mut tools, mut outputs) = (Vec::new(), HashMap::new());
         for definition in definitions {
             tools.push(tool(definition)?);
             if let Some(schema) = definition.output_schema() {
                 let check = OutputCheck::new(definition.name(), schema)
-                    .map_err(|error| unfit(definition, format!("its output schema: {error}")))?;
+                    .map_err(|error| invalid(definition, format!("its output schema: {error}")))?;
                 outputs.insert(definition.name().to_owned(), check);
             }
         }
@@ -48,12 +48,12 @@ impl Catalogue {
         self.tools.get(at)
     }
 
-    /// Whether an argument of any tool is also sent in a header, which the protocol compares.
+    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with it.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }
 
-    /// Returns those arguments of a call that are also sent in headers, at any depth; `None` if there are none.
+    /// Returns the arguments of a call that are also sent in headers, at any depth; `None` if there are none.
     pub(super) fn header_arguments(&self, tool: &str, arguments: &str) -> Option<Value> {
         if !self.has_header_parameters {
             return None;
@@ -72,7 +72,7 @@ impl Catalogue {
             None => 0,
             Some(cursor) => {
                 let last = name_in(cursor)?;
-                // This also works when that tool has been removed since.
+                // Also correct if that tool was removed meanwhile.
                 self.tools.partition_point(|tool| *tool.name <= *last)
             }
         };
@@ -92,7 +92,7 @@ fn names_header(schema: &Value) -> bool {
     }
 }
 
-/// The protocol has such parameters in objects within objects alone.
+/// Returns the parts of a value that are sent in headers. The protocol allows them only in nested objects.
 fn in_headers(schema: &Value, value: &Value) -> Option<Value> {
     if schema.get("x-mcp-header").is_some() {
         return Some(value.clone());
@@ -120,10 +120,10 @@ fn name_in(cursor: &str) -> Option<String> {
     String::from_utf8(name.to_vec()).ok()
 }
 
-fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
+fn tool(definition: &ToolDefinition) -> Result<Tool, InvalidTool> {
     let description = Some(definition.description()).filter(|text| !text.is_empty());
     let schema = root_object(definition.parameters())
-        .ok_or_else(|| unfit(definition, "its parameters are not an object, as the protocol requires"))?;
+        .ok_or_else(|| invalid(definition, "its parameters are not an object, as the protocol requires"))?;
     let mut tool = Tool::new_with_raw(
         definition.name().to_owned(),
         description.map(|text| text.to_owned().into()),
@@ -132,7 +132,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
     if let Some(schema) = definition.output_schema() {
         let schema = wrapped_schema(schema)
             .or_else(|| root_object(schema))
-            .ok_or_else(|| unfit(definition, "its output schema is not a schema"))?;
+            .ok_or_else(|| invalid(definition, "its output schema is not a schema"))?;
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     if let Some(title) = definition.title() {
@@ -158,7 +158,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
     Ok(tool)
 }
 
-/// Returns the schema with the `"type": "object"` at its root that the protocol requires; the rest is unchanged.
+/// Returns the schema with `"type": "object"` at its root, as the protocol requires.
 fn root_object(schema: &Value) -> Option<JsonObject> {
     let map = schema.as_object()?;
     if let Some(kind) = map.get("type") {
@@ -170,39 +170,39 @@ fn root_object(schema: &Value) -> Option<JsonObject> {
     Some(own)
 }
 
-fn unfit(definition: &ToolDefinition, reason: impl Into<String>) -> Unfit {
+fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidTool {
     (definition.name().to_owned(), reason.into())
 }
 
-/// The tools of a set as they are served, and as they are shown.
+/// The tools of a set with the server's options, and their catalogue.
 #[derive(Clone)]
-struct Served {
-    /// Without state, which is that of the caller's own set. `None` if the tools are served as they are.
+struct ServedTools {
+    /// Has no state: the state is that of the caller's set. `None` if the server has no options to add.
     tools: Option<Registry>,
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<ToolCatalogue>,
 }
 
-/// A cache of the sets that were used last, by the definitions they were made from.
+/// A cache of the most recently used sets, by their definitions.
 #[derive(Default)]
-pub(super) struct Catalogues {
-    /// The options of tools that have none of their own.
+pub(super) struct CatalogueCache {
+    /// The options for tools without options.
     options: Option<PlanOptions>,
-    kept: Mutex<Vec<(Arc<[ToolDefinition]>, Served)>>,
+    kept: Mutex<Vec<(Arc<[ToolDefinition]>, ServedTools)>>,
 }
 
-impl Catalogues {
-    /// Gives these options to tools that have none of their own.
+impl CatalogueCache {
+    /// Creates a cache that adds these options to tools without options.
     pub(super) fn with_options(options: PlanOptions) -> Self {
         Self { options: Some(options), ..Self::default() }
     }
 
-    /// Returns the tools as they are served, with the state of `tools`, and their catalogue.
-    pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<Catalogue>), Unfit> {
-        let Served { tools: served, catalogue } = self.served(tools)?;
+    /// Returns the tools with the server's options and the state of `tools`, and their catalogue.
+    pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), InvalidTool> {
+        let ServedTools { tools: served, catalogue } = self.served(tools)?;
         Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))
     }
 
-    fn served(&self, tools: &Registry) -> Result<Served, Unfit> {
+    fn served(&self, tools: &Registry) -> Result<ServedTools, InvalidTool> {
         let definitions = tools.definitions();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| Arc::ptr_eq(of, &definitions)) {
@@ -210,15 +210,15 @@ impl Catalogues {
             return Ok(kept[0].1.clone());
         }
         drop(kept);
-        // Not under the lock: a large set takes time.
+        // Outside of the lock, because a large set takes time.
         let adapted = self.options.map(|options| tools.with_options(options)).transpose();
         let adapted =
             adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;
         let shown = adapted.as_ref().map_or_else(|| definitions.clone(), Registry::definitions);
-        let made = Served { tools: adapted, catalogue: Arc::new(Catalogue::new(&shown)?) };
+        let made = ServedTools { tools: adapted, catalogue: Arc::new(ToolCatalogue::new(&shown)?) };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(0, (definitions, made.clone()));
-        kept.truncate(KEPT);
+        kept.truncate(MAX_CACHED);
         Ok(made)
     }
 }
@@ -238,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other_by_name_whatever_went_meanwhile() {
+    fn pages_continue_by_name_after_a_tool_was_removed() {
         let empty = json!({"type": "object"});
         let all = |names: &[&str]| {
-            Catalogue::new(&names.iter().map(|name| named(name, &empty)).collect::<Vec<_>>()).unwrap()
+            ToolCatalogue::new(&names.iter().map(|name| named(name, &empty)).collect::<Vec<_>>()).unwrap()
         };
         let five = all(&["d", "b", "a", "e", "c"]);
         let (page, next) = five.page(None, 2).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_goes_out_as_it_is_but_for_the_type_at_its_root() {
+    fn schemas_are_unchanged_except_for_the_type_at_the_root() {
         let odd = json!({"x-mine": 1, "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}});
         let tool = tool(&named("odd", &odd)).unwrap();
         let wire = serde_json::to_value(&tool).unwrap();
@@ -268,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn of_arguments_only_those_in_headers_are_kept() {
+    fn only_arguments_in_headers_are_kept() {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer", "x-mcp-header": "N"},
             "pin": {"type": "string"},
             "at": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Z"}, "x": {"type": "string"}}},
         }});
         let catalogue =
-            Catalogue::new(&[named("a", &schema), named("b", &json!({"type": "object"}))]).unwrap();
+            ToolCatalogue::new(&[named("a", &schema), named("b", &json!({"type": "object"}))]).unwrap();
         let sent = json!({"n": 1, "pin": "p", "at": {"zone": "eu", "x": "p"}, "other": "p"}).to_string();
         assert_eq!(catalogue.header_arguments("a", &sent), Some(json!({"n": 1, "at": {"zone": "eu"}})));
         assert_eq!(catalogue.header_arguments("a", r#"{"pin": "p", "at": {"x": "p"}}"#), None);
@@ -285,15 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_made_once_and_only_so_many_are_kept() {
-        let catalogues = Catalogues::default();
+    fn sets_are_cached_up_to_a_limit() {
+        let catalogues = CatalogueCache::default();
         let registry = Registry::new(crate::ToolSet::new()).unwrap();
         let first = catalogues.of(&registry).unwrap().1;
         assert!(Arc::ptr_eq(&first, &catalogues.of(&registry.clone()).unwrap().1));
-        for _ in 0..2 * KEPT {
+        for _ in 0..2 * MAX_CACHED {
             catalogues.of(&Registry::new(crate::ToolSet::new()).unwrap()).unwrap();
         }
-        assert_eq!(catalogues.kept.lock().unwrap().len(), KEPT);
+        assert_eq!(catalogues.kept.lock().unwrap().len(), MAX_CACHED);
         assert!(!Arc::ptr_eq(&first, &catalogues.of(&registry).unwrap().1));
     }
 }

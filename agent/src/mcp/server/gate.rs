@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-/// A limit on how many may be active at once, in total and for each known caller.
+/// A limit on concurrency, in total and for each authenticated caller.
 pub(super) struct Quota {
     all: Arc<Semaphore>,
+    /// The limit of each caller.
     each: usize,
+    /// The semaphores of the callers that have a permit or wait for one.
     callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -21,31 +23,32 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// Takes a slot for this caller, if one is free now.
-    pub(super) fn try_enter(self: &Arc<Self>, caller: &Caller) -> Option<Place> {
-        let mut place = self.place(caller);
-        if let Some(own) = &place.own {
-            place.own_permit = Some(own.clone().try_acquire_owned().ok()?);
+    /// Returns a permit for this caller, if one is free.
+    pub(super) fn try_enter(self: &Arc<Self>, caller: &Caller) -> Option<QuotaPermit> {
+        let mut permit = self.unfilled(caller);
+        if let Some(own) = &permit.own {
+            permit.own_permit = Some(own.clone().try_acquire_owned().ok()?);
         }
-        place.permit = Some(self.all.clone().try_acquire_owned().ok()?);
-        Some(place)
+        permit.global = Some(self.all.clone().try_acquire_owned().ok()?);
+        Some(permit)
     }
 
-    /// Takes a slot as soon as one is free; `None` when that takes longer than `wait`.
-    pub(super) async fn enter(self: &Arc<Self>, caller: &Caller, wait: Duration) -> Option<Place> {
+    /// Waits for a permit; `None` if that takes longer than `wait`.
+    pub(super) async fn enter(self: &Arc<Self>, caller: &Caller, wait: Duration) -> Option<QuotaPermit> {
         let turn = async {
-            let mut place = self.place(caller);
-            // The caller's own limit first: a caller that is over it must not hold a slot that others could use.
-            if let Some(own) = &place.own {
-                place.own_permit = Some(own.clone().acquire_owned().await.ok()?);
+            let mut permit = self.unfilled(caller);
+            // The caller's limit is first: a caller that has reached it must not hold a permit that others could use.
+            if let Some(own) = &permit.own {
+                permit.own_permit = Some(own.clone().acquire_owned().await.ok()?);
             }
-            place.permit = Some(self.all.clone().acquire_owned().await.ok()?);
-            Some(place)
+            permit.global = Some(self.all.clone().acquire_owned().await.ok()?);
+            Some(permit)
         };
         tokio::time::timeout(wait, turn).await.ok().flatten()
     }
 
-    fn place(self: &Arc<Self>, caller: &Caller) -> Place {
+    /// Creates a permit without slots of the semaphores.
+    fn unfilled(self: &Arc<Self>, caller: &Caller) -> QuotaPermit {
         let own = caller.is_known().then(|| {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
             callers
@@ -54,26 +57,27 @@ impl Quota {
                 .clone()
         });
         let id = caller.shared_id().clone();
-        Place { quota: self.clone(), id, permit: None, own_permit: None, own }
+        QuotaPermit { quota: self.clone(), id, global: None, own_permit: None, own }
     }
 }
 
-/// A slot of a [`Quota`], which is released on drop.
-pub(super) struct Place {
+/// A permit of a [`Quota`], which is released on drop.
+pub(super) struct QuotaPermit {
     quota: Arc<Quota>,
     id: Arc<str>,
-    permit: Option<OwnedSemaphorePermit>,
+    global: Option<OwnedSemaphorePermit>,
     own_permit: Option<OwnedSemaphorePermit>,
+    /// The caller's semaphore, if the caller is authenticated.
     own: Option<Arc<Semaphore>>,
 }
 
-impl Drop for Place {
-    /// Removes the entry of a caller without slots, so that the map does not grow.
+impl Drop for QuotaPermit {
+    /// Removes the entry of a caller without permits, so that the map does not grow.
     fn drop(&mut self) {
-        drop((self.permit.take(), self.own_permit.take()));
+        drop((self.global.take(), self.own_permit.take()));
         let Some(own) = self.own.take() else { return };
         let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // One reference is this one, the other is that of the map.
+        // The two references are this one and that of the map.
         if Arc::strong_count(&own) == 2 {
             callers.remove(&self.id);
         }
@@ -82,15 +86,15 @@ impl Drop for Place {
 
 /// The phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ShutdownPhase {
     Open,
     /// No new calls are accepted.
     Draining,
-    /// Running calls were told to stop.
+    /// Running calls are cancelled.
     Stopped,
 }
 
-/// Notifies a running server that its tools changed, and ends it. Cheap to clone; it does not need the server value itself.
+/// A handle that notifies a running server of changed tools, and ends it. Cheap to clone.
 ///
 /// ```no_run
 /// use agent::{mcp::Server, tools};
@@ -100,7 +104,7 @@ pub(super) enum Phase {
 /// let server = Server::new(tools![]);
 /// let handle = server.handle();
 /// tokio::spawn(async move {
-///     tokio::time::sleep(Duration::from_secs(3600)).await;  // or until a signal comes
+///     tokio::time::sleep(Duration::from_secs(3600)).await;  // or until a signal arrives
 ///     handle.shutdown(Duration::from_secs(10)).await;
 /// });
 /// server.serve(([127, 0, 0, 1], 8080)).await?;
@@ -108,23 +112,23 @@ pub(super) enum Phase {
 /// ```
 #[derive(Clone)]
 pub struct ServerHandle {
-    signals: Arc<Signals>,
+    signals: Arc<ServerSignals>,
 }
 
-struct Signals {
+struct ServerSignals {
     changed: watch::Sender<u64>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ShutdownPhase>,
     busy: AtomicUsize,
-    /// Notified when nothing is running.
+    /// Notified when the last request has ended.
     idle: Notify,
     stop: CancelToken,
 }
 
 impl ServerHandle {
     pub(super) fn new() -> Self {
-        let signals = Signals {
+        let signals = ServerSignals {
             changed: watch::Sender::new(0),
-            phase: watch::Sender::new(Phase::Open),
+            phase: watch::Sender::new(ShutdownPhase::Open),
             busy: AtomicUsize::new(0),
             idle: Notify::new(),
             stop: CancelToken::new(),
@@ -183,13 +187,13 @@ impl ServerHandle {
     }
 
     /// Ends the server: no new calls are accepted, and running calls have `grace` to finish and are cancelled after that.
-    /// Completes when nothing is running, at the latest a few seconds after the grace time.
+    /// Completes when the last call has ended, at the latest a few seconds after the grace period.
     pub async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
-            let first = *phase == Phase::Open;
+            let first = *phase == ShutdownPhase::Open;
             if first {
-                *phase = Phase::Draining;
+                *phase = ShutdownPhase::Draining;
             }
             first
         });
@@ -199,12 +203,12 @@ impl ServerHandle {
             let _ = tokio::time::timeout(crate::tool::context::CANCEL_GRACE + CLEAN_UP, self.idle()).await;
         }
         signals.stop.cancel("the server ends");
-        signals.phase.send_replace(Phase::Stopped);
+        signals.phase.send_replace(ShutdownPhase::Stopped);
     }
 
     async fn idle(&self) {
         loop {
-            // Subscribing before checking misses no notification.
+            // Subscribes before the check, so that no notification is missed.
             let idle = self.signals.idle.notified();
             if self.signals.busy.load(Ordering::SeqCst) == 0 {
                 return;
@@ -214,15 +218,15 @@ impl ServerHandle {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        *self.signals.phase.borrow() == Phase::Open
+        *self.signals.phase.borrow() == ShutdownPhase::Open
     }
 
-    /// Completes once the phase is reached.
-    pub(super) async fn reaches(&self, wanted: Phase) {
-        let reached = |phase: &Phase| match wanted {
-            Phase::Open => true,
-            Phase::Draining => *phase != Phase::Open,
-            Phase::Stopped => *phase == Phase::Stopped,
+    /// Completes when the server has reached the phase.
+    pub(super) async fn reached(&self, target: ShutdownPhase) {
+        let reached = |phase: &ShutdownPhase| match target {
+            ShutdownPhase::Open => true,
+            ShutdownPhase::Draining => *phase != ShutdownPhase::Open,
+            ShutdownPhase::Stopped => *phase == ShutdownPhase::Stopped,
         };
         let _ = self.signals.phase.subscribe().wait_for(reached).await;
     }
@@ -231,19 +235,19 @@ impl ServerHandle {
         self.signals.changed.subscribe()
     }
 
-    /// The token that cancels all calls.
+    /// Returns the token that cancels all calls.
     pub(super) fn stop(&self) -> &CancelToken {
         &self.signals.stop
     }
 
-    /// Counts as running until the returned guard is dropped.
-    pub(super) fn begin(&self) -> Busy {
+    /// Counts a request as running until the guard is dropped.
+    pub(super) fn begin(&self) -> RunningGuard {
         self.signals.busy.fetch_add(1, Ordering::SeqCst);
-        Busy(self.signals.clone())
+        RunningGuard(self.signals.clone())
     }
 }
 
-/// Extra time after the grace period of a body.
+/// Extra time after the grace period of a tool's body.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl std::fmt::Debug for ServerHandle {
@@ -255,10 +259,10 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Counts as running while it exists.
-pub(super) struct Busy(Arc<Signals>);
+/// Counts a request as running until it is dropped.
+pub(super) struct RunningGuard(Arc<ServerSignals>);
 
-impl Drop for Busy {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         if self.0.busy.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.idle.notify_waiters();
@@ -290,16 +294,16 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_end_waits_for_what_runs_and_then_stops_it() {
+    async fn shutdown_waits_for_running_calls_and_then_cancels_them() {
         let handle = ServerHandle::new();
         let running = handle.begin();
         let stop = handle.stop().clone();
         tokio::join!(handle.shutdown(Duration::from_secs(3)), async {
-            handle.reaches(Phase::Draining).await;
+            handle.reached(ShutdownPhase::Draining).await;
             assert!(!handle.is_open() && !stop.is_cancelled());
             stop.cancelled().await;
             drop(running);
         });
-        handle.reaches(Phase::Stopped).await;
+        handle.reached(ShutdownPhase::Stopped).await;
     }
 }

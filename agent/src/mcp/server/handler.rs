@@ -1,10 +1,10 @@
-//! The methods that the server answers, as a handler of `rmcp`.
+//! The methods of the server, as a handler of `rmcp`.
 
-use super::Shared;
+use super::BuiltServer;
 use super::call::{call, fault};
 use super::caller::{Caller, RequestHead};
-use super::catalogue::Catalogue;
-use super::gate::{Phase, Place};
+use super::catalogue::ToolCatalogue;
+use super::gate::{QuotaPermit, ShutdownPhase};
 use super::running::SessionId;
 use crate::Registry;
 use bytes::Bytes;
@@ -19,18 +19,18 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use std::sync::Arc;
 
-/// The context of one request: its caller and that caller's tools.
-pub(super) struct Visit {
+/// A request that passed the checks: its caller, and the tools of the caller.
+pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
-    pub(super) catalogue: Arc<Catalogue>,
-    /// The arguments, if the request is a call over HTTP.
+    pub(super) catalogue: Arc<ToolCatalogue>,
+    /// The text of the arguments, if the request is a call over HTTP.
     pub(super) arguments: Option<RawArguments>,
     /// The session in which the request can be cancelled, over HTTP in the older versions.
     pub(super) session: Option<SessionId>,
 }
 
-/// The text of a call's arguments, as it was sent.
+/// The text of a call's arguments as it was sent.
 #[derive(Clone)]
 pub(super) struct RawArguments(Bytes);
 
@@ -51,48 +51,48 @@ impl From<&str> for RawArguments {
     }
 }
 
-/// Answers one request over HTTP, or all requests of a connection over standard input.
+/// Handles one request over HTTP, or all requests of a connection over standard input.
 #[derive(Clone)]
-pub(super) struct Handler {
-    pub(super) shared: Arc<Shared>,
-    /// The context, where it is determined for each request.
-    pub(super) visit: Option<Arc<Visit>>,
+pub(super) struct ProtocolHandler {
+    pub(super) shared: Arc<BuiltServer>,
+    /// Set over HTTP, where each request has its own handler.
+    pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
 /// The supported methods. A request of one of them that cannot be parsed arrives as an unknown method.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// How many of them, from the start, exist only in the older versions.
+/// The number of methods at the start that exist only in the older versions.
 const OLDER: usize = 2;
 
-impl Handler {
-    /// Returns the caller and its tools: determined before the body was read over HTTP, or now over standard input.
-    async fn visit(&self) -> Result<Arc<Visit>, ErrorData> {
-        if let Some(visit) = &self.visit {
-            return Ok(visit.clone());
+impl ProtocolHandler {
+    /// Returns the caller and its tools. Over HTTP they were determined before the body was read. Over standard input they are loaded here.
+    async fn admit(&self) -> Result<Arc<AdmittedRequest>, ErrorData> {
+        if let Some(admitted) = &self.admitted {
+            return Ok(admitted.clone());
         }
         let caller = self.shared.local.clone();
         let head = RequestHead::default();
         let load = self.shared.load(caller, &head);
         match tokio::time::timeout(self.shared.limits.load, load).await {
-            Ok(loaded) => loaded.map(Arc::new).map_err(|unserved| fault("tools", &unserved.reason())),
-            Err(_) => Err(fault("tools", &"loading them took too long")),
+            Ok(loaded) => loaded.map(Arc::new).map_err(|failure| fault("tools", &failure.reason())),
+            Err(_) => Err(fault("tools", &"loading the tools took too long")),
         }
     }
 
-    /// Takes a slot for a listening stream, if one is free.
-    fn listener(&self) -> Option<Place> {
-        let caller = self.visit.as_ref().map_or(&self.shared.local, |visit| &visit.caller);
+    /// Returns a permit for a stream that listens for changes, if one is free.
+    fn listener_permit(&self) -> Option<QuotaPermit> {
+        let caller = self.admitted.as_ref().map_or(&self.shared.local, |admitted| &admitted.caller);
         self.shared.listeners.try_enter(caller)
     }
 }
 
-/// Whether the request speaks the protocol without sessions.
+/// Returns whether the request is one of the newer form of the protocol, without sessions.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for ProtocolHandler {
     fn get_info(&self) -> ServerConfig {
         self.shared.config.clone()
     }
@@ -102,9 +102,9 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let visit = self.visit().await?;
+        let admitted = self.admit().await?;
         let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
-        let Some((page, next)) = visit.catalogue.page(cursor, self.shared.limits.page) else {
+        let Some((page, next)) = admitted.catalogue.page(cursor, self.shared.limits.page) else {
             return Err(ErrorData::invalid_params("Unknown cursor", None));
         };
         let mut list = ListToolsResult::with_all_items(page.to_vec());
@@ -123,10 +123,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _running = self.shared.handle.begin();
-        let visit = self.visit().await?;
+        let admitted = self.admit().await?;
         let modern = is_modern(&context);
-        // `rmcp` moves this future; boxing keeps what it holds while a tool runs in one place.
-        let mut result = Box::pin(call(&self.shared, &visit, request, context)).await?;
+        // Boxed, because `rmcp` moves this future, which is large while a tool runs.
+        let mut result = Box::pin(call(&self.shared, &admitted, request, context)).await?;
         if modern {
             let own = result.meta.get_or_insert_default();
             own.extend(self.shared.meta.clone());
@@ -134,9 +134,9 @@ impl ServerHandler for Handler {
         Ok(result.into())
     }
 
-    /// For the check of `Mcp-Param-…` headers, which does not know the request: this handler was made for one request.
+    /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so that the tool is that of its caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let catalogue = &self.visit.as_ref()?.catalogue;
+        let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
     }
 
@@ -145,7 +145,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let Some(_place) = self.listener() else {
+        let Some(_permit) = self.listener_permit() else {
             return Err(ErrorData::internal_error("Too many streams listen. Try again later.", None));
         };
         let mut changes = self.shared.handle.changes();
@@ -153,10 +153,10 @@ impl ServerHandler for Handler {
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                () = self.shared.handle.reaches(Phase::Draining) => return Ok(()),
-                // Changes that arrive faster than they are sent count as one.
-                news = changes.changed() => {
-                    if news.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                () = self.shared.handle.reached(ShutdownPhase::Draining) => return Ok(()),
+                // Changes that arrive faster than they are sent are combined.
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
                     }
                 }
@@ -169,14 +169,14 @@ impl ServerHandler for Handler {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();
         let (handle, peer) = (self.shared.handle.clone(), context.peer);
-        let Some(place) = self.listener() else { return };
+        let Some(permit) = self.listener_permit() else { return };
         tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             loop {
                 tokio::select! {
-                    () = handle.reaches(Phase::Draining) => return,
-                    news = changes.changed() => {
-                        if news.is_err() || peer.notify_tool_list_changed().await.is_err() {
+                    () = handle.reached(ShutdownPhase::Draining) => return,
+                    changed = changes.changed() => {
+                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
                             return;
                         }
                     }
@@ -201,7 +201,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
-    // These are not declared, so they do not exist; `rmcp` would answer with empty lists.
+    // The server does not declare these methods. Without these functions, `rmcp` would answer with empty lists.
 
     async fn complete(
         &self,

@@ -1,8 +1,8 @@
-//! Limits on what a server spends on its callers.
+//! Limits on the resources that callers may use.
 
 use std::time::Duration;
 
-/// Limits on what a server spends on its callers. The fields are public: change those that do not fit.
+/// Limits on the resources that callers may use. The fields are public: change those that do not fit.
 ///
 /// ```
 /// use agent::mcp::server::ServerLimits;
@@ -16,34 +16,34 @@ pub struct ServerLimits {
     pub body: usize,
     /// Time to receive a request. Default: 10 s.
     pub receive: Duration,
-    /// How long a client may leave an answer unread before its connection is closed. Default: 30 s. Over standard input the limit is
-    /// ten times as long: the program at the other end may be paused.
+    /// Maximum time for which a client may leave an answer unread before its connection is closed. Default: 30 s. Over standard input the
+    /// limit is ten times as long, because the program at the other end may be paused.
     pub send: Duration,
     /// Time to authenticate the caller and to load its tools. Default: 5 s.
     pub load: Duration,
-    /// Time for one call of a tool without a timeout of its own. Default: 60 s.
+    /// Time for one call of a tool without a timeout. Default: 60 s.
     pub call: Duration,
-    /// Maximum time for one call, whatever its tool's timeout is. Default: 10 minutes.
+    /// Maximum time for one call, even if its tool has a longer timeout. Default: 10 minutes.
     pub longest_call: Duration,
-    /// Calls that run at once. Default: 64.
+    /// Maximum number of concurrent calls. Default: 64.
     pub calls: usize,
-    /// Calls of one known caller that run at once. Unknown callers share only the limit of `calls`. Default: 8.
+    /// Maximum number of concurrent calls of one authenticated caller. Default: 8.
     pub calls_per_caller: usize,
-    /// How long a call waits for its turn before the server answers that it is busy. Default: 1 s.
+    /// Maximum wait of a call before the server answers that it is busy. Default: 1 s.
     pub wait: Duration,
     /// Tools on one page of the list. Default: 100.
     pub page: usize,
-    /// Maximum size of a result as JSON, in bytes. A longer result becomes an error that says so. Default: 4 MiB.
+    /// Maximum size of a result as JSON, in bytes. A longer result becomes an error. Default: 4 MiB.
     pub result: usize,
-    /// How deep arguments may nest. Default: 64.
+    /// Maximum depth of nested arguments. Default: 64.
     pub depth: usize,
-    /// Progress messages per second in one call; between two messages only the newest is kept. Default: 10.
+    /// Maximum number of progress messages per second in one call. Beyond it, only the newest is sent. Default: 10.
     pub progress: u32,
-    /// Streams that listen for changes. Default: 128.
+    /// Maximum number of streams that listen for changes. Default: 128.
     pub listeners: usize,
-    /// Streams of one known caller. Default: 4.
+    /// Maximum number of such streams of one authenticated caller. Default: 4.
     pub listeners_per_caller: usize,
-    /// Open connections of [`Server::serve`](super::Server::serve). Default: 1,024.
+    /// Maximum number of open connections of [`Server::serve`](super::Server::serve). Default: 1,024.
     pub connections: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Loads the tools of a caller.
+//! The loader of a caller's tools.
 
 use super::caller::{Caller, RequestHead};
 use crate::{BoxFuture, Registry};
 use std::error::Error;
 
-/// Determines which tools a caller has, for one request. A closure implements it:
+/// Determines the tools of a caller, for one request. A closure implements it:
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, LoadError, RequestHead, ToolLoader as _}};
@@ -25,7 +25,7 @@ use std::error::Error;
 /// let by_scope = move |caller: &Caller| -> Result<Registry, LoadError> {
 ///     Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() })
 /// };
-/// // What the server does for each request:
+/// // The server does this for each request:
 /// let (ann, head) = (Caller::new("ann"), RequestHead::default());
 /// assert_eq!(by_scope.load(&ann, &head).await?.len(), 1);
 /// assert_eq!(by_scope.load(&ann.with_scope("admin"), &head).await?.len(), 2);
@@ -33,14 +33,13 @@ use std::error::Error;
 /// # Ok(()) }
 /// ```
 ///
-/// The answer must depend only on the caller, the head of the request and stored data, never on earlier requests: the protocol
-/// has no sessions. Return the same [`Registry`] (a clone) for the same set where you can; its form for clients is then made only
-/// once.
+/// The result must depend only on the caller, the head of the request and stored data, never on earlier requests, because the
+/// protocol has no sessions. If you can, return clones of one [`Registry`] for equal sets: the list for clients is then made only once.
 pub trait ToolLoader: Send + Sync + 'static {
     /// Returns the tools of this caller.
     ///
     /// # Errors
-    /// Fails when they cannot be loaded. The client is told that the server is unavailable; the reason goes to the log.
+    /// Fails if the tools cannot be loaded. The client learns that the server is unavailable. The reason is logged.
     fn load<'a>(
         &'a self,
         caller: &'a Caller,
@@ -61,10 +60,10 @@ where
     }
 }
 
-/// The same tools for every caller.
-pub(super) struct Fixed(pub(super) Registry);
+/// Loads the same tools for every caller.
+pub(super) struct FixedLoader(pub(super) Registry);
 
-impl ToolLoader for Fixed {
+impl ToolLoader for FixedLoader {
     fn load<'a>(
         &'a self,
         _caller: &'a Caller,
@@ -74,12 +73,12 @@ impl ToolLoader for Fixed {
     }
 }
 
-/// An error of a loader. Its text goes to the log; clients do not see it.
+/// An error of a loader. Its text is logged. Clients do not see it.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, LoadError}};
 ///
-/// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("nobody knows {}", caller.id()))));
+/// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("{} is unknown", caller.id()))));
 /// assert_eq!(LoadError::new("no database").to_string(), "the tools cannot be loaded: no database");
 /// ```
 #[derive(thiserror::Error)]

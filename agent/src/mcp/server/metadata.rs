@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The start of the document's path, before the path of the resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The protected-resource metadata of RFC 9728: where clients get tokens for this server. It is served without authentication,
+/// The protected-resource metadata of RFC 9728, which names the issuers of tokens for this server. It is served without authentication,
 /// below `/.well-known/oauth-protected-resource`, and every challenge refers to it.
 ///
 /// ```
@@ -36,7 +36,7 @@ pub struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Creates the metadata of the server with this URL, the one that clients use.
+    /// Creates the metadata of a server, by the URL that clients use.
     pub fn new(resource: impl Into<String>) -> Self {
         Self {
             resource: resource.into(),
@@ -78,7 +78,7 @@ impl ResourceMetadata {
         format!("{origin}{WELL_KNOWN}{path}")
     }
 
-    /// The path of the document on its host.
+    /// Returns the path of the document on its host.
     pub(super) fn path(&self) -> String {
         format!("{WELL_KNOWN}{}", self.split().1)
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_what_was_said() {
+    fn the_document_has_the_configured_values() {
         let metadata =
             ResourceMetadata::new("https://a.example/mcp").authorization_server("https://l").scope("s");
         assert_eq!(

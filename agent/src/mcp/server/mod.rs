@@ -17,7 +17,7 @@
 //! // For programs on this machine, at http://127.0.0.1:8080/mcp:
 //! Server::new(tools![add]).serve(([127, 0, 0, 1], 8080)).await?;
 //!
-//! // For the world, inside of your own application: `axum::Router::new().nest_service("/mcp", service)`.
+//! // For other machines, inside of your own application: `axum::Router::new().nest_service("/mcp", service)`.
 //! let service = Server::new(tools![add])
 //!     .name("calculator")
 //!     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
@@ -28,7 +28,7 @@
 //!
 //! # How a request is handled
 //!
-//! Over HTTP the checks run in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
+//! Over HTTP, the checks run in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
 //! challenge), the [`ToolLoader`] (503), the body with its limits of size and time (413, 408), its form (400), the call. The body
 //! of a request without a valid token is never read. A panic of an authenticator or a loader is answered with 500. The bodies of 400, 401,
 //! 403, 500 and 503 are JSON-RPC errors, with the codes of [`ErrorCode`](crate::mcp::ErrorCode).
@@ -44,17 +44,17 @@
 //! Tools receive the [`Caller`], the values added [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference.
 //! The [state](Server::state) of the server is available, too. Missing state is an error when the server is built.
 //!
-//! Approval rules of tools do not apply here: the client asks its user.
+//! Approval rules of tools do not apply: the client asks its user.
 //!
-//! A tool whose result is not an object, such as a list, is shown with an output schema and a structured result that have it as `result`,
-//! because clients of the older versions take only objects: `{"result": [1, 2]}`. The schema is marked by `x-fastmcp-wrap-result`, as
-//! FastMCP marks it, so that its clients and this library's return the list itself.
+//! A result that is not an object, such as a list, is wrapped in an object in the output schema and the structured result, because clients
+//! of the older versions accept only objects: `{"result": [1, 2]}`. The schema has the mark of FastMCP, `x-fastmcp-wrap-result`, so that its
+//! clients and this library's client return the list itself.
 //!
-//! Nothing is kept for a client that does not come back. In the older form of the protocol a client gets a session id at `initialize`, for
-//! one purpose: it cancels a call by a notification in a request of its own, which has to name the session of the call. Requests without
-//! a session are answered as well, and a session that another process named is as good, so that several processes can stand behind one
-//! address; there a cancellation reaches the call only in the process that runs it. Where callers are authenticated, a session is also
-//! bound to its caller. In 2026-07-28 a client cancels a call by ending its request.
+//! The server stores nothing about a client between requests. In the older form of the protocol, a client receives a session id at
+//! `initialize`, and uses it only to cancel calls: the cancellation is a separate request, which names the session of the call. Requests
+//! without a session are answered too. A session id of another process is accepted, so that several processes can share an address; a
+//! cancellation then reaches the call only in the process that runs it. If callers are authenticated, a session is bound to its caller. In
+//! 2026-07-28, a client cancels a call by ending its request.
 
 mod bearer;
 mod call;
@@ -86,9 +86,9 @@ use crate::panics::catch_future;
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
-use catalogue::{Catalogue, Catalogues};
+use catalogue::{CatalogueCache, ToolCatalogue};
 use gate::Quota;
-use handler::Visit;
+use handler::AdmittedRequest;
 use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
 use running::RunningCalls;
 use std::fmt;
@@ -110,7 +110,7 @@ use std::time::Duration;
 ///     article.len() as u32 * 100
 /// }
 ///
-/// // What is missing is found here, not when somebody calls.
+/// // Missing state is an error here, not in a call.
 /// assert!(Server::new(tools![price]).allow_anonymous().into_service().is_err());
 /// let server = Server::new(tools![price]).name("shop").version("2.1.0").state(Prices);
 /// server.allow_anonymous().into_service()?;
@@ -118,9 +118,9 @@ use std::time::Duration;
 /// ```
 ///
 #[doc = include_str!("../../docs/mcp_server.md")]
-#[must_use = "serve it, or turn it into a service"]
+#[must_use = "a server does nothing until it is served or built into a service"]
 pub struct Server {
-    tools: Tools,
+    tools: ToolSource,
     name: String,
     version: String,
     title: Option<String>,
@@ -138,24 +138,24 @@ pub struct Server {
     handle: ServerHandle,
 }
 
-/// Some hosts send every list and object as text, and no report can change that.
+/// Returns the options for tools without options. Some hosts always send lists and objects as text, so JSON in texts is decoded.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
 }
 
-enum Tools {
+enum ToolSource {
     Fixed(ToolSet),
     Loaded(Arc<dyn ToolLoader>),
 }
 
-/// A built server: what all its requests share.
-struct Shared {
+/// A built server, shared by all its requests.
+struct BuiltServer {
     config: ServerConfig,
     /// The server information that is sent with each result.
     meta: MetaObject,
     loader: Arc<dyn ToolLoader>,
     authenticator: Option<Arc<dyn Authenticator>>,
-    /// The caller where callers are not authenticated.
+    /// The caller of requests that are not authenticated.
     local: Caller,
     hosts: HostPolicy,
     metadata: Option<ResourceMetadata>,
@@ -164,9 +164,9 @@ struct Shared {
     /// Whether lists may differ between callers.
     is_private: bool,
     list_ttl_ms: u64,
-    catalogues: Catalogues,
+    catalogues: CatalogueCache,
     calls: Arc<Quota>,
-    /// Limits the calls whose arguments are refused.
+    /// The quota of calls whose arguments are refused.
     refusals: Arc<Quota>,
     listeners: Arc<Quota>,
     running: Arc<RunningCalls>,
@@ -176,15 +176,15 @@ struct Shared {
 impl Server {
     /// Creates a server that offers these tools to every caller.
     pub fn new(tools: impl IntoTools) -> Self {
-        Self::of(Tools::Fixed(tools.into_tools()))
+        Self::of(ToolSource::Fixed(tools.into_tools()))
     }
 
     /// Creates a server whose tools depend on the caller.
     pub fn with_loader(loader: impl ToolLoader) -> Self {
-        Self::of(Tools::Loaded(Arc::new(loader)))
+        Self::of(ToolSource::Loaded(Arc::new(loader)))
     }
 
-    fn of(tools: Tools) -> Self {
+    fn of(tools: ToolSource) -> Self {
         Self {
             tools,
             name: "MCP Server".to_owned(),
@@ -223,7 +223,7 @@ impl Server {
         self
     }
 
-    /// Sets what a model should know before it uses the tools. Default: none.
+    /// Sets instructions that a model should read before it uses the tools. Default: none.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -242,48 +242,48 @@ impl Server {
         self
     }
 
-    /// Sets who authenticates callers. Without an authenticator every caller is `anonymous`, and only hosts of this machine are accepted.
+    /// Sets the authenticator of callers. Without one, every caller is `anonymous`, and only hosts of this machine are accepted.
     pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
     }
 
-    /// Answers everybody on any network without authentication. Use it for public tools, or behind a proxy that authenticates.
+    /// Allows requests from any network without authentication. Use it for public tools, or behind a proxy that authenticates.
     pub fn allow_anonymous(mut self) -> Self {
         self.is_open = true;
         self
     }
 
     /// Sets the web pages that may send requests, each with its port or `*`: `https://app.example:443`, `http://localhost:*`. A
-    /// page of the server's own host is always accepted, and programs other than browsers send no origin.
+    /// page of the server's host is always accepted, and programs other than browsers send no origin.
     pub fn allowed_origins<O: Into<String>>(mut self, origins: impl IntoIterator<Item = O>) -> Self {
         self.origins.extend(origins.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the names under which the server is reached, with a specific port or for any: `tools.example`, `localhost:8080`. By
-    /// default only the names of this machine are accepted, which prevents DNS rebinding: pages whose own name resolves to this
+    /// Sets the accepted host names of the server, with or without a port: `tools.example`, `localhost:8080`. By default only the
+    /// names of this machine are accepted, which prevents DNS rebinding: requests of web pages whose host name resolves to this
     /// machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the document that tells clients where to get tokens. It is served without authentication.
+    /// Sets the document that names the issuers of tokens. It is served without authentication.
     pub fn resource_metadata(mut self, metadata: ResourceMetadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Sets how long clients may cache the list of tools. By default they may not cache it.
+    /// Sets the time for which clients may cache the list of tools. By default they may not cache it.
     pub fn list_ttl(mut self, ttl: Duration) -> Self {
         self.list_ttl = ttl;
         self
     }
 
-    /// Sets how the arguments of tools are checked that do not say so themselves. Default: the policy
-    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A place that also takes text
-    /// keeps it. The same holds for the tools that a [loader](ToolLoader) returns.
+    /// Sets the options for the arguments of tools without options, including tools that a [loader](ToolLoader) returns. Default: the
+    /// policy `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A parameter that also
+    /// accepts text keeps the text.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
@@ -297,7 +297,7 @@ impl Server {
         self
     }
 
-    /// Sets the limits on what the server spends on its callers.
+    /// Sets the limits on the resources that callers may use.
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
@@ -308,46 +308,46 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Builds a service to mount at a path of your own application: with `Router::nest_service("/mcp", service)` of axum, or with
-    /// anything else that accepts a `tower_service::Service<http::Request<_>>`.
+    /// Builds a service to mount at a path of your application: with `Router::nest_service("/mcp", service)` of axum, or with
+    /// any framework that accepts a `tower_service::Service<http::Request<_>>`.
     ///
     /// The document of [`resource_metadata`](Self::resource_metadata) has another path on the same host. Mount a clone there as
     /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
     /// [`into_layer`](Self::into_layer).
     ///
     /// # Errors
-    /// Fails when the tools are invalid or lack state, when an allowed origin or host cannot be parsed, or when the server would
-    /// answer everybody without [`allow_anonymous`](Self::allow_anonymous).
+    /// Fails if the tools are invalid or lack state, if an allowed origin or host cannot be parsed, or if the server would accept
+    /// unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
     pub fn into_service(self) -> Result<HttpService, ServerError> {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
     /// Builds a layer around an application. It answers requests to `path` and to the path of the
-    /// [metadata](Self::resource_metadata); everything else goes to the application unchanged and without authentication.
+    /// [metadata](Self::resource_metadata), and passes all others to the application unchanged and without authentication.
     ///
     /// # Errors
-    /// As [`into_service`](Self::into_service).
+    /// Fails as [`into_service`](Self::into_service) does.
     pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, ServerError> {
         Ok(HttpLayer::new(self.into_service()?, path.into()))
     }
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
     ///
-    /// It prints nothing, but logs the address (`tracing`, level `INFO`) when it takes connections. A program that says so
-    /// itself calls [`bind`](Self::bind), which also tells the port that port 0 has become.
+    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that prints it calls
+    /// [`bind`](Self::bind) instead, which returns the address with the assigned port.
     ///
     /// # Errors
-    /// Fails as [`into_service`](Self::into_service) does, and when the address cannot be bound. An address that other machines
+    /// Fails as [`into_service`](Self::into_service) does, and if the address cannot be bound. An address that other machines
     /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), ServerError> {
         let listener = self.bind(address).await?;
         listener.run().await
     }
 
-    /// Binds the address without serving yet. When this completes, the address accepts connections, and port 0 has become a real one.
+    /// Binds the address without serving yet. The address then accepts connections, and a port is assigned in place of port 0.
     ///
     /// # Errors
-    /// As [`serve`](Self::serve).
+    /// Fails as [`serve`](Self::serve) does.
     pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, ServerError> {
         let address = address.into();
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
@@ -358,17 +358,17 @@ impl Server {
     }
 
     /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends the server. Nothing else
-    /// may write to standard output. The only caller is whoever started the program; the authenticator is not called.
+    /// may write to standard output. The only caller is the program that started this one. The authenticator is not called.
     ///
     /// # Errors
-    /// As [`into_service`](Self::into_service), and when the client does not speak the protocol.
+    /// Fails as [`into_service`](Self::into_service) does, and if the client does not speak the protocol.
     pub async fn serve_stdio(mut self) -> Result<(), ServerError> {
-        // No other machine can reach it.
+        // Other machines cannot reach standard input.
         self.is_open = true;
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    fn build(self) -> Result<Shared, ServerError> {
+    fn build(self) -> Result<BuiltServer, ServerError> {
         if let Some(twice) = self.duplicate {
             return Err(ServerError::State(twice));
         }
@@ -382,27 +382,32 @@ impl Server {
         let mut config = ServerConfig::new(capabilities).with_server_info(info);
         config.instructions = self.instructions;
         let mut meta = MetaObject::default();
-        let who = config.server_info.clone();
-        // It is made of texts only.
+        let info = config.server_info.clone();
+        // Serialization does not fail: the information consists of texts.
         meta.insert(
             "io.modelcontextprotocol/serverInfo".to_owned(),
-            serde_json::to_value(who).unwrap_or_default(),
+            serde_json::to_value(info).unwrap_or_default(),
         );
         let options = self.options.or(default_options());
-        let is_loaded = matches!(self.tools, Tools::Loaded(_));
-        let catalogues = if is_loaded { Catalogues::with_options(options) } else { Catalogues::default() };
+        let is_loaded = matches!(self.tools, ToolSource::Loaded(_));
+        let catalogues =
+            if is_loaded { CatalogueCache::with_options(options) } else { CatalogueCache::default() };
         let loader = match self.tools {
-            Tools::Loaded(loader) => loader,
-            Tools::Fixed(set) => {
+            ToolSource::Loaded(loader) => loader,
+            ToolSource::Fixed(set) => {
                 let tools = Registry::new(set.with_options(options))?;
-                let brought = self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
-                check_state(&tools, &self.state, &brought)?;
+                let provided = self
+                    .authenticator
+                    .as_ref()
+                    .map(|authenticator| authenticator.provides())
+                    .unwrap_or_default();
+                check_state(&tools, &self.state, &provided)?;
                 catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
-                Arc::new(loader::Fixed(tools))
+                Arc::new(loader::FixedLoader(tools))
             }
         };
         let limits = self.limits;
-        Ok(Shared {
+        Ok(BuiltServer {
             config,
             meta,
             loader,
@@ -424,29 +429,29 @@ impl Server {
     }
 }
 
-/// Checks that every tool finds its state, in the server or with each caller.
-fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Result<(), ServerError> {
+/// Checks that the state of every tool is in the server, or is provided with each caller.
+fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), ServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
     let cx = ToolContext::builder().states(&own).build().map_err(ServerError::State)?;
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
-    let is_brought = |problem: &RegistryProblem| match problem {
-        RegistryProblem::MissingState { state, .. } => brought.contains(state),
+    let is_provided = |problem: &RegistryProblem| match problem {
+        RegistryProblem::MissingState { state, .. } => provided.contains(state),
         _ => false,
     };
-    let left = missing.problems().iter().filter(|problem| !is_brought(problem)).cloned().collect();
-    Ok(RegistryError::none_of(left)?)
+    let unprovided = missing.problems().iter().filter(|problem| !is_provided(problem)).cloned().collect();
+    Ok(RegistryError::none_of(unprovided)?)
 }
 
-/// Why a request is not served. The reason is for the log.
-enum Unserved {
-    /// The application says so, or takes too long.
+/// Why a request is not served, with the reason for the log.
+enum ServiceFailure {
+    /// A function of the application failed, or took too long.
     Unavailable(String),
     /// Code of the application panicked.
     Panicked(String),
 }
 
-impl Unserved {
+impl ServiceFailure {
     fn reason(&self) -> &str {
         match self {
             Self::Unavailable(reason) | Self::Panicked(reason) => reason,
@@ -454,18 +459,19 @@ impl Unserved {
     }
 }
 
-impl Shared {
-    /// Loads the tools of a caller, and their form for clients.
-    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, Unserved> {
+impl BuiltServer {
+    /// Loads the tools of a caller, and their catalogue.
+    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<AdmittedRequest, ServiceFailure> {
         let loaded = catch_future(|| self.loader.load(&caller, head)).await;
-        let loaded = loaded
-            .map_err(|panic| Unserved::Panicked(format!("the loader of the tools panicked: {panic}")))?;
-        let tools = loaded.map_err(|error| Unserved::Unavailable(error.to_string()))?;
-        let (tools, catalogue): (Registry, Arc<Catalogue>) =
+        let loaded = loaded.map_err(|panic| {
+            ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
+        })?;
+        let tools = loaded.map_err(|error| ServiceFailure::Unavailable(error.to_string()))?;
+        let (tools, catalogue): (Registry, Arc<ToolCatalogue>) =
             self.catalogues.of(&tools).map_err(|(tool, reason)| {
-                Unserved::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
+                ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
             })?;
-        Ok(Visit { caller, tools, catalogue, arguments: None, session: None })
+        Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, session: None })
     }
 }
 
@@ -488,7 +494,7 @@ pub use self::http::BoundServer;
 /// use agent::tools;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// // Where others can reach it, somebody has to be asked who they are.
+/// // Other machines can reach this address, so that callers must be authenticated.
 /// let error = Server::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
 /// assert!(matches!(error, ServerError::Anonymous { .. }));
 /// # }
@@ -505,7 +511,7 @@ pub enum ServerError {
     Tool {
         /// The name of the tool.
         tool: String,
-        /// Why it cannot be shown.
+        /// The reason.
         reason: String,
     },
     /// State of one type was added twice.
@@ -520,11 +526,11 @@ pub enum ServerError {
         /// The expected form.
         expected: &'static str,
     },
-    /// The server would answer everybody on a network.
+    /// The server would accept unauthenticated requests from other machines.
     #[error("{place} can be reached from elsewhere: set an authenticator, or call `allow_anonymous`")]
     #[non_exhaustive]
     Anonymous {
-        /// Where it would be reachable.
+        /// The address or setting that makes the server reachable.
         place: String,
     },
     /// The address cannot be bound.
@@ -533,14 +539,14 @@ pub enum ServerError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why it cannot be bound.
+        /// The cause.
         source: std::io::Error,
     },
     /// The other side does not speak the protocol, or has disconnected.
     #[error("the connection cannot be served: {reason}")]
     #[non_exhaustive]
     Connection {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }

@@ -10,37 +10,37 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Maximum number of waiting messages; with more, the oldest are dropped.
-const WAITING: usize = 16;
-/// Time for the last message at the end of a call, if the client does not read.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// Maximum number of queued messages; the oldest is dropped first.
+const MAX_WAITING: usize = 16;
+/// Maximum time to send the queued messages at the end of a call.
+const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
 /// Sends the progress messages of a body, in order and at a limited rate.
 pub(super) struct ProgressSender {
-    queue: Arc<Queue>,
+    queue: Arc<ProgressQueue>,
     sender: JoinHandle<()>,
 }
 
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct ProgressQueue {
     waiting: Mutex<VecDeque<Progress>>,
-    news: Notify,
+    changed: Notify,
     is_over: std::sync::atomic::AtomicBool,
 }
 
-impl Queue {
+impl ProgressQueue {
     pub(super) fn push(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() == WAITING {
+        if waiting.len() == MAX_WAITING {
             waiting.pop_front();
         }
         waiting.push_back(progress);
         drop(waiting);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    /// Puts a message back, unless there is a newer one. Does not notify: the message is not new.
-    fn keep(&self, progress: Progress) {
+    /// Puts a message back, unless there is a newer one. Does not wake the sender, which put it back.
+    fn put_back(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
             waiting.push_back(progress);
@@ -51,7 +51,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Returns the newest message and drops the others.
+    /// Removes all messages, and returns the newest.
     fn newest(&self) -> Option<Progress> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = waiting.pop_back();
@@ -66,20 +66,20 @@ impl Queue {
 
 impl ProgressSender {
     pub(super) fn new(peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) -> Self {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(ProgressQueue::default());
         let sender = tokio::spawn(send_all(queue.clone(), peer, token, per_second));
         Self { queue, sender }
     }
 
-    pub(super) fn queue(&self) -> Arc<Queue> {
+    pub(super) fn queue(&self) -> Arc<ProgressQueue> {
         self.queue.clone()
     }
 
-    /// Ends the sender with the call: the waiting messages are sent, and none after them.
+    /// Sends the queued messages at the end of the call, and stops.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
-        self.queue.news.notify_one();
-        if timeout(FAREWELL, &mut self.sender).await.is_err() {
+        self.queue.changed.notify_one();
+        if timeout(LAST_MESSAGE, &mut self.sender).await.is_err() {
             self.sender.abort();
         }
     }
@@ -91,30 +91,30 @@ impl Drop for ProgressSender {
     }
 }
 
-async fn send_all(queue: Arc<Queue>, peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) {
-    let mut steps = Steps::default();
-    let mut budget = Budget::new(per_second);
+async fn send_all(queue: Arc<ProgressQueue>, peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) {
+    let mut steps = GrowingValues::default();
+    let mut rate = RateLimit::new(per_second);
     loop {
         let is_over = queue.is_over();
-        let Some(progress) = (if budget.is_spent() { queue.newest() } else { queue.next() }) else {
+        let Some(progress) = (if rate.is_spent() { queue.newest() } else { queue.next() }) else {
             if is_over {
                 return;
             }
-            queue.news.notified().await;
+            queue.changed.notified().await;
             continue;
         };
-        // At the end the remaining few messages are sent at once.
-        if !is_over && let Some(until) = budget.wait() {
+        // The rate limit does not apply to the few messages that are left at the end of the call.
+        if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}
-                () = queue.news.notified() => {
-                    queue.keep(progress);
+                () = queue.changed.notified() => {
+                    queue.put_back(progress);
                     continue;
                 }
             }
         }
         if let Some(param) = steps.param(&token, progress) {
-            budget.spend();
+            rate.spend();
             if peer.notify_progress(param).await.is_err() {
                 return;
             }
@@ -122,47 +122,49 @@ async fn send_all(queue: Arc<Queue>, peer: Peer<RoleServer>, token: ProgressToke
     }
 }
 
-/// A rate limit: a burst, and as many per second.
-struct Budget {
+/// A limit on messages per second. A burst may have as many messages at once.
+struct RateLimit {
     per_second: f64,
-    left: f64,
-    at: Instant,
+    available: f64,
+    updated_at: Instant,
 }
 
-impl Budget {
+impl RateLimit {
     fn new(per_second: u32) -> Self {
         let per_second = f64::from(per_second.max(1));
-        Self { per_second, left: per_second, at: Instant::now() }
+        Self { per_second, available: per_second, updated_at: Instant::now() }
     }
 
     fn refill(&mut self) {
         let now = Instant::now();
-        self.left = (self.left + (now - self.at).as_secs_f64() * self.per_second).min(self.per_second);
-        self.at = now;
+        self.available =
+            (self.available + (now - self.updated_at).as_secs_f64() * self.per_second).min(self.per_second);
+        self.updated_at = now;
     }
 
     fn is_spent(&mut self) -> bool {
         self.refill();
-        self.left < 1.0
+        self.available < 1.0
     }
 
-    /// The time before which nothing may be sent.
+    /// Returns the time before which no message may be sent, if the limit is reached.
     fn wait(&mut self) -> Option<Instant> {
-        self.is_spent().then(|| self.at + Duration::from_secs_f64((1.0 - self.left) / self.per_second))
+        self.is_spent()
+            .then(|| self.updated_at + Duration::from_secs_f64((1.0 - self.available) / self.per_second))
     }
 
     fn spend(&mut self) {
-        self.left -= 1.0;
+        self.available -= 1.0;
     }
 }
 
-/// Makes the values grow with each message, as the protocol requires.
+/// Ensures that the values grow with each message, as the protocol requires.
 #[derive(Default)]
-struct Steps {
+struct GrowingValues {
     last: Option<f64>,
 }
 
-impl Steps {
+impl GrowingValues {
     /// Returns `None` for a value that is not larger than the last one.
     #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
     fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
@@ -193,7 +195,7 @@ mod tests {
     #[test]
     fn values_only_grow() {
         let token = ProgressToken(NumberOrString::Number(1));
-        let mut steps = Steps::default();
+        let mut steps = GrowingValues::default();
         let mut value = |progress: Progress| steps.param(&token, progress).map(|param| param.progress);
         assert_eq!(value(Progress::new("a").of(0, 100)), Some(0.0));
         assert_eq!(value(Progress::new("a").of(0, 100)), None);
@@ -203,27 +205,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_is_free_and_then_time_counts() {
-        let mut budget = Budget::new(2);
+    async fn messages_wait_after_a_burst() {
+        let mut rate = RateLimit::new(2);
         for _ in 0..2 {
-            assert_eq!(budget.wait(), None);
-            budget.spend();
+            assert_eq!(rate.wait(), None);
+            rate.spend();
         }
-        let until = budget.wait().unwrap();
+        let until = rate.wait().unwrap();
         let wait = until.saturating_duration_since(Instant::now());
         assert!(wait <= Duration::from_millis(500), "{wait:?}");
         sleep_until(until + Duration::from_millis(20)).await;
-        assert_eq!(budget.wait(), None);
+        assert_eq!(rate.wait(), None);
     }
 
     #[test]
-    fn a_full_queue_forgets_the_oldest() {
-        let queue = Queue::default();
-        for n in 0..=WAITING {
+    fn a_full_queue_drops_the_oldest() {
+        let queue = ProgressQueue::default();
+        for n in 0..=MAX_WAITING {
             queue.push(Progress::new("x").at(n));
         }
         assert_eq!(queue.next().and_then(|progress| progress.done), Some(1));
-        assert_eq!(queue.newest().and_then(|progress| progress.done), Some(WAITING as u64));
+        assert_eq!(queue.newest().and_then(|progress| progress.done), Some(MAX_WAITING as u64));
         assert!(queue.next().is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What a client reports about itself with each request.
+//! The information of a client about itself, which it sends with each request.
 
 use crate::{FailureCode, ToolError};
 use rmcp::RoleServer;
@@ -7,7 +7,7 @@ use rmcp::service::RequestContext;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a client reports about itself. Tools receive it as a parameter `request: &RequestInfo`.
+/// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
 /// ```
 /// use agent::mcp::server::{ClientCapability, RequestInfo};
@@ -16,13 +16,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// /// Summarises a text with the client's own model.
 /// #[tool]
 /// async fn summarise(text: String, request: &RequestInfo) -> Result<String, ToolError> {
-///     // The protocol's error -32021, which names what is missing.
+///     // The protocol's error -32021, which names the missing capability.
 ///     request.require(ClientCapability::Sampling)?;
 ///     Ok(text)
 /// }
 /// ```
 ///
-/// The other properties, and what this library's client reports:
+/// The other properties, with the values of this library's client:
 ///
 /// ```
 /// # #[cfg(feature = "mcp-client")]
@@ -32,33 +32,33 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
 ///
-/// /// Says who asks.
+/// /// Describes the client.
 /// #[tool(read_only)]
-/// fn who(request: &RequestInfo) -> String {
+/// fn client(request: &RequestInfo) -> String {
 ///     let (name, version) = (request.client_name().unwrap_or("?"), request.client_version().unwrap_or("?"));
 ///     let samples = request.has(ClientCapability::Sampling);
 ///     format!("{name} {version} speaks {}, samples: {samples}", request.protocol_version())
 /// }
 ///
-/// let server = Server::new(tools![who]).bind(([127, 0, 0, 1], 0)).await?;
+/// let server = Server::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
 /// let config = ClientConfig::http(server.url()).name("demo");
 /// tokio::spawn(server.run());
 /// let registry = Registry::new(&Client::connect(config).await?)?;
-/// let result = registry.call(&ToolCall::new("call_1", "demo__who", "{}"), &ToolContext::default()).await;
+/// let result = registry.call(&ToolCall::new("call_1", "demo__client", "{}"), &ToolContext::default()).await;
 /// assert_eq!(result.outcome.text(), "agent 0.1.0 speaks 2026-07-28, samples: false");
 /// # Ok(()) }
 /// # #[cfg(not(feature = "mcp-client"))] fn main() {}
 /// ```
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
-    /// The request, which is parsed on demand.
+    /// The request, from which the information is read on demand.
     context: Option<RequestContext<RoleServer>>,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<ClientCapability>>,
 }
 
-/// What a client can do for a server.
+/// A capability of a client.
 ///
 /// ```
 /// use agent::mcp::server::ClientCapability;
@@ -68,11 +68,11 @@ pub struct RequestInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientCapability {
-    /// It can ask its model on behalf of the server.
+    /// The client can ask its model on behalf of the server.
     Sampling,
-    /// It can ask its user on behalf of the server.
+    /// The client can ask its user on behalf of the server.
     Elicitation,
-    /// It can list the folders that the user works on.
+    /// The client can list the folders of its user's work.
     Roots,
 }
 
@@ -93,13 +93,13 @@ impl fmt::Display for ClientCapability {
     }
 }
 
-/// The error of a client that lacks a capability. Returned from a tool, it becomes the protocol's error -32021.
+/// The error of a call whose client lacks a capability. Returned from a tool, it becomes the protocol's error -32021.
 ///
 /// ```
 /// use agent::mcp::server::{ClientCapability, MissingCapability, RequestInfo};
 /// use agent::tool;
 ///
-/// /// Lists the folders that the client works on.
+/// /// Lists the folders of the user's work.
 /// #[tool]
 /// async fn folders(request: &RequestInfo) -> Result<String, MissingCapability> {
 ///     request.require(ClientCapability::Roots)?;
@@ -117,7 +117,7 @@ impl fmt::Display for ClientCapability {
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
 ///
-/// /// Lists the folders that are worked on.
+/// /// Lists the folders of the user's work.
 /// #[tool(read_only)]
 /// fn folders(request: &RequestInfo) -> String {
 ///     match request.require(ClientCapability::Roots) {
@@ -159,7 +159,7 @@ impl RequestInfo {
         Self { version: context.protocol_version(), context: Some(context), ..Self::none() }
     }
 
-    /// The information without a request.
+    /// Returns the information without a request.
     pub(super) fn none() -> Self {
         Self {
             version: None,
@@ -171,7 +171,7 @@ impl RequestInfo {
     }
 
     /// Completes when the client cancels the request.
-    pub(super) async fn given_up(&self) {
+    pub(super) async fn cancelled(&self) {
         match &self.context {
             Some(context) => context.ct.cancelled().await,
             None => std::future::pending().await,
@@ -202,7 +202,7 @@ impl RequestInfo {
         self.client().map(|client| &*client.version)
     }
 
-    /// Whether the client declares this capability.
+    /// Returns whether the client declares this capability.
     pub fn has(&self, capability: ClientCapability) -> bool {
         match capability {
             ClientCapability::Sampling => self.capabilities().sampling.is_some(),
@@ -214,7 +214,7 @@ impl RequestInfo {
     /// Requires a capability, for a tool that cannot work without it.
     ///
     /// # Errors
-    /// Fails when the client does not declare the capability. A tool that returns the error ends the request with -32021.
+    /// Fails if the client does not declare the capability. A tool that returns the error ends the request with -32021.
     pub fn require(&self, capability: ClientCapability) -> Result<(), MissingCapability> {
         if self.has(capability) {
             return Ok(());
@@ -223,14 +223,14 @@ impl RequestInfo {
         Err(MissingCapability(capability))
     }
 
-    /// Returns the capability for which a call failed, according to its error `message`.
+    /// Returns the missing capability, if `message` is its error.
     pub(super) fn failed_for(&self, message: &str) -> Option<ClientCapability> {
         let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.filter(|capability| message == MissingCapability(*capability).to_string())
     }
 }
 
-/// Leaves out the headers, which may be secret.
+/// Omits the headers, which may be secret.
 impl fmt::Debug for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestInfo")

@@ -1,7 +1,7 @@
 //! The calls that clients of the older versions can cancel over HTTP.
 //!
-//! Such a client cancels a call by a notification, in a request of its own. The ids of its requests are its own, too, so that only a session
-//! says whose call is meant. A session is a name here, which the server gives at `initialize` and does not keep.
+//! Such a client cancels a call by a notification in a separate request. Clients choose the ids of their requests, so that an id alone does
+//! not identify a call: the session is needed too. A session is only a name, which the server creates at `initialize` and does not store.
 
 use super::caller::Caller;
 use crate::CancelToken;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The header that names a session.
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// The name of a session: a random UUID, which nobody can guess.
+/// The name of a session: a random UUID, which cannot be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SessionId(Arc<str>);
 
@@ -23,8 +23,8 @@ impl SessionId {
         Self(rmcp::transport::common::server_side_http::session_id())
     }
 
-    /// Returns the session of a request, if it names one in the form of [`random`](Self::random). It need not be one that this process
-    /// named: another process behind the same address may have done so.
+    /// Returns the session of a request, if it names one in the form of [`random`](Self::random). Another process behind the same address
+    /// may have created it.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(SESSION).iter();
         let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
@@ -42,22 +42,22 @@ impl SessionId {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    /// The authenticated caller, if there is one: a session serves nobody else.
+struct RunningCallKey {
+    /// The authenticated caller, if there is one. Other callers cannot use its session.
     caller: Option<Arc<str>>,
     session: SessionId,
     request: RequestId,
 }
 
-/// The calls of sessions that run now. There are never more than calls that the server admits.
+/// The running calls of sessions. Their number is limited by the quota of calls.
 #[derive(Default)]
 pub(super) struct RunningCalls {
-    calls: Mutex<HashMap<Key, CancelToken>>,
+    calls: Mutex<HashMap<RunningCallKey, CancelToken>>,
 }
 
 impl RunningCalls {
-    /// Makes a call cancellable until the returned guard is dropped. A request id that is in use in the session already names the other
-    /// call; the protocol forbids this.
+    /// Makes a call cancellable until the guard is dropped. If the session already has a running call with this id, which the protocol
+    /// forbids, only the first call can be cancelled.
     pub(super) fn enter(
         self: &Arc<Self>,
         caller: &Caller,
@@ -76,7 +76,7 @@ impl RunningCalls {
         RunningCall { calls: self.clone(), key, token }
     }
 
-    /// Cancels a call of this caller and session. Returns whether it runs.
+    /// Cancels a call of this caller and session. Returns whether it was running.
     pub(super) fn cancel(&self, caller: &Caller, session: &SessionId, request: &RequestId) -> bool {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let token = calls.get(&key(caller, session, request)).cloned();
@@ -85,15 +85,15 @@ impl RunningCalls {
     }
 }
 
-fn key(caller: &Caller, session: &SessionId, request: &RequestId) -> Key {
+fn key(caller: &Caller, session: &SessionId, request: &RequestId) -> RunningCallKey {
     let caller = caller.is_known().then(|| caller.shared_id().clone());
-    Key { caller, session: session.clone(), request: request.clone() }
+    RunningCallKey { caller, session: session.clone(), request: request.clone() }
 }
 
-/// A call that its client can cancel while this exists.
+/// A guard that makes a call cancellable until it is dropped.
 pub(super) struct RunningCall {
     calls: Arc<RunningCalls>,
-    key: Option<Key>,
+    key: Option<RunningCallKey>,
     token: CancelToken,
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_named_by_a_uuid_alone() {
+    fn only_a_uuid_names_a_session() {
         let of = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {

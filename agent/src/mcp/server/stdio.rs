@@ -1,9 +1,9 @@
 //! The server over standard input and output: one message per line.
 
-use super::gate::Phase;
-use super::handler::{Handler, RawArguments};
+use super::gate::ShutdownPhase;
+use super::handler::{ProtocolHandler, RawArguments};
 use super::http::Envelope;
-use super::{ServerError, Shared};
+use super::{BuiltServer, ServerError};
 use crate::CancelToken;
 use crate::mcp::ErrorCode;
 use rmcp::RoleServer;
@@ -22,29 +22,29 @@ use tokio::time::Instant;
 
 /// Maximum length of a line; a longer one is not a message.
 const LONGEST_LINE: usize = 16 << 20;
-/// Maximum number of requests without an answer; the next one is read after an answer was written.
+/// Maximum number of requests without an answer. With more, the next request is read after an answer was written.
 const MAX_OPEN: usize = 1_024;
-/// How much longer than a connection's client the reader of the output may take.
-const PATIENCE: u32 = 10;
-/// How long running calls may continue when the input ends.
+/// The time limit of a write, as a multiple of that of an HTTP connection.
+const SEND_FACTOR: u32 = 10;
+/// Time for running calls to end after the end of the input.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves one connection until it ends.
 pub(super) async fn serve(
-    shared: Arc<Shared>,
+    shared: Arc<BuiltServer>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServerError> {
     let handle = shared.handle.clone();
-    let lines = Lines::new(input, output, shared.limits.send.saturating_mul(PATIENCE));
-    let handler = Handler { shared, visit: None };
+    let lines = LineTransport::new(input, output, shared.limits.send.saturating_mul(SEND_FACTOR));
+    let handler = ProtocolHandler { shared, admitted: None };
     let started = tokio::select! {
         started = handler.serve(lines) => started,
-        () = handle.reaches(Phase::Draining) => return Ok(()),
+        () = handle.reached(ShutdownPhase::Draining) => return Ok(()),
     };
     let running = match started {
         Ok(running) => running,
-        // Whoever started the program ended it before sending anything.
+        // The client closed the input without a message.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(ServerError::Connection { reason: error.to_string() }),
     };
@@ -52,40 +52,40 @@ pub(super) async fn serve(
     let mut waiting = pin!(running.waiting());
     tokio::select! {
         _ = &mut waiting => {}
-        () = handle.reaches(Phase::Stopped) => {
+        () = handle.reached(ShutdownPhase::Stopped) => {
             token.cancel();
             let _ = tokio::time::timeout(GRACE, waiting).await;
         }
     }
-    // Nobody is left to read the remaining answers.
+    // The client no longer reads answers, so running calls are cancelled at once.
     handle.shutdown(Duration::ZERO).await;
     Ok(())
 }
 
-/// Messages as lines. The part of a line that was read stays here: the protocol may drop its read at any time.
-struct Lines<I, O> {
+/// A transport of messages as lines. `rmcp` may drop a read at any time, so that the part of a line that was read is stored here.
+struct LineTransport<I, O> {
     input: BufReader<I>,
-    output: Arc<Output<O>>,
+    output: Arc<LineOutput<O>>,
     line: Vec<u8>,
-    /// The line was too long; its rest is skipped.
+    /// Whether the rest of a line is skipped because the line is too long.
     is_skipping: bool,
     /// Number of requests without an answer.
     open: watch::Sender<usize>,
-    /// When the connection ends, even if requests are open.
+    /// The time at which the connection ends even if requests have no answer.
     end: Option<Instant>,
 }
 
-/// The output, and whether it failed: after a line that was cut nothing more can be written.
-struct Output<O> {
+/// The output. After a line that was cut off, it cannot be used.
+struct LineOutput<O> {
     stream: Mutex<O>,
-    /// How long one line may take.
+    /// Maximum time to write one line.
     limit: Duration,
     failed: CancelToken,
 }
 
-impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
+impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     fn new(input: I, output: O, limit: Duration) -> Self {
-        let output = Output { stream: Mutex::new(output), limit, failed: CancelToken::new() };
+        let output = LineOutput { stream: Mutex::new(output), limit, failed: CancelToken::new() };
         Self {
             input: BufReader::new(input),
             output: Arc::new(output),
@@ -96,20 +96,20 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
         }
     }
 
-    /// Reads the next line once there are not too many requests without an answer.
-    async fn next_line_in_turn(&mut self) -> io::Result<Option<Line>> {
+    /// Waits until fewer than [`MAX_OPEN`] requests have no answer, and reads the next line.
+    async fn next_line_when_ready(&mut self) -> io::Result<Option<InputLine>> {
         let mut open = self.open.subscribe();
         let _ = open.wait_for(|open| *open < MAX_OPEN).await;
         self.next_line().await
     }
 
     /// Reads to the end of a line; `None` at the end of the input.
-    async fn next_line(&mut self) -> io::Result<Option<Line>> {
+    async fn next_line(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let read = self.input.fill_buf().await?;
             if read.is_empty() {
                 // The last line may lack its newline.
-                return Ok((!self.line.is_empty()).then_some(Line::Read));
+                return Ok((!self.line.is_empty()).then_some(InputLine::Read));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let part = &read[..end.unwrap_or(read.len())];
@@ -123,12 +123,12 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
             self.input.consume(length);
             if end.is_some() {
                 let was_too_long = std::mem::take(&mut self.is_skipping);
-                return Ok(Some(if was_too_long { Line::TooLong } else { Line::Read }));
+                return Ok(Some(if was_too_long { InputLine::TooLong } else { InputLine::Read }));
             }
         }
     }
 
-    /// Waits for the answers to requests from before the end of the input, for a limited time.
+    /// After the end of the input, waits for the answers to the requests before it, for a limited time.
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
@@ -141,7 +141,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
         let rest = envelope.without_arguments(|_, _| None);
         let mut message: ClientJsonRpcMessage =
             serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes))
-                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: no message of the protocol"))?;
+                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol"))?;
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
             && let Some(arguments) = envelope.arguments()
@@ -152,12 +152,12 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
     }
 }
 
-enum Line {
+enum InputLine {
     Read,
     TooLong,
 }
 
-impl<O: AsyncWrite + Unpin> Output<O> {
+impl<O: AsyncWrite + Unpin> LineOutput<O> {
     async fn write_line(&self, mut line: Vec<u8>) -> io::Result<()> {
         line.push(b'\n');
         let mut stream = self.stream.lock().await;
@@ -178,7 +178,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
     }
 }
 
-impl<I, O> Transport<RoleServer> for Lines<I, O>
+impl<I, O> Transport<RoleServer> for LineTransport<I, O>
 where
     I: AsyncRead + Send + Unpin + 'static,
     O: AsyncWrite + Send + Unpin + 'static,
@@ -206,7 +206,7 @@ where
         loop {
             let output = self.output.clone();
             let next = tokio::select! {
-                next = self.next_line_in_turn() => next,
+                next = self.next_line_when_ready() => next,
                 () = output.failed.cancelled() => return None,
             };
             let next = next.unwrap_or_else(|error| {
@@ -218,14 +218,14 @@ where
                     self.finish().await;
                     return None;
                 }
-                Some(Line::TooLong) => {
+                Some(InputLine::TooLong) => {
                     Err((ErrorCode::InvalidRequest, "Invalid request: the line is too long"))
                 }
-                Some(Line::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
+                Some(InputLine::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
                     self.line.clear();
                     continue;
                 }
-                Some(Line::Read) => self.message(),
+                Some(InputLine::Read) => self.message(),
             };
             self.line.clear();
             match message {
@@ -235,11 +235,11 @@ where
                     }
                     return Some(message);
                 }
-                Err((code, told)) => {
-                    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": told}});
+                Err((code, text)) => {
+                    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": text}});
                     let open = self.open.clone();
                     open.send_modify(|open| *open += 1);
-                    // In a task of its own: this read may be dropped in the middle of a line.
+                    // In a separate task, because this read may be dropped in the middle of a line.
                     tokio::spawn(async move {
                         let _ = output.write_line(answer.to_string().into_bytes()).await;
                         open.send_modify(|open| *open = open.saturating_sub(1));
@@ -261,7 +261,7 @@ mod tests {
     use crate::{DynamicTool, tools};
     use serde_json::Value;
 
-    /// What a server answers to these lines, in any order.
+    /// Returns the answers of a server to these lines, in any order.
     async fn answers(lines: &str) -> Vec<Value> {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer"},
@@ -298,17 +298,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_asked_is_answered_also_when_the_input_ends() {
+    async fn requests_before_the_end_of_the_input_are_answered() {
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{}}}"#;
         let twice = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"n":1,"n":2}}}"#;
         let answers = answers(&format!("{HELLO}\n{call}\n{twice}")).await;
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
-        // The arguments keep their text, so a key that comes twice is seen.
+        // The arguments keep their text, so that a duplicate key is found.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
     }
 
-    /// Everything that is logged.
+    /// A subscriber that records every log entry.
     #[derive(Clone, Default)]
     struct Log(Arc<std::sync::Mutex<String>>);
 
@@ -343,11 +343,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_arguments_are_logged_in_whatever_form_they_come() {
+    async fn arguments_are_not_logged_in_any_form() {
         let log = Log::default();
-        // With two of them, no place in the code is taken for silent because another thread reached it first.
-        let heard = [log.clone(), log.clone()].map(tracing::Dispatch::new);
-        let _guard = tracing::dispatcher::set_default(&heard[0]);
+        // With two subscribers, `tracing` does not cache that a call site is disabled because another thread reached it first.
+        let subscribers = [log.clone(), log.clone()].map(tracing::Dispatch::new);
+        let _guard = tracing::dispatcher::set_default(&subscribers[0]);
         let mut lines = HELLO.to_owned();
         let mut id = 10;
         for params in [
@@ -373,13 +373,16 @@ mod tests {
             assert!(!answer.to_string().contains("hunter2"), "{answer}");
         }
         let text = log.0.lock().unwrap();
-        assert!(text.contains("received request") && text.contains("tools/call"), "it is heard: {text}");
+        assert!(
+            text.contains("received request") && text.contains("tools/call"),
+            "the log is recorded: {text}"
+        );
         let found = text.lines().find(|line| line.contains("hunter2"));
         assert!(found.is_none(), "{found:?}");
     }
 
     #[tokio::test]
-    async fn lines_that_are_no_messages_are_told_and_left() {
+    async fn lines_that_are_not_messages_are_answered_with_errors() {
         let ping = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
         let long = "x".repeat(LONGEST_LINE + 10);
         let answers = answers(&format!("{HELLO}nonsense\n[]\n{long}\n{ping}\n")).await;
@@ -405,7 +408,7 @@ mod tests {
             io::Result::Ok(())
         };
         let end = async {
-            // The server stops reading, and then ends.
+            // The server stops to read, and then ends.
             let _ = flood.await;
             serving.await
         };

@@ -1,4 +1,4 @@
-//! Which hosts and origins are accepted. The check prevents web pages from using a server on their reader's machine.
+//! The accepted hosts and origins. The check prevents web pages from using a server on the machine of their reader.
 
 use super::super::ServerError;
 use http::header::{HOST, ORIGIN};
@@ -10,56 +10,56 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The hosts and origins that are accepted.
 pub(crate) struct HostPolicy {
-    hosts: Vec<Host>,
-    origins: Vec<Origin>,
+    hosts: Vec<HostPort>,
+    origins: Vec<WebOrigin>,
 }
 
 /// A host with a specific port, or with any.
 #[derive(Clone, Debug)]
-struct Host<S = String> {
+struct HostPort<S = String> {
     name: S,
     port: Option<u16>,
 }
 
 #[derive(Debug)]
-struct Origin<S = String> {
+struct WebOrigin<S = String> {
     scheme: S,
-    host: Host<S>,
+    host: HostPort<S>,
 }
 
 impl HostPolicy {
     pub(crate) fn new(hosts: Option<&[String]>, origins: &[String]) -> Result<Self, ServerError> {
         let hosts = match hosts {
-            None => LOCAL.iter().map(|name| Host { name: (*name).to_owned(), port: None }).collect(),
+            None => LOCAL.iter().map(|name| HostPort { name: (*name).to_owned(), port: None }).collect(),
             Some(hosts) => hosts.iter().map(|entry| allowed_host(entry)).collect::<Result<_, _>>()?,
         };
         let origins = origins.iter().map(|entry| allowed_origin(entry)).collect::<Result<_, _>>()?;
         Ok(Self { hosts, origins })
     }
 
-    /// Whether only the names of this machine are accepted.
+    /// Returns whether only the names of this machine are accepted.
     pub(crate) fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
     }
 
-    /// Checks a request, and returns the refusal's text as the error.
+    /// Checks a request. The error is the text of the response.
     pub(super) fn check(&self, head: &Parts) -> Result<(), &'static str> {
         let own = requested_host(head).ok_or("The Host header is missing or cannot be read.")?;
-        if !self.hosts.iter().any(|allowed| allowed.takes(&own)) {
+        if !self.hosts.iter().any(|allowed| allowed.accepts(&own)) {
             return Err("This Host is not allowed.");
         }
         let mut origins = head.headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
         let origin = origin.to_str().ok().map(str::trim).and_then(origin_of);
         match origin {
-            Some(origin) if origins.next().is_none() && self.takes(&origin, &own) => Ok(()),
+            Some(origin) if origins.next().is_none() && self.accepts(&origin, &own) => Ok(()),
             _ => Err("This Origin is not allowed."),
         }
     }
 
-    /// Whether the origin is the server's own host, or listed.
-    fn takes(&self, origin: &Origin<&str>, own: &Host<&str>) -> bool {
-        let port = |host: &Host<&str>| host.port.or(default_port(origin.scheme));
+    /// Returns whether the origin is the server's host, or listed.
+    fn accepts(&self, origin: &WebOrigin<&str>, own: &HostPort<&str>) -> bool {
+        let port = |host: &HostPort<&str>| host.port.or(default_port(origin.scheme));
         let is_own = origin.host.name.eq_ignore_ascii_case(own.name) && port(&origin.host) == port(own);
         is_own
             || self.origins.iter().any(|allowed| {
@@ -70,30 +70,30 @@ impl HostPolicy {
     }
 }
 
-impl Host {
-    fn takes(&self, other: &Host<&str>) -> bool {
+impl HostPort {
+    fn accepts(&self, other: &HostPort<&str>) -> bool {
         self.name.eq_ignore_ascii_case(other.name) && (self.port.is_none() || self.port == other.port)
     }
 }
 
-impl Host<&str> {
-    fn to_owned(&self) -> Host {
-        Host { name: self.name.to_owned(), port: self.port }
+impl HostPort<&str> {
+    fn to_owned(&self) -> HostPort {
+        HostPort { name: self.name.to_owned(), port: self.port }
     }
 }
 
-fn requested_host(head: &Parts) -> Option<Host<&str>> {
+fn requested_host(head: &Parts) -> Option<HostPort<&str>> {
     let mut values = head.headers.get_all(HOST).iter();
     match (values.next(), values.next()) {
         (Some(only), None) => host_of(only.to_str().ok()?),
         (Some(_), Some(_)) => None,
-        // HTTP/2 has the host in the address.
+        // In HTTP/2 the host is in the URI.
         (None, _) => host_of(head.uri.authority()?.as_str()),
     }
 }
 
 /// Parses a name or an address, with or without a port. Anything else, such as user information, is an error.
-fn host_of(authority: &str) -> Option<Host<&str>> {
+fn host_of(authority: &str) -> Option<HostPort<&str>> {
     let (name, rest) = match authority.strip_prefix('[') {
         Some(inner) => inner.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
@@ -106,15 +106,15 @@ fn host_of(authority: &str) -> Option<Host<&str>> {
         Some(_) => return None,
     };
     let is_whole = rest.is_empty() || port.is_some();
-    (is_whole && !name.is_empty() && name.bytes().all(is_name)).then_some(Host { name, port })
+    (is_whole && !name.is_empty() && name.bytes().all(is_name)).then_some(HostPort { name, port })
 }
 
-fn origin_of(text: &str) -> Option<Origin<&str>> {
+fn origin_of(text: &str) -> Option<WebOrigin<&str>> {
     let (scheme, authority) = text.split_once("://")?;
     let host = host_of(authority)?;
     let is_scheme =
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    is_scheme.then_some(Origin { scheme, host })
+    is_scheme.then_some(WebOrigin { scheme, host })
 }
 
 fn default_port(scheme: &str) -> Option<u16> {
@@ -125,10 +125,10 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-fn allowed_host(entry: &str) -> Result<Host, ServerError> {
-    // An IPv6 address may be written without brackets here.
+fn allowed_host(entry: &str) -> Result<HostPort, ServerError> {
+    // The brackets of an IPv6 address are optional here.
     if entry.parse::<Ipv6Addr>().is_ok() {
-        return Ok(Host { name: entry.to_owned(), port: None });
+        return Ok(HostPort { name: entry.to_owned(), port: None });
     }
     host_of(entry).map(|host| host.to_owned()).ok_or_else(|| ServerError::Allowed {
         entry: entry.to_owned(),
@@ -136,13 +136,15 @@ fn allowed_host(entry: &str) -> Result<Host, ServerError> {
     })
 }
 
-fn allowed_origin(entry: &str) -> Result<Origin, ServerError> {
+fn allowed_origin(entry: &str) -> Result<WebOrigin, ServerError> {
     let read = || match entry.strip_suffix(":*") {
         Some(base) => origin_of(base).filter(|origin| origin.host.port.is_none()),
         None => origin_of(entry).filter(|origin| origin.host.port.is_some()),
     };
-    let own =
-        |origin: Origin<&str>| Origin { scheme: origin.scheme.to_owned(), host: origin.host.to_owned() };
+    let own = |origin: WebOrigin<&str>| WebOrigin {
+        scheme: origin.scheme.to_owned(),
+        host: origin.host.to_owned(),
+    };
     read().map(own).ok_or_else(|| ServerError::Allowed {
         entry: entry.to_owned(),
         expected: "a scheme, a host and a port or `*`: `https://app.example:443`, `http://localhost:*`",
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_answered_unless_told_otherwise() {
+    fn only_this_machine_is_accepted_by_default() {
         let local = policy(None, &[]).unwrap();
         assert!(local.is_local());
         for host in ["localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST"] {
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_the_own_host_and_listed_ones_may_ask() {
+    fn pages_of_the_host_and_listed_pages_are_accepted() {
         let some = policy(None, &["https://app.example:443", "http://localhost:*"]).unwrap();
         for origin in [
             "http://127.0.0.1:8080",
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_would_allow_too_much_or_nothing_are_refused() {
+    fn entries_that_allow_too_much_or_nothing_are_errors() {
         for origin in ["https://app.example", "app.example:443", "*", "https://app.example:1:*", "null"] {
             assert!(policy(None, &[origin]).is_err(), "{origin}");
         }

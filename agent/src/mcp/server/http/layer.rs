@@ -12,14 +12,14 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers one path and the path of the metadata, and forwards everything else. See
+/// A layer that answers requests to one path and to the path of the metadata, and forwards all others. See
 /// [`Server::into_layer`](crate::mcp::Server::into_layer).
 ///
 /// ```
 /// use agent::mcp::{Server, server::HttpLayer};
 /// use agent::tools;
 ///
-/// // In an application: `router.layer(layer)`. Everything but `/mcp` goes on to it.
+/// // In an application: `router.layer(layer)`. It receives all requests except those to `/mcp`.
 /// let layer: HttpLayer = Server::new(tools![]).allow_anonymous().into_layer("/mcp")?;
 /// # Ok::<(), agent::mcp::server::ServerError>(())
 /// ```
@@ -59,7 +59,7 @@ impl<S> Layer<S> for HttpLayer {
     }
 }
 
-/// The service that [`HttpLayer`] makes: an application with a server in front of one of its paths.
+/// The service that [`HttpLayer`] creates: an application with an MCP server at one of its paths.
 ///
 /// ```
 /// use agent::mcp::{Server, server::Mounted};
@@ -78,7 +78,7 @@ pub struct Mounted<S> {
 }
 
 impl<S> Mounted<S> {
-    fn is_ours<B>(&self, request: &Request<B>) -> bool {
+    fn is_for_server<B>(&self, request: &Request<B>) -> bool {
         let path = request.uri().path();
         let metadata = self.own.service.shared.metadata.as_ref();
         path == &*self.own.path || metadata.is_some_and(|metadata| path == metadata.path())
@@ -105,12 +105,12 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if self.is_ours(&request) {
-            let answer = self.own.service.clone().answer(request);
-            return Box::pin(async move { Ok(answer.await) });
+        if self.is_for_server(&request) {
+            let response = self.own.service.clone().respond(request);
+            return Box::pin(async move { Ok(response.await) });
         }
-        let answer = self.inner.call(request);
-        Box::pin(async move { Ok(answer.await?.map(ResponseBody::wrap)) })
+        let response = self.inner.call(request);
+        Box::pin(async move { Ok(response.await?.map(ResponseBody::wrap)) })
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use http_body_util::{BodyExt, Full};
     use std::convert::Infallible;
 
-    /// The body of a request, in an application of its own.
+    /// A body of the application that panics.
     struct BrokenBody;
 
     impl Body for BrokenBody {
@@ -138,19 +138,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_panics_is_answered() {
+    async fn a_panic_of_a_body_has_a_response() {
         let mut service = Server::new(tools![]).into_service().unwrap();
         for _ in 0..2 {
             let request = Request::post("http://localhost/mcp").header("host", "localhost").body(BrokenBody);
-            let answer = service.call(request.unwrap()).await.unwrap();
-            assert_eq!(answer.status(), 500);
-            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let response = service.call(request.unwrap()).await.unwrap();
+            assert_eq!(response.status(), 500);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
             let body = String::from_utf8_lossy(&body);
             assert!(body.contains("-32603") && !body.contains("hunter2"), "{body}");
         }
     }
 
-    /// An application that gives back what it was sent.
+    /// An application that returns the body of the request.
     #[derive(Clone)]
     struct Echo;
 
@@ -169,15 +169,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_else_passes_through_untouched() {
+    async fn other_requests_reach_the_application_unchanged() {
         let metadata = ResourceMetadata::new("http://localhost/tools");
         let layer = Server::new(tools![]).resource_metadata(metadata).into_layer("/tools").unwrap();
         let mut app = layer.layer(Echo);
         let mut ask = async |method: &str, uri: &str, host: &str| {
             let request = Request::builder().method(method).uri(uri).header("host", host);
-            let answer = app.call(request.body(Full::from("hello")).unwrap()).await.unwrap();
-            let status = answer.status().as_u16();
-            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let response = app.call(request.body(Full::from("hello")).unwrap()).await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
             (status, String::from_utf8_lossy(&body).into_owned())
         };
         for uri in ["/", "/tools/more", "/toolsmith", "/mcp", "/.well-known/oauth-protected-resource"] {

@@ -1,9 +1,9 @@
 //! The built-in listener: connections, their limits, and their shutdown.
 
 use super::super::ServerError;
-use super::super::gate::{Phase, ServerHandle};
+use super::super::gate::{ServerHandle, ShutdownPhase};
 use super::layer::HttpLayer;
-use super::message::{Answer, plain};
+use super::message::{ServerResponse, plain};
 use crate::runtime::StallLimit;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -20,13 +20,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
-/// Pause after an error of the machine, such as too many open files.
+/// Pause after an error of the operating system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time to send the answers that are ready when a server ends.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Maximum time to send the last responses when a server ends.
+const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// A bound server, which accepts connections and answers them once it [runs](Self::run).
+/// A server that is bound to an address. Connections wait until it [runs](Self::run).
 ///
 /// ```
 /// use agent::mcp::Server;
@@ -48,7 +48,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// running.await??;
 /// # Ok(()) }
 /// ```
-#[must_use = "call `run`"]
+#[must_use = "a bound server answers nothing until `run` is called"]
 pub struct BoundServer {
     listener: TcpListener,
     layer: HttpLayer,
@@ -69,24 +69,24 @@ impl BoundServer {
         self.layer.handle()
     }
 
-    /// Answers requests until the [handle](Self::handle) ends the server.
+    /// Serves requests until the [handle](Self::handle) ends the server.
     ///
     /// # Errors
-    /// Currently none: errors of single connections are logged.
+    /// Currently returns none: errors of single connections are logged.
     pub async fn run(self) -> Result<(), ServerError> {
-        tracing::info!(url = self.url(), "the MCP server takes connections");
+        tracing::info!(url = self.url(), "the MCP server accepts connections");
         let Self { listener, layer } = self;
         let handle = layer.handle();
-        let places = Arc::new(Semaphore::new(layer.connections().min(Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::new(layer.connections().min(Semaphore::MAX_PERMITS)));
         let mut connections = JoinSet::new();
-        let mut ending = pin!(handle.reaches(Phase::Draining));
+        let mut ending = pin!(handle.reached(ShutdownPhase::Draining));
         loop {
-            let place = tokio::select! {
+            let permit = tokio::select! {
                 () = &mut ending => break,
                 Some(_) = connections.join_next() => continue,
-                place = places.clone().acquire_owned() => place,
+                permit = permits.clone().acquire_owned() => permit,
             };
-            let Ok(place) = place else { break };
+            let Ok(permit) = permit else { break };
             let accepted = tokio::select! {
                 () = &mut ending => break,
                 accepted = listener.accept() => accepted,
@@ -95,21 +95,21 @@ impl BoundServer {
                 Ok((stream, _)) => {
                     let (layer, handle) = (layer.clone(), handle.clone());
                     connections.spawn(async move {
-                        let _place = place;
+                        let _permit = permit;
                         serve(stream, layer, handle).await;
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be taken");
+                    tracing::warn!(%error, "a connection cannot be accepted");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
         }
         drop(listener);
-        handle.reaches(Phase::Stopped).await;
-        // The last answers are being sent; a client that does not read them would keep its connection open indefinitely.
+        handle.reached(ShutdownPhase::Stopped).await;
+        // Limited, because a client that does not read its last response would keep the connection open.
         let finishing = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_ANSWERS, finishing).await.is_err() {
+        if tokio::time::timeout(LAST_RESPONSES, finishing).await.is_err() {
             connections.shutdown().await;
         }
         Ok(())
@@ -117,10 +117,10 @@ impl BoundServer {
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
-    // Answers are small, and should not be delayed to collect more data.
+    // Responses are small, and must not be delayed to collect more data.
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
-    let service = TowerToHyperService::new(layer.layer(NothingElse));
+    let service = TowerToHyperService::new(layer.layer(NotFoundService));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(receive)
@@ -128,7 +128,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = handle.reaches(Phase::Draining) => {
+        () = handle.reached(ShutdownPhase::Draining) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -138,14 +138,14 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     }
 }
 
-/// The application around a server that runs alone: it answers every other path with an error.
+/// The application around the built-in listener. It responds with 404 to every path.
 #[derive(Clone, Copy)]
-struct NothingElse;
+struct NotFoundService;
 
-impl tower_service::Service<Request<Incoming>> for NothingElse {
-    type Response = Answer;
+impl tower_service::Service<Request<Incoming>> for NotFoundService {
+    type Response = ServerResponse;
     type Error = Infallible;
-    type Future = std::future::Ready<Result<Answer, Infallible>>;
+    type Future = std::future::Ready<Result<ServerResponse, Infallible>>;
 
     fn poll_ready(&mut self, _task: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
         std::task::Poll::Ready(Ok(()))

@@ -1,4 +1,4 @@
-//! Request bodies under their limits, and answers.
+//! Request bodies within their limits, and responses.
 
 use super::super::call::is_deeper;
 use crate::mcp::ErrorCode;
@@ -18,12 +18,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// JSON that nests deeper is not passed to a recursive parser.
-const DEEPEST: usize = 120;
+/// Maximum depth of JSON. Recursive parsers could exceed the stack with deeper JSON.
+const MAX_DEPTH: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer of this server, or of the application that it is a [layer](super::HttpLayer) of.
+/// The body of a response of this server, or of the application around which it is a [layer](super::HttpLayer).
 ///
 /// ```
 /// use agent::mcp::{Server, server::ResponseBody};
@@ -34,7 +34,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// let mut service = Server::new(tools![]).allow_anonymous().into_service()?;
 /// let request = http::Request::get("http://localhost/mcp").header("host", "localhost").body(String::new())?;
 /// let response: http::Response<ResponseBody> = service.call(request).await?;
-/// assert!(!response.status().is_success());            // messages come by POST
+/// assert!(!response.status().is_success());            // messages are sent by POST
 /// assert!(!http_body::Body::is_end_stream(response.body()));
 /// # Ok(()) }
 /// ```
@@ -81,26 +81,26 @@ impl fmt::Debug for ResponseBody {
     }
 }
 
-pub(super) type Answer = Response<ResponseBody>;
+pub(super) type ServerResponse = Response<ResponseBody>;
 
-/// A plain-text answer.
-pub(super) fn plain(status: StatusCode, text: &'static str) -> Answer {
-    answer(status, "text/plain; charset=utf-8", text)
+/// Returns a plain-text response.
+pub(super) fn plain(status: StatusCode, text: &'static str) -> ServerResponse {
+    response(status, "text/plain; charset=utf-8", text)
 }
 
-/// A JSON document as an answer.
-pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Answer {
-    answer(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
+/// Returns a response with a JSON document.
+pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> ServerResponse {
+    response(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// A JSON-RPC error; `id` is the JSON of the request's id.
+/// Returns a response with a JSON-RPC error. `id` is the JSON of the request's id.
 pub(super) fn rpc_error(
     status: StatusCode,
     id: Option<&RawValue>,
     code: ErrorCode,
     message: &str,
     data: Option<Value>,
-) -> Answer {
+) -> ServerResponse {
     let mut error = json!({"code": code.code(), "message": message});
     if let Some(data) = data {
         error["data"] = data;
@@ -109,43 +109,43 @@ pub(super) fn rpc_error(
     document(status, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(ResponseBody::text(body));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-    answer
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> ServerResponse {
+    let mut response = Response::new(ResponseBody::text(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
 }
 
-/// Why a body cannot be accepted.
+/// The reason why a body is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum BodyError {
     TooLong,
     TooSlow,
     Broken,
 }
 
-/// Reads a body, up to a length and within a time.
-pub(super) async fn read<B>(body: B, limit: usize, within: Duration) -> Result<Bytes, Unread>
+/// Reads a body, up to a maximum length and within a time limit.
+pub(super) async fn read<B>(body: B, limit: usize, timeout: Duration) -> Result<Bytes, BodyError>
 where
     B: Body,
 {
     if body.size_hint().lower() > limit as u64 {
-        return Err(Unread::TooLong);
+        return Err(BodyError::TooLong);
     }
-    tokio::time::timeout(within, collect(body, limit)).await.unwrap_or(Err(Unread::TooSlow))
+    tokio::time::timeout(timeout, collect(body, limit)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
+async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, BodyError> {
     let mut body = std::pin::pin!(body);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         // Trailers have no meaning here.
-        let Ok(mut data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        let Ok(mut data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = data.remaining();
         if length > limit - first.len() - all.len() {
-            return Err(Unread::TooLong);
+            return Err(BodyError::TooLong);
         }
-        // Most bodies arrive in one piece, which need not be copied.
+        // Most bodies arrive in one piece, which is not copied.
         if first.is_empty() && all.is_empty() {
             first = data.copy_to_bytes(length);
             continue;
@@ -156,7 +156,7 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// The parts of a message that have to be known before it is handed on.
+/// The parts of a message that are read before `rmcp` receives it.
 #[derive(Deserialize)]
 pub(in super::super) struct Envelope<'a> {
     #[serde(borrow)]
@@ -166,14 +166,14 @@ pub(in super::super) struct Envelope<'a> {
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    params: Option<Params<'a>>,
+    params: Option<EnvelopeParams<'a>>,
     result: Option<IgnoredAny>,
     error: Option<IgnoredAny>,
 }
 
-/// The parameters that are looked at before they are handed on.
+/// The parameters that are read before `rmcp` receives the message.
 #[derive(Deserialize)]
-struct Params<'a> {
+struct EnvelopeParams<'a> {
     #[serde(borrow)]
     name: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -184,14 +184,17 @@ struct Params<'a> {
     request_id: Option<&'a RawValue>,
 }
 
-/// A message that cannot be handed on, as an error code and text.
-pub(in super::super) struct Malformed(pub(in super::super) ErrorCode, pub(in super::super) &'static str);
+/// The code and text of the error for a malformed message.
+pub(in super::super) struct MalformedMessage(
+    pub(in super::super) ErrorCode,
+    pub(in super::super) &'static str,
+);
 
 impl<'a> Envelope<'a> {
     /// Parses a message.
-    pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        if is_deeper(body, DEEPEST) {
-            return Err(Malformed(ErrorCode::ParseError, "Parse error: nested too deep"));
+    pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, MalformedMessage> {
+        if is_deeper(body, MAX_DEPTH) {
+            return Err(MalformedMessage(ErrorCode::ParseError, "Parse error: nested too deep"));
         }
         if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
             let is_id = envelope
@@ -199,15 +202,15 @@ impl<'a> Envelope<'a> {
                 .is_none_or(|id| matches!(id.get().as_bytes().first(), Some(b'"' | b'0'..=b'9' | b'-')));
             let is_message =
                 envelope.method.is_some() || envelope.result.is_some() || envelope.error.is_some();
-            return if is_id && is_message { Ok(envelope) } else { Err(NO_MESSAGE) };
+            return if is_id && is_message { Ok(envelope) } else { Err(NOT_A_MESSAGE) };
         }
         match serde_json::from_slice::<IgnoredAny>(body) {
-            Ok(_) => Err(NO_MESSAGE),
-            Err(_) => Err(Malformed(ErrorCode::ParseError, "Parse error")),
+            Ok(_) => Err(NOT_A_MESSAGE),
+            Err(_) => Err(MalformedMessage(ErrorCode::ParseError, "Parse error")),
         }
     }
 
-    /// The text of the arguments, if the message is a call.
+    /// Returns the text of the arguments, if the message is a call.
     pub(in super::super) fn arguments(&self) -> Option<&'a str> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
@@ -216,21 +219,21 @@ impl<'a> Envelope<'a> {
         self.method.as_deref() == Some(CALL)
     }
 
-    /// Whether the request begins a session of the older versions.
+    /// Returns whether the request begins a session of the older versions.
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize") && self.id.is_some()
     }
 
-    /// Returns which request the message cancels, if it cancels one.
+    /// Returns the id of the request that the message cancels, if it cancels one.
     pub(super) fn cancelled_request(&self) -> Option<RequestId> {
         let is_notification = self.method.as_deref() == Some("notifications/cancelled") && self.id.is_none();
         let params = self.params.as_ref().filter(|_| is_notification)?;
         serde_json::from_str(params.request_id?.get()).ok()
     }
 
-    /// Returns the message without what it calls a tool with: `rmcp` writes whole messages to its log. `None` if it is none that can hold
-    /// arguments. A method that the protocol does not know may be a misspelled call. `kept` returns those arguments of a call that the
-    /// protocol has to see, by the name of the tool.
+    /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
+    /// has no arguments. A message with an unknown method may be a misspelled call, so its arguments are removed too. `kept` receives the
+    /// name of the tool and the arguments, and returns those that `rmcp` compares with headers.
     pub(in super::super) fn without_arguments(
         &self,
         kept: impl FnOnce(&str, &str) -> Option<Value>,
@@ -250,7 +253,7 @@ impl<'a> Envelope<'a> {
             let mut params: Vec<String> = member("_meta", sent.meta).into_iter().collect();
             let name = sent.name.filter(|name| self.is_call() && name.get().starts_with('"'));
             if let (Some(name), Some(arguments)) = (name, self.arguments()) {
-                // The protocol reports what is not an object.
+                // `rmcp` reports arguments that are not an object, so a list takes their place.
                 let shown = match arguments.as_bytes().first() {
                     Some(b'{') => {
                         let name = serde_json::from_str::<String>(name.get()).unwrap_or_default();
@@ -267,22 +270,22 @@ impl<'a> Envelope<'a> {
         Some(format!("{{{}}}", out.join(",")))
     }
 
-    /// The protocol version that the request itself names.
+    /// Returns the protocol version that the body of the request names.
     pub(super) fn version(&self) -> Option<String> {
         #[derive(Deserialize)]
-        struct Meta<'a> {
+        struct RequestMeta<'a> {
             #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<Cow<'a, str>>,
         }
         self.id?;
-        let meta: Meta<'_> = serde_json::from_str(self.params.as_ref()?.meta?.get()).ok()?;
+        let meta: RequestMeta<'_> = serde_json::from_str(self.params.as_ref()?.meta?.get()).ok()?;
         meta.version.map(Cow::into_owned)
     }
 }
 
 const CALL: &str = "tools/call";
 
-/// The methods of the protocol that call no tool, and prefixes of such.
+/// The methods of the protocol that do not call a tool. Those with a slash at the end are prefixes.
 const KNOWN: [&str; 11] = [
     "completion/complete",
     "initialize",
@@ -297,8 +300,8 @@ const KNOWN: [&str; 11] = [
     "tools/list",
 ];
 
-const NO_MESSAGE: Malformed =
-    Malformed(ErrorCode::InvalidRequest, "Invalid request: no message of JSON-RPC 2.0");
+const NOT_A_MESSAGE: MalformedMessage =
+    MalformedMessage(ErrorCode::InvalidRequest, "Invalid request: not a message of JSON-RPC 2.0");
 
 #[cfg(test)]
 mod tests {
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_and_what_is_no_message_differ() {
+    fn invalid_json_and_invalid_messages_have_different_codes() {
         for (body, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, 0),
             (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0),
@@ -325,7 +328,7 @@ mod tests {
             (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
             (r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#, 0),
             (r#"{"id":1,"method":"tools/call","params":"x"}"#, -32600),
-            // Which of them would run?
+            // With duplicate arguments, it is unknown which are meant.
             (
                 r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{},"arguments":{"a":1}}}"#,
                 -32600,
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_taken_out_of_every_message_that_may_be_a_call() {
+    fn arguments_are_removed_from_every_message_that_may_be_a_call() {
         let passed_on = |body: &Value| {
             let body = body.to_string();
             let Ok(envelope) = Envelope::read(body.as_bytes()) else { panic!("{body}") };
@@ -386,10 +389,10 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_body_over_its_limit_is_left() {
+    async fn a_body_over_its_limit_is_rejected() {
         let read =
             |bytes: &'static [u8]| read(Full::new(Bytes::from_static(bytes)), 3, Duration::from_secs(1));
         assert_eq!(read(b"abc").await.unwrap(), "abc");
-        assert_eq!(read(b"abcd").await, Err(Unread::TooLong));
+        assert_eq!(read(b"abcd").await, Err(BodyError::TooLong));
     }
 }

@@ -14,10 +14,10 @@ pub use message::ResponseBody;
 
 use super::call::reference;
 use super::caller::{AuthRefusal, RequestHead};
-use super::handler::{Handler, RawArguments, Visit};
+use super::handler::{AdmittedRequest, ProtocolHandler, RawArguments};
 use super::metadata::WELL_KNOWN;
 use super::running::{SESSION, SessionId};
-use super::{Shared, Unserved};
+use super::{BuiltServer, ServiceFailure};
 use crate::mcp::ErrorCode;
 use crate::panics::catch_future;
 use ::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -26,7 +26,7 @@ use ::http::{Method, Request, StatusCode, Version};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::Full;
-use message::{Answer, Malformed, Unread, document, plain, rpc_error};
+use message::{BodyError, MalformedMessage, ServerResponse, document, plain, rpc_error};
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -38,7 +38,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Why a body cannot be read, as the error of the type that reads it.
+/// The error of a body that cannot be read.
 ///
 /// ```
 /// use agent::mcp::server::RequestError;
@@ -49,7 +49,7 @@ use std::task::{Context, Poll};
 pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. The service never fails: every request
-/// gets an answer.
+/// has a response.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Bearer, Caller, HttpService}};
@@ -65,13 +65,13 @@ pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct HttpService {
-    shared: Arc<Shared>,
-    protocol: Arc<StreamableHttpService<Handler, NeverSessionManager>>,
+    shared: Arc<BuiltServer>,
+    protocol: Arc<StreamableHttpService<ProtocolHandler, NeverSessionManager>>,
 }
 
 impl HttpService {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        // Hosts, origins and the length of bodies are checked here, first.
+    pub(super) fn new(shared: Arc<BuiltServer>) -> Self {
+        // This service checks hosts, origins and the length of bodies before `rmcp` receives a request.
         let transport = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -80,9 +80,9 @@ impl HttpService {
             .with_json_response(true);
         let own = shared.clone();
         let handler = move || {
-            // `rmcp` only answers requests that passed the checks of this service.
-            let visit = VISIT.try_with(Arc::clone).map_err(std::io::Error::other)?;
-            Ok(Handler { shared: own.clone(), visit: Some(visit) })
+            // `rmcp` receives only requests that passed the checks of this service.
+            let admitted = ADMITTED.try_with(Arc::clone).map_err(std::io::Error::other)?;
+            Ok(ProtocolHandler { shared: own.clone(), admitted: Some(admitted) })
         };
         let protocol = StreamableHttpService::new(handler, Arc::default(), transport);
         Self { shared, protocol: Arc::new(protocol) }
@@ -93,19 +93,22 @@ impl HttpService {
         self.shared.handle.clone()
     }
 
-    /// Answers a request, whatever happens.
-    async fn answer<B>(self, request: Request<B>) -> Answer
+    /// Responds to a request, also after a panic.
+    async fn respond<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
     {
-        // The request's body is code of the application, too.
-        let answer = catch_future(|| Box::pin(self.clone().respond(request))).await;
-        answer.unwrap_or_else(|panic| {
-            self.unserved(&Unserved::Panicked(format!("handling the request panicked: {panic}")))
+        // The body is polled here, and may be code of the application.
+        let response = catch_future(|| Box::pin(self.clone().check_and_dispatch(request))).await;
+        response.unwrap_or_else(|panic| {
+            self.failure_response(&ServiceFailure::Panicked(format!(
+                "handling the request panicked: {panic}"
+            )))
         })
     }
 
-    async fn respond<B>(self, request: Request<B>) -> Answer
+    /// Checks a request, and passes it to `rmcp`.
+    async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
     {
@@ -113,16 +116,16 @@ impl HttpService {
         let (head, body) = request.into_parts();
         let version = head.version;
         let admitted = match self.shared.hosts.check(&head) {
-            Err(told) => Err(Box::new(forbidden(told))),
+            Err(text) => Err(Box::new(forbidden(text))),
             Ok(()) => match self.metadata(&head) {
-                Some(answer) => return answer,
+                Some(response) => return response,
                 None => self.admit(head, body).await,
             },
         };
         match admitted {
-            Ok((visit, head, body)) => Box::pin(self.dispatch(visit, head, body)).await,
+            Ok((admitted, head, body)) => Box::pin(self.dispatch(admitted, head, body)).await,
             Err(mut refusal) => {
-                // A refused client may not send more on this connection. Later versions of HTTP have no such header.
+                // A rejected client cannot send more on this connection. HTTP/2 and later have no such header.
                 if version <= Version::HTTP_11 {
                     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -131,54 +134,59 @@ impl HttpService {
         }
     }
 
-    /// Determines the caller and its tools, and reads the body. The error is the refusal.
-    async fn admit<B>(&self, head: Parts, body: B) -> Result<(Visit, Parts, Bytes), Box<Answer>>
+    /// Determines the caller and its tools, and reads the body. The error is the response that rejects the request.
+    async fn admit<B>(
+        &self,
+        head: Parts,
+        body: B,
+    ) -> Result<(AdmittedRequest, Parts, Bytes), Box<ServerResponse>>
     where
         B: Body + Send + 'static,
     {
-        let refusal = |status, told| Box::new(plain(status, told));
+        let refusal = |status, text| Box::new(plain(status, text));
         if head.method != Method::POST {
-            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "Only POST is answered here.");
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-            return Err(answer);
+            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "Only POST is allowed here.");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            return Err(response);
         }
         if !self.shared.handle.is_open() {
-            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server ends."));
+            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down."));
         }
         let (head, limits) = (RequestHead::new(head), &self.shared.limits);
-        let visit = tokio::time::timeout(limits.load, self.visit(&head)).await;
-        let visit = visit.unwrap_or_else(|_| {
+        let admitted = tokio::time::timeout(limits.load, self.authenticate(&head)).await;
+        let admitted = admitted.unwrap_or_else(|_| {
             let reason = "authenticating and loading the tools took too long".to_owned();
-            Err(Box::new(self.unserved(&Unserved::Unavailable(reason))))
+            Err(Box::new(self.failure_response(&ServiceFailure::Unavailable(reason))))
         })?;
         let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
         let head = head.into_parts().ok_or_else(lost)?;
         let body = message::read(body, limits.body, limits.receive).await;
-        let body = body.map_err(|unread| match unread {
-            Unread::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
-            Unread::TooSlow => refusal(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
-            Unread::Broken => refusal(StatusCode::BAD_REQUEST, "The body cannot be read."),
+        let body = body.map_err(|error| match error {
+            BodyError::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
+            BodyError::TooSlow => refusal(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
+            BodyError::Broken => refusal(StatusCode::BAD_REQUEST, "The body cannot be read."),
         })?;
-        Ok((visit, head, body))
+        Ok((admitted, head, body))
     }
 
-    /// Determines the caller and its tools.
-    async fn visit(&self, head: &RequestHead) -> Result<Visit, Box<Answer>> {
+    /// Authenticates the caller and loads its tools.
+    async fn authenticate(&self, head: &RequestHead) -> Result<AdmittedRequest, Box<ServerResponse>> {
         let caller = match &self.shared.authenticator {
             None => self.shared.local.clone(),
             Some(authenticator) => match catch_future(|| authenticator.authenticate(head)).await {
-                Ok(caller) => caller.map_err(|refusal| Box::new(self.refused(&refusal)))?,
+                Ok(caller) => caller.map_err(|refusal| Box::new(self.rejection(&refusal)))?,
                 Err(panic) => {
                     let reason = format!("the authenticator panicked: {panic}");
-                    return Err(Box::new(self.unserved(&Unserved::Panicked(reason))));
+                    return Err(Box::new(self.failure_response(&ServiceFailure::Panicked(reason))));
                 }
             },
         };
-        self.shared.load(caller, head).await.map_err(|unserved| Box::new(self.unserved(&unserved)))
+        self.shared.load(caller, head).await.map_err(|failure| Box::new(self.failure_response(&failure)))
     }
 
-    fn refused(&self, refusal: &AuthRefusal) -> Answer {
-        let (mut answer, mut challenge) = match refusal {
+    /// Returns the response to a request that the authenticator refused, with a challenge.
+    fn rejection(&self, refusal: &AuthRefusal) -> ServerResponse {
+        let (mut response, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
                 rpc_error(StatusCode::UNAUTHORIZED, None, ErrorCode::Unauthorized, "Unauthorized", None),
                 challenge(error.as_deref(), scope.as_deref()),
@@ -188,31 +196,31 @@ impl HttpService {
                 challenge(Some("insufficient_scope"), Some(scope)),
             ),
             AuthRefusal::Unavailable { reason } => {
-                return self.unserved(&Unserved::Unavailable(reason.clone()));
+                return self.failure_response(&ServiceFailure::Unavailable(reason.clone()));
             }
         };
         if let Some(metadata) = &self.shared.metadata {
             push_parameter(&mut challenge, "resource_metadata", &metadata.url());
         }
         let challenge = HeaderValue::from_str(&challenge).unwrap_or(HeaderValue::from_static("Bearer"));
-        answer.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        answer
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        response
     }
 
-    /// Answers that the server cannot serve the request. The reason goes to the log.
-    fn unserved(&self, unserved: &Unserved) -> Answer {
-        let (reference, reason) = (reference(), unserved.reason());
+    /// Logs the reason, and returns a response with a reference to the log entry.
+    fn failure_response(&self, failure: &ServiceFailure) -> ServerResponse {
+        let (reference, reason) = (reference(), failure.reason());
         tracing::error!(server = %self.shared.config.server_info.name, %reference, %reason, "a request cannot be served");
-        let (status, told) = match unserved {
-            Unserved::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "The server is unavailable."),
-            Unserved::Panicked(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The server failed."),
+        let (status, text) = match failure {
+            ServiceFailure::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "The server is unavailable."),
+            ServiceFailure::Panicked(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The server failed."),
         };
-        let told = format!("{told} Reference: {reference}.");
-        rpc_error(status, None, ErrorCode::InternalError, &told, None)
+        let text = format!("{text} Reference: {reference}.");
+        rpc_error(status, None, ErrorCode::InternalError, &text, None)
     }
 
-    /// The metadata document for clients without a token, at its path.
-    fn metadata(&self, head: &Parts) -> Option<Answer> {
+    /// Returns the metadata document for clients without a token, if the request is for its path.
+    fn metadata(&self, head: &Parts) -> Option<ServerResponse> {
         let metadata = self.shared.metadata.as_ref()?;
         if head.method != Method::GET || !head.uri.path().starts_with(WELL_KNOWN) {
             return None;
@@ -220,29 +228,29 @@ impl HttpService {
         if head.uri.path() != metadata.path() {
             return Some(plain(StatusCode::NOT_FOUND, "There is no such resource here."));
         }
-        let mut answer = document(StatusCode::OK, metadata);
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-        Some(answer)
+        let mut response = document(StatusCode::OK, metadata);
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+        Some(response)
     }
 
-    /// Passes a message with its caller's tools to the protocol.
-    async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
+    /// Passes a message to `rmcp`, with the tools of its caller.
+    async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
-            Err(Malformed(code, told)) => {
-                return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
+            Err(MalformedMessage(code, text)) => {
+                return rpc_error(StatusCode::BAD_REQUEST, None, code, text, None);
             }
             Ok(envelope) => {
-                if let Some(answer) = old_version(&envelope, &head) {
-                    return answer;
+                if let Some(response) = old_version(&envelope, &head) {
+                    return response;
                 }
-                visit.arguments = envelope.arguments().map(|arguments| RawArguments::of(&body, arguments));
+                admitted.arguments = envelope.arguments().map(|arguments| RawArguments::of(&body, arguments));
                 if let (Some(session), Some(request)) = (&session, envelope.cancelled_request()) {
-                    self.shared.running.cancel(&visit.caller, session, &request);
+                    self.shared.running.cancel(&admitted.caller, session, &request);
                 }
-                // A request of the newer versions is cancelled by its end.
-                visit.session = session.filter(|_| envelope.version().is_none());
-                let kept = |tool: &str, arguments: &str| visit.catalogue.header_arguments(tool, arguments);
+                // In the newer versions, a client cancels a call by ending its request.
+                admitted.session = session.filter(|_| envelope.version().is_none());
+                let kept = |tool: &str, arguments: &str| admitted.catalogue.header_arguments(tool, arguments);
                 let rest = envelope.without_arguments(kept);
                 (rest.map_or_else(|| body.clone(), Bytes::from), envelope.id, envelope.is_initialize())
             }
@@ -252,48 +260,48 @@ impl HttpService {
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let request = Request::from_parts(head, Full::new(rest));
-        let mut answer = VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await;
+        let mut response = ADMITTED.scope(Arc::new(admitted), self.protocol.handle(request)).await;
         if is_initialize
-            && answer.status() == StatusCode::OK
+            && response.status() == StatusCode::OK
             && let Ok(session) = HeaderValue::from_str(SessionId::random().as_str())
         {
-            answer.headers_mut().insert(SESSION, session);
+            response.headers_mut().insert(SESSION, session);
         }
-        if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // JSON that is not a message of the protocol, with the words of the deserializer.
-            let told = "Invalid request: no message of the protocol";
-            return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, told, None);
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // `rmcp` responds to JSON that is not a message of the protocol with a text of its deserializer.
+            let text = "Invalid request: not a message of the protocol";
+            return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, text, None);
         }
-        answer.map(ResponseBody::wrap)
+        response.map(ResponseBody::wrap)
     }
 }
 
 tokio::task_local! {
-    /// The context of the current request, from which the protocol's handler is made.
-    static VISIT: Arc<Visit>;
+    /// The current request, from which the handler of `rmcp` is created.
+    static ADMITTED: Arc<AdmittedRequest>;
 }
 
-fn forbidden(told: &str) -> Answer {
-    rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, told, None)
+fn forbidden(text: &str) -> ServerResponse {
+    rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// A request that names its version is one of 2026-07-28 or later. An older version in it is a mistake, and would be taken for
-/// the older protocol.
-fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<Answer> {
+/// Returns the error for a request that names an older version in its body. Only requests of 2026-07-28 and later name their version
+/// there, so `rmcp` would mistake it for a request of the older form.
+fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
-    // A difference between the two is the mistake to report.
+    // A difference between header and body is another error, which `rmcp` reports.
     let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});
-    let told = "Unsupported protocol version";
+    let text = "Unsupported protocol version";
     let code = ErrorCode::UnsupportedVersion;
-    Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, code, told, Some(data)))
+    Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, code, text, Some(data)))
 }
 
-/// A challenge of RFC 6750.
+/// Returns a challenge of RFC 6750.
 fn challenge(error: Option<&str>, scope: Option<&str>) -> String {
     let mut challenge = "Bearer".to_owned();
     for (name, value) in [("error", error), ("scope", scope)] {
@@ -319,17 +327,17 @@ where
     B::Data: Send,
     B::Error: Send,
 {
-    type Response = Answer;
+    type Response = ServerResponse;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<ServerResponse, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _task: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let answer = self.clone().answer(request);
-        Box::pin(async move { Ok(answer.await) })
+        let response = self.clone().respond(request);
+        Box::pin(async move { Ok(response.await) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Notifications of a server.
+//! The notifications of a server.
 
 use crate::Progress;
 use rmcp::model::{
@@ -11,42 +11,42 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// What a server notified about.
+/// Changes that a server has reported, and the listeners to the progress of calls.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct Notifications {
     changed: AtomicBool,
-    watchers: Mutex<HashMap<ProgressToken, Watcher>>,
+    listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
 }
 
-impl News {
+impl Notifications {
     pub(super) fn list_changed(&self) {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Whether the list changed since the last call of this method.
+    /// Returns whether the list has changed since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Forwards the progress of a call until the guard is dropped.
-    pub(super) fn watch(self: &Arc<Self>, token: ProgressToken, watcher: Watcher) -> Watch {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watcher);
-        Watch { news: self.clone(), token }
+    /// Calls the listener with the progress of a call until the guard is dropped.
+    pub(super) fn watch(self: &Arc<Self>, token: ProgressToken, listener: ProgressListener) -> ProgressGuard {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), listener);
+        ProgressGuard { notifications: self.clone(), token }
     }
 
     fn progress(&self, param: &ProgressNotificationParam) {
-        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        let watcher = watchers.get(&param.progress_token).cloned();
-        drop(watchers);
-        if let Some(watcher) = watcher {
-            watcher(progress(param));
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = listeners.get(&param.progress_token).cloned();
+        drop(listeners);
+        if let Some(listener) = listener {
+            listener(progress(param));
         }
     }
 }
 
-/// The protocol's progress may be fractional; ours is integral. A total of at most one is counted in thousandths.
+/// Converts progress to whole numbers. A total of at most one is a fraction, and is converted to thousandths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
 fn progress(param: &ProgressNotificationParam) -> Progress {
     let scale = if param.total.is_some_and(|total| total <= 1.0) { 1_000.0 } else { 1.0 };
@@ -58,22 +58,22 @@ fn progress(param: &ProgressNotificationParam) -> Progress {
     }
 }
 
-/// Forwards the progress of a call while it exists.
-pub(super) struct Watch {
-    news: Arc<News>,
+/// Removes the listener to a call's progress when it is dropped.
+pub(super) struct ProgressGuard {
+    notifications: Arc<Notifications>,
     token: ProgressToken,
 }
 
-impl Drop for Watch {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        self.news.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
+        self.notifications.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
     }
 }
 
-/// Receives a server's notifications from `rmcp`.
-pub(super) struct Listener(pub(super) Arc<News>);
+/// Receives the notifications of a server from `rmcp`.
+pub(super) struct NotificationHandler(pub(super) Arc<Notifications>);
 
-impl ClientHandler for Listener {
+impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), client)
@@ -95,18 +95,19 @@ mod tests {
     use rmcp::model::NumberOrString;
 
     #[test]
-    fn progress_goes_to_its_call_alone_and_ends_with_it() {
-        let news = Arc::new(News::default());
+    fn progress_reaches_only_its_call_and_ends_with_it() {
+        let notifications = Arc::new(Notifications::default());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let token = |n| ProgressToken(NumberOrString::Number(n));
         let sink = seen.clone();
-        let watch = news.watch(token(1), Arc::new(move |progress| sink.lock().unwrap().push(progress)));
-        news.progress(&ProgressNotificationParam::new(token(1), 0.5).with_total(1.0));
-        news.progress(&ProgressNotificationParam::new(token(2), 3.0));
+        let watch =
+            notifications.watch(token(1), Arc::new(move |progress| sink.lock().unwrap().push(progress)));
+        notifications.progress(&ProgressNotificationParam::new(token(1), 0.5).with_total(1.0));
+        notifications.progress(&ProgressNotificationParam::new(token(2), 3.0));
         drop(watch);
-        news.progress(&ProgressNotificationParam::new(token(1), 1.0));
+        notifications.progress(&ProgressNotificationParam::new(token(1), 1.0));
         assert_eq!(*seen.lock().unwrap(), [Progress::new("").of(500, 1_000)]);
-        news.list_changed();
-        assert!(news.take_change() && !news.take_change());
+        notifications.list_changed();
+        assert!(notifications.take_change() && !notifications.take_change());
     }
 }
