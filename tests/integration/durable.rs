@@ -11,8 +11,7 @@ use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, repl
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
 use agent::testing::FunctionModel;
 use agent::{
-    Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool,
-    tools,
+    Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, json, tool, tools,
 };
 use serde_json::Value;
 
@@ -438,12 +437,13 @@ async fn a_model_that_fails_for_good_is_an_outcome() {
 #[test]
 fn what_cannot_be_done_is_refused() {
     let of = || Assistant::builder(ScriptedModel::new(["Hello!"]));
-    let limits = UsageLimits { wall_time: Some(std::time::Duration::from_secs(1)), ..UsageLimits::default() };
-    let assistant = of().limits(limits).state_per_prompt::<u8>().build().unwrap();
+    let folder = std::env::temp_dir();
+    let assistant = of().spill_results(folder).state_per_prompt::<u8>().build().unwrap();
     let error = Service::new(&assistant).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "durable runs do not support prepare_tools and limits: wall_time; build the assistant without these features"
+        "durable runs do not support spill_results: its files are those of one machine and state_per_prompt: a run may \
+         continue in another process; build the assistant without these features"
     );
     let endless = agent::ToolBuilder::new("endless")
         .description("Takes as long as it likes.")

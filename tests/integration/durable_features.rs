@@ -86,7 +86,7 @@ async fn a_failed_choice_of_tools_ends_the_run() {
     let model = ScriptedModel::new(["never"]);
     let assistant = Assistant::builder(model)
         .tools(tools![show_contract])
-        .prepare_tools(|_| async { Err(agent::HookError::new("the contract cannot be read")) })
+        .prepare_tools(|_| async { Err("the contract cannot be read".into()) })
         .build()
         .unwrap();
     let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
@@ -99,11 +99,16 @@ fn slow(steering: SteeringPolicy, limits: UsageLimits, takes: Duration) -> Assis
     let tool = ToolBuilder::new("wait").description("Waits.").build(move |_, cx| async move {
         tokio::select! {
             () = tokio::time::sleep(takes) => Ok(ToolOutput::text("waited")),
-            () = cx.cancelled() => Err(agent::ToolError::interrupted("stopped")),
+            () = cx.cancelled() => Err(agent::ToolError::new("stopped")),
         }
     });
     let model = ScriptedModel::new([reply().tool_call("wait", "{}"), reply().text("ok")]);
-    Assistant::builder(model).tool(tool.unwrap()).steering_policy(steering).limits(limits).build().unwrap()
+    Assistant::builder(model)
+        .tools(tools![tool.unwrap()])
+        .steering_policy(steering)
+        .limits(limits)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::journal::{
     InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
-    Transient,
+    Transient, Work,
 };
 use super::running::{ActiveRuns, STEERED};
 use super::{Outcome, PendingAsk, RunRequest};
@@ -74,8 +74,9 @@ pub(super) async fn play<J: RunJournal>(
         None => None,
     };
     let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, &run, cancel, time_limit);
-    let driven = cancel_at(time_limit, &served.running, &run, drive(&core, &mut steps)).await;
+    let mut steps = JournalSteps::new(served, journal, &run, &cancel, time_limit);
+    let driven = Box::pin(drive(&core, &mut steps));
+    let driven = cancel_at(time_limit, &served.running, &run, driven).await;
     // An engine that failed temporarily replays all of this.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
@@ -147,11 +148,11 @@ async fn cancel_at<T>(
     time_limit: Option<TimeLimit>,
     running: &ActiveRuns,
     run: &str,
-    driven: impl Future<Output = T>,
+    driven: impl Future<Output = T> + Unpin,
 ) -> T {
     let Some(limit) = time_limit else { return driven.await };
     let time = tokio::time::sleep(limit.remaining(now()));
-    match select(std::pin::pin!(driven), std::pin::pin!(time)).await {
+    match select(driven, Box::pin(time)).await {
         Either::Left((done, _)) => done,
         Either::Right(((), driven)) => {
             running.cancel(run, &limit.after(limit.allowed).to_string());
@@ -167,6 +168,7 @@ fn now() -> u64 {
 
 /// Performs the steps of a run through the journal of an engine. What it remembers between steps follows from their results, so it is the
 /// same on every replay.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 struct JournalSteps<'r, J> {
     served: &'r Arc<Served>,
     journal: &'r J,
@@ -201,13 +203,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         served: &'r Arc<Served>,
         journal: &'r J,
         run: &Arc<str>,
-        cancel: CancelToken,
+        cancel: &CancelToken,
         time_limit: Option<TimeLimit>,
     ) -> Self {
         Self {
             served,
             journal,
-            performer: served.assistant.performer(run, &cancel),
+            performer: served.assistant.performer(run, cancel),
             stop: None,
             time_limit,
             now: None,
@@ -228,7 +230,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         &mut self,
         name: impl fmt::Display,
         retry: RetryPolicy,
-        work: impl Future<Output = Result<T, Transient>> + Send + 'static,
+        work: Work<T>,
     ) -> Result<T, StepError> {
         let (served, cancel) = (self.served.clone(), self.performer.cancel_token().clone());
         let work = Box::pin(async move {
@@ -353,7 +355,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
         let (performer, messages) = (self.performer.clone(), messages());
         let name = format!("{}/{turn}/tools", self.performer.run_id());
-        let work = async move { Ok(performer.chosen_names(turn, messages).await) };
+        let work = Box::pin(async move { Ok(performer.chosen_names(turn, messages).await) });
         let names: Result<Vec<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
         Ok(names.map(|names| {
             let tools = self.served.assistant.definitions(&names);
@@ -374,14 +376,14 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         };
         let (name, requests) = (first.request_id.clone(), requests.to_vec());
         let performer = self.performer.clone();
-        self.step(name, RetryPolicy::ONE_ATTEMPT, async move {
+        let work = Box::pin(async move {
             let mut decisions = Vec::with_capacity(requests.len());
             for request in requests {
                 decisions.push(performer.decision(request).await);
             }
             Ok(decisions)
-        })
-        .await
+        });
+        self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
     /// Checks calls again that waited for decisions. A call that would run with other arguments than were decided on, or that needs a decision
@@ -403,7 +405,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             round => format!("{first}/again/{round}"),
         };
         let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
-        let work = async move { Ok(performer.check_all_again(ready, reply, tools.as_deref()).await) };
+        let work =
+            Box::pin(async move { Ok(performer.check_all_again(ready, reply, tools.as_deref()).await) });
         let checked: Vec<CheckedAgain> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
         let (asks, others): (Vec<_>, Vec<_>) = ords
             .into_iter()
@@ -479,14 +482,14 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
                 let (performer, time_limit) = (self.performer.clone(), self.time_limit);
                 let timeout = self.served.assistant.model_timeout;
                 let name = key.to_string();
-                let work = async move {
+                let work = Box::pin(async move {
                     let reply = performer.whole_reply(key, messages, &tools, timeout).await;
                     let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
                     if reply.message.stop_reason == StopReason::Aborted {
                         reply.limit = time_limit.and_then(|limit| limit.reached(now()));
                     }
                     Ok(reply)
-                };
+                });
                 match self.step(name, self.served.model_retry, work).await {
                     Ok(reply) => reply,
                     // The last attempt failed.
@@ -552,12 +555,13 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return Ok(());
         }
         let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
-        let work = async move { performer.prepare_all(calls, reply, tools.as_deref()).await };
-        let prepared: Vec<Prepared> = if self.served.assistant.has_hooks() {
-            self.step(key, RetryPolicy::ONE_ATTEMPT, async move { Ok(work.await) }).await?
+        let work: Work<Vec<Prepared>> =
+            Box::pin(async move { Ok(performer.prepare_all(calls, reply, tools.as_deref()).await) });
+        let prepared = if self.served.assistant.has_hooks() {
+            self.step(key, RetryPolicy::ONE_ATTEMPT, work).await?
         } else {
             // Only validation, which is the same on every replay.
-            work.await
+            work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
         let mut run = run.lock();
         (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared))?;
@@ -601,7 +605,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return Ok(decided.into_iter().map(|(_, decided)| decided).collect());
         }
         let (performer, reply) = (self.performer.clone(), self.reply.clone());
-        let work = async move { Ok(performer.ask_about_edits(decided, reply).await) };
+        let work = Box::pin(async move { Ok(performer.ask_about_edits(decided, reply).await) });
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
@@ -623,13 +627,13 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         let mut verdict = Verdict::default();
         if self.served.assistant.has_hooks() {
             let performer = self.performer.clone();
-            let work = async move {
+            let work = Box::pin(async move {
                 Ok(match performer.turn_end(summary).await {
                     Some(Ok(decision)) => Ok(decision),
                     Some(Err(error)) => Err(error.to_string()),
                     None => Ok(Some(false)),
                 })
-            };
+            });
             let decision: Result<Option<bool>, String> =
                 self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
             verdict.go_on = decision.map_err(StepError::failed)?;

@@ -72,22 +72,22 @@ impl Performer {
         &self,
         key: StepKey,
         step: StepCx,
-        request: ModelRequest,
-    ) -> Result<ReplyStream, FailedReply> {
+        request: &ModelRequest,
+    ) -> Result<ReplyStream, Box<FailedReply>> {
         let (turn, max_tokens) = (key.turn, request.max_tokens);
         let step = step.with_key(key);
         let model = &self.config.model;
-        let span = telemetry::request_span(model.info(), &request, self.context.session_id());
-        telemetry::record_input(&span, &self.config, &request);
+        let span = telemetry::request_span(model.info(), request, self.context.session_id());
+        telemetry::record_input(&span, &self.config, request);
         let timing = RequestTiming::now();
-        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, request)))) {
             Ok(stream) => Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens }),
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(self.no_message(), &error);
                 telemetry::end_request(&span, &message, Some(error.kind().as_str()), None);
                 self.measure(turn, timing, &message, Some(&error));
-                Err((Reply::new(message), error))
+                Err(Box::new((Reply::new(message), error)))
             }
         }
     }
@@ -157,9 +157,11 @@ impl Performer {
         };
         let token = self.cancel_token().child();
         let step = StepCx::new().with_cancel(token.clone()).retried_by_caller();
-        let mut reply = match self.send(key, step, request) {
+        let sent = self.send(key, step, &request);
+        drop(request);
+        let mut reply = match sent {
             Ok(reply) => reply,
-            Err((reply, _)) => return Ok(reply),
+            Err(failed) => return Ok(failed.0),
         };
         let span = reply.span.clone();
         let read = async {

@@ -83,12 +83,14 @@ impl BegunRun {
         );
         let (driven, mut steps, store_error) = match steps.records.clone() {
             None => {
-                let driven = stop.watch(drive(&run, &mut *steps)).instrument(span.clone()).await;
+                let driven = Box::pin(drive(&run, &mut *steps).instrument(span.clone()));
+                let driven = stop.watch(driven).await;
                 (driven, steps, None)
             }
             Some(records) => {
                 let mut steps = RecordingSteps::new(steps, records, seen, interrupted, stop.deadline());
-                let driven = stop.watch(drive(&run, &mut steps)).instrument(span.clone()).await;
+                let driven = Box::pin(drive(&run, &mut steps).instrument(span.clone()));
+                let driven = stop.watch(driven).await;
                 let (steps, store_error) = steps.into_inner();
                 (driven, steps, store_error)
             }

@@ -329,9 +329,13 @@ impl InProcessSteps {
             }
         };
         let step = StepCx::new().with_cancel(self.stop.cancel.clone());
-        let reply = match self.performer.send(key, step, request) {
+        let sent = self.performer.send(key, step, &request);
+        // The list of messages can then grow in place.
+        drop(request);
+        let reply = match sent {
             Ok(reply) => reply,
-            Err((reply, error)) => {
+            Err(failed) => {
+                let (reply, error) = *failed;
                 self.error = Some(RunError::Model(error));
                 return Ok(reply);
             }
@@ -547,7 +551,7 @@ async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelT
         Either::Left((Ok(()), _)) => {}
         Either::Left((Err(panic), _)) => listener.remove_panicked(&panic),
         Either::Right((Either::Left(_), _)) => {
-            tracing::warn!("a cancelled run does not wait for a listener any longer")
+            tracing::warn!("a cancelled run does not wait for a listener any longer");
         }
         Either::Right((Either::Right(_), _)) => listener.remove_late(),
     }

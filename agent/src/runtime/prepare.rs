@@ -47,7 +47,7 @@ impl Performer {
         let checked = |tool: &dyn Tool, args: &ToolArguments| {
             check(tool, args, source).map_err(|refused| Some(Box::new(CallEnd::new(refused))))
         };
-        let tool = self.find(&sent.name, tools).map_err(ended)?;
+        let tool = self.find(&sent.name, tools).map_err(|unknown| ended(*unknown))?;
         let tool = &**tool;
         let mut call = Cow::Borrowed(sent);
         let mut valid = checked(tool, &call.args)?;
@@ -102,8 +102,8 @@ impl Performer {
     }
 
     /// Returns the tool of this name, if the model has it in this turn.
-    fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Arc<dyn Tool>, ToolOutcome> {
-        let unknown = |text: String| ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text);
+    fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Arc<dyn Tool>, Box<ToolOutcome>> {
+        let unknown = |text: String| Box::new(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text));
         match tools {
             None => self.config.registry.fetch(name).map_err(|error| unknown(error.to_string())),
             Some(tools) => {

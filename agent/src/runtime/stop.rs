@@ -1,6 +1,5 @@
 //! When a run has to stop: it was cancelled, or its time is up.
 
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -50,9 +49,9 @@ impl StopSignal {
     }
 
     /// Drives a future to its end, and cancels the run meanwhile when its time is up.
-    pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(super) async fn watch<T>(&self, work: impl Future<Output = T> + Unpin) -> T {
         let Some(at) = self.deadline() else { return work.await };
-        match select(pin!(work), pin!(tokio::time::sleep_until(at))).await {
+        match select(work, Box::pin(tokio::time::sleep_until(at))).await {
             Either::Left((done, _)) => done,
             Either::Right(((), work)) => {
                 self.time_is_up();

@@ -155,8 +155,8 @@ impl ServerHandler for ProtocolHandler {
                 () = context.cancelled() => return Ok(()),
                 () = self.shared.handle.reached(ShutdownPhase::Draining) => return Ok(()),
                 // Changes that arrive faster than they are sent are combined.
-                changed = changes.changed() => {
-                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                received = changes.changed() => {
+                    if received.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
                     }
                 }
@@ -175,8 +175,8 @@ impl ServerHandler for ProtocolHandler {
             loop {
                 tokio::select! {
                     () = handle.reached(ShutdownPhase::Draining) => return,
-                    changed = changes.changed() => {
-                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
+                    received = changes.changed() => {
+                        if received.is_err() || peer.notify_tool_list_changed().await.is_err() {
                             return;
                         }
                     }
