@@ -437,13 +437,11 @@ async fn a_model_that_fails_for_good_is_an_outcome() {
 #[test]
 fn what_cannot_be_done_is_refused() {
     let of = || Assistant::builder(ScriptedModel::new(["Hello!"]));
-    let folder = std::env::temp_dir();
-    let assistant = of().spill_results(folder).state_per_prompt::<u8>().build().unwrap();
+    let assistant = of().spill_results(std::env::temp_dir()).build().unwrap();
     let error = Service::new(&assistant).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "durable runs do not support spill_results: its files are those of one machine and state_per_prompt: a run may \
-         continue in another process; build the assistant without these features"
+        "durable runs do not support spill_results: its files are those of one machine; build the assistant without these features"
     );
     let endless = agent::ToolBuilder::new("endless")
         .description("Takes as long as it likes.")

@@ -10,13 +10,13 @@ use agent::model::{ScriptedModel, reply};
 use agent::{Assistant, RunStop, SteeringPolicy, ToolBuilder, ToolOutput, UsageLimits, tool, tools};
 
 /// Shows the contract.
-#[tool(name = "show_contract", inline)]
+#[tool(inline, effect = "idempotent")]
 fn show_contract() -> &'static str {
     "You sell your soul."
 }
 
 /// Signs the contract.
-#[tool(name = "sign_contract", inline)]
+#[tool(inline, effect = "idempotent")]
 fn sign_contract() -> &'static str {
     "signed"
 }

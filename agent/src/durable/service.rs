@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::journal::RetryPolicy;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
-use super::steps::Served;
+use super::steps::{Clock, Served};
 use super::{ServeError, ServiceError};
 use crate::runtime::ServedAssistant;
 use crate::{Assistant, CancelToken};
@@ -49,7 +49,13 @@ impl Service {
         }
         let day = Duration::from_secs(24 * 60 * 60);
         let model_retry = RetryPolicy { max_attempts: 4, pause: Duration::from_millis(500) };
-        let served = Served { assistant: served, running: ActiveRuns::default(), model_retry, patience: day };
+        let served = Served {
+            assistant: served,
+            running: ActiveRuns::default(),
+            model_retry,
+            patience: day,
+            clock: Clock::default(),
+        };
         let settings = Settings { identity_key: None, is_open: false, retention: day };
         Ok(Self { served, settings })
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::journal::{
     InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
@@ -32,12 +33,13 @@ pub(super) struct Served {
     pub(super) model_retry: RetryPolicy,
     /// The time that a run waits for a decision or a result from outside.
     pub(super) patience: Duration,
+    pub(super) clock: Clock,
 }
 
 impl Served {
     /// Returns the time to remember with a step, if runs have a time limit.
     fn time_of_step(&self) -> Option<u64> {
-        self.assistant.wall_time().map(|_| now())
+        self.assistant.wall_time().map(|_| self.clock.now())
     }
 
     /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
@@ -67,7 +69,7 @@ pub(super) async fn play<J: RunJournal>(
     }
     let time_limit = match served.assistant.wall_time() {
         Some(allowed) => {
-            let now = Box::pin(std::future::ready(Ok(now())));
+            let now = Box::pin(std::future::ready(Ok(served.clock.now())));
             let begun = journal.run(format!("{run}/begun"), RetryPolicy::ONE_ATTEMPT, now).await?;
             Some(TimeLimit { begun, allowed })
         }
@@ -76,7 +78,7 @@ pub(super) async fn play<J: RunJournal>(
     let core = SharedLoop::new(core);
     let mut steps = JournalSteps::new(served, journal, &run, &cancel, time_limit);
     let driven = Box::pin(drive(&core, &mut steps));
-    let driven = cancel_at(time_limit, &served.running, &run, driven).await;
+    let driven = cancel_at(time_limit, served, &run, driven).await;
     // An engine that failed temporarily replays all of this.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
@@ -146,24 +148,42 @@ impl TimeLimit {
 /// Drives a run, and cancels its steps in this process when its time is up.
 async fn cancel_at<T>(
     time_limit: Option<TimeLimit>,
-    running: &ActiveRuns,
+    served: &Served,
     run: &str,
     driven: impl Future<Output = T> + Unpin,
 ) -> T {
     let Some(limit) = time_limit else { return driven.await };
-    let time = tokio::time::sleep(limit.remaining(now()));
+    let time = tokio::time::sleep(limit.remaining(served.clock.now()));
     match select(driven, Box::pin(time)).await {
         Either::Left((done, _)) => done,
         Either::Right(((), driven)) => {
-            running.cancel(run, &limit.after(limit.allowed).to_string());
+            served.running.cancel(run, &limit.after(limit.allowed).to_string());
             driven.await
         }
     }
 }
 
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.ok().and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or_default()
+/// A clock that all processes share, which does not go back while this one runs.
+pub(super) struct Clock {
+    /// Milliseconds since 1970 at the start.
+    start: u64,
+    started: Instant,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let start = since.ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+        Self { start: start.unwrap_or_default(), started: Instant::now() }
+    }
+}
+
+impl Clock {
+    /// Returns the time in milliseconds since 1970.
+    fn now(&self) -> u64 {
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.start.saturating_add(elapsed)
+    }
 }
 
 /// Performs the steps of a run through the journal of an engine. What it remembers between steps follows from their results, so it is the
@@ -480,13 +500,13 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             Ok(tools) => {
                 let tools = tools.unwrap_or_else(|| self.served.assistant.all_definitions());
                 let (performer, time_limit) = (self.performer.clone(), self.time_limit);
-                let timeout = self.served.assistant.model_timeout;
+                let (served, timeout) = (self.served.clone(), self.served.assistant.model_timeout);
                 let name = key.to_string();
                 let work = Box::pin(async move {
                     let reply = performer.whole_reply(key, messages, &tools, timeout).await;
                     let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
                     if reply.message.stop_reason == StopReason::Aborted {
-                        reply.limit = time_limit.and_then(|limit| limit.reached(now()));
+                        reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
                     }
                     Ok(reply)
                 });
