@@ -106,9 +106,9 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Effect`].
 ///
-/// What has one result is returned, and [`drive`] records it. Results of calls are recorded by the step itself, as they arrive. What a model
-/// or a tool does wrong is part of the result (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed, or that the run has to
-/// end: see [`StepError`].
+/// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each itself, as it arrives. A failure
+/// of a model or a tool is a result, too (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed, or that the run has to end:
+/// see [`StepError`].
 ///
 /// ```
 /// use agent::StepKey;
@@ -173,7 +173,7 @@ pub trait Steps: Send {
         std::future::ready(ready.map_err(StepError::from))
     }
 
-    /// Asks whether calls may run, and returns the decision on each. By default nobody decides, and the run is suspended. If a [steering
+    /// Asks whether calls may run, and returns the decision on each. The default suspends the run. If a [steering
     /// message](AgentLoop::steered) ended the calls meanwhile, the result is ignored.
     fn approvals(
         &mut self,
@@ -340,7 +340,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
                 run.lock().suspend();
                 break;
             }
-            // What stops a run does not matter to one that is over.
+            // A run that is over cannot be stopped.
             Err(StepError::Cancelled { .. } | StepError::Limit(_) | StepError::Failed { .. })
                 if run.lock().end().is_some() =>
             {

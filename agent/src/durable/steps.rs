@@ -186,7 +186,7 @@ impl Clock {
     }
 }
 
-/// Performs the steps of a run through the journal of an engine. What it remembers between steps follows from their results, so it is the
+/// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
 /// same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 struct JournalSteps<'r, J> {
@@ -214,7 +214,7 @@ struct JournalSteps<'r, J> {
     is_closed: bool,
     /// Whether calls waited for decisions, so that they are checked again before they run.
     checks_again: bool,
-    /// How often the calls of the segment were checked again.
+    /// The number of times that the calls of the segment were checked again.
     rounds: u32,
 }
 
@@ -610,7 +610,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
                 *decision = answers.next().unwrap_or_else(missing_decision);
             }
-            // Rules of the application may be others by now.
+            // The rules of the application may have changed meanwhile.
             self.checks_again = true;
         }
         let name =

@@ -1,4 +1,4 @@
-//! The loop: what a driver records, one method for each kind of step, and the transitions that follow.
+//! The loop: one method for each kind of result that a driver records, and the transitions that follow.
 
 use std::sync::Arc;
 

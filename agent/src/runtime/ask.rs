@@ -1,4 +1,4 @@
-//! One request to the model: what it is asked, and how its reply is read.
+//! One request to the model, and its reply.
 
 use std::borrow::Cow;
 use std::future::poll_fn;

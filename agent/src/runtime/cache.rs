@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::assistant::Config;
-use super::prepare::Checked;
-use crate::message::ToolCall;
+use super::prepare::CheckedCall;
 use crate::tool::context::ToolContext;
 use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
@@ -214,26 +213,20 @@ impl fmt::Debug for Identity {
 
 impl CallKey {
     /// Returns the key of a call whose arguments were checked.
-    pub(super) fn new(
-        config: &Config,
-        tool: &dyn Tool,
-        call: &ToolCall,
-        checked: &Checked,
-        context: &ToolContext,
-    ) -> Self {
-        let state = config.registry.state_read_by(tool);
+    pub(super) fn new(config: &Config, name: &str, checked: &CheckedCall, context: &ToolContext) -> Self {
+        let state = config.registry.state_read_by(&**checked.tool());
         let state = state.into_iter().map(|value| Identity::new(value.address, value));
         let hooks = config.hooks.iter();
         let hooks = hooks.map(|hooks| Identity::new(Arc::as_ptr(hooks).cast::<()>().addr(), hooks.clone()));
         let mut world: Vec<Identity> = state.chain(hooks).collect();
         world.sort_unstable_by_key(|identity| identity.address);
         Self {
-            tool: call.name.clone(),
-            fingerprint: config.fingerprint(&call.name),
+            tool: name.to_owned(),
+            fingerprint: config.fingerprint(name),
             session: context.session_id().map(str::to_owned),
             source: context.source().cloned().map(|source| Identity::new(source.address(), source)),
             world,
-            args: exact_text(&checked.value(tool, &call.args), checked.text(&call.args)),
+            args: exact_text(checked.value(), checked.text()),
         }
     }
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::prepare::Checked;
+use super::prepare::CheckedCall;
 use crate::args::ArgumentError;
-use crate::args::Plan;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
@@ -19,7 +18,6 @@ use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::Control;
-use crate::tool::traits::Tool;
 
 /// The error type of hooks.
 ///
@@ -179,11 +177,8 @@ pub struct ToolCallInfo {
 struct CallInner {
     assistant: Option<Arc<Message>>,
     call: ToolCall,
-    args: Value,
-    /// The plan that parses the arguments; `None` if they were refused.
-    plan: Option<Plan>,
-    /// The text of the arguments after the tool prepared them, if it changed them.
-    prepared: Option<String>,
+    /// The checked arguments; `None` if they were refused.
+    checked: Option<Arc<CheckedCall>>,
     context: ToolContext,
 }
 
@@ -192,13 +187,10 @@ impl ToolCallInfo {
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,
-        checked: Option<(&dyn Tool, &Checked)>,
+        checked: Option<Arc<CheckedCall>>,
         context: ToolContext,
     ) -> Self {
-        let args = checked.map(|(tool, checked)| checked.value(tool, &call.args)).unwrap_or_default();
-        let plan = checked.map(|(tool, checked)| checked.plan(tool).clone());
-        let prepared = checked.and_then(|(_, checked)| checked.prepared().map(str::to_owned));
-        Self { inner: Arc::new(CallInner { assistant, call, args, plan, prepared, context }) }
+        Self { inner: Arc::new(CallInner { assistant, call, checked, context }) }
     }
 
     /// Returns the reply that made the call, or `None` if the call was not made by a model.
@@ -214,7 +206,7 @@ impl ToolCallInfo {
     /// Returns the validated and coerced arguments. To base a decision on one of them, use [`arg`](Self::arg), which does not mistake a
     /// misspelled name for an absent value.
     pub fn args(&self) -> &Value {
-        &self.inner.args
+        self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
 
     /// Returns one top-level argument as the tool receives it: with every digit, and under the name of its parameter even if the model used
@@ -254,10 +246,8 @@ impl ToolCallInfo {
     /// value does not fit the type. A [hook](Hooks::before_tool_call) that returns the error with `?` ends the call.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
         let inner = &*self.inner;
-        match &inner.plan {
-            Some(plan) => {
-                plan.argument(inner.prepared.as_deref().unwrap_or_else(|| inner.call.args.text()), name)
-            }
+        match &inner.checked {
+            Some(checked) => checked.plan().argument(checked.text(), name),
             None => Err(ArgumentError::unreadable(&inner.call.name)),
         }
     }

@@ -13,7 +13,7 @@ use super::ask::{ReplyStream, is_update};
 use super::listener::{LISTENER_TIMEOUT, Listener};
 use super::output::ExpectedOutput;
 use super::perform::Performer;
-use super::prepare::hook_error;
+use super::prepare::{CheckedCall, hook_error};
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{Found, RunRecords};
@@ -31,13 +31,13 @@ use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::combine::shown_after;
 use crate::{BoxFuture, CancelToken, StepKey, ToolDefinition};
 
-/// Performs the steps of one run of an assistant. What it leaves open is closed when it is dropped, so the conversation is sound at any time.
+/// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
 pub(super) struct InProcessSteps {
     pub(super) performer: Performer,
     pub(super) assistant: Assistant,
     pub(super) run: SharedLoop,
     pub(super) stop: StopSignal,
-    /// What running bodies report, if it is read.
+    /// The progress that running bodies report, if listeners read it.
     pub(super) updates: Option<Arc<Updates>>,
     /// Where the reader of the run's stream takes its events.
     pub(super) reader: Option<EventSlot>,
@@ -53,9 +53,9 @@ pub(super) struct InProcessSteps {
     pub(super) error: Option<RunError>,
     /// The expected output of the run.
     pub(super) wanted: Option<Arc<ExpectedOutput>>,
-    /// How many answers were refused so far.
+    /// The number of answers that were refused so far.
     refused_answers: u32,
-    /// How many steps were taken since other tasks had their turn.
+    /// The number of steps since other tasks had their turn.
     steps: u32,
     /// The decisions and results with which a suspended run continues.
     pub(super) resumption: Option<Resumption>,
@@ -63,8 +63,10 @@ pub(super) struct InProcessSteps {
     pub(super) checks_again: bool,
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
-    /// What the store knows of the calls that are prepared now, by their position.
+    /// The calls of this segment that the store has records of, by their position.
     pub(super) found: HashMap<u32, Found>,
+    /// The calls of this segment that may run, by their position.
+    pub(super) checked: HashMap<u32, Arc<CheckedCall>>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }
@@ -139,6 +141,7 @@ impl Steps for InProcessSteps {
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
         self.checks_again = false;
+        self.checked.clear();
         let span = self.turn_span();
         self.prepare_calls(key.ord, calls).instrument(span).await
     }
@@ -214,6 +217,7 @@ impl InProcessSteps {
             checks_again: false,
             records: None,
             found: HashMap::new(),
+            checked: HashMap::new(),
             is_running: true,
         }
     }
@@ -431,7 +435,8 @@ impl InProcessSteps {
                 (Prepared::Ended(CallEnd::new(steered())), false)
             } else {
                 let found = self.found.remove(&ord);
-                let prepared = self.found_or_prepared(found, &call).await.ok_or_else(|| self.stopped())?;
+                let prepared =
+                    self.found_or_prepared(found, ord, &call).await.ok_or_else(|| self.stopped())?;
                 if let (Prepared::Ended(end), _) = &prepared
                     && end.outcome.is_error()
                 {
@@ -457,13 +462,18 @@ impl InProcessSteps {
 
     /// Prepares a call, and returns whether it had begun before: a run that resumes after its process died finds its calls in the store.
     /// Returns `None` if the run is stopped first.
-    async fn found_or_prepared(&mut self, found: Option<Found>, call: &ToolCall) -> Option<(Prepared, bool)> {
+    async fn found_or_prepared(
+        &mut self,
+        found: Option<Found>,
+        ord: u32,
+        call: &ToolCall,
+    ) -> Option<(Prepared, bool)> {
         let has_begun = match found {
             Some(Found::Ended(end)) => return Some((Prepared::Ended(*end), false)),
             Some(Found::Begun) => true,
             None => false,
         };
-        Some(match self.prepare_call(call).await? {
+        Some(match self.prepare_call(ord, call).await? {
             // It was allowed before it began.
             Prepared::Ready(ready) if has_begun => (Prepared::Ready(Ready { approval: None, ..ready }), true),
             prepared => (prepared, false),
@@ -471,7 +481,7 @@ impl InProcessSteps {
     }
 
     /// Prepares a call. Returns `None` if the run is stopped first.
-    pub(super) async fn prepare_call(&mut self, call: &ToolCall) -> Option<Prepared> {
+    pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
         let chosen = if self.performer.chooses_tools() {
             match self.turn_tools(true).await? {
                 Ok(tools) => Some(tools),
@@ -486,7 +496,12 @@ impl InProcessSteps {
         let reply = self.run.lock().conversation().shared().last().cloned();
         let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
         let cache = self.assistant.cache();
-        self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), Some(cache)).await
+        let prepared = self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), Some(cache));
+        let (prepared, checked) = prepared.await?;
+        if let Some(checked) = checked {
+            self.checked.insert(ord, checked);
+        }
+        Some(prepared)
     }
 
     /// Whether the answer does not fit the expected output and may be corrected. The report is the next message that the model reads.

@@ -1,8 +1,8 @@
-//! What happens to a call before its body runs.
+//! Checks calls before their bodies run.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -26,10 +26,10 @@ impl Performer {
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
         cache: Option<&ResultCache>,
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedCall> {
         match self.checked_call(sent, reply, tools, cache).await {
-            Ok(ready) => Some(Prepared::Ready(ready)),
-            Err(Some(end)) => Some(Prepared::Ended(*end)),
+            Ok((ready, checked)) => Some((Prepared::Ready(ready), Some(checked))),
+            Err(Some(end)) => Some((Prepared::Ended(*end), None)),
             Err(None) => None,
         }
     }
@@ -41,26 +41,22 @@ impl Performer {
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
         cache: Option<&ResultCache>,
-    ) -> Result<Ready, Option<Box<CallEnd>>> {
+    ) -> Result<(Ready, Arc<CheckedCall>), Option<Box<CallEnd>>> {
         let ended = |outcome: ToolOutcome| Some(Box::new(CallEnd::new(outcome)));
         let source = self.context.source();
-        let checked = |tool: &dyn Tool, args: &ToolArguments| {
-            check(tool, args, source).map_err(|refused| Some(Box::new(CallEnd::new(refused))))
-        };
         let tool = self.find(&sent.name, tools).map_err(|unknown| ended(*unknown))?;
-        let tool = &**tool;
+        let checked = |args: &ToolArguments| match check(tool, args, source) {
+            Ok(checked) => Ok(Arc::new(checked)),
+            Err(refused) => Err(Some(Box::new(CallEnd::new(refused)))),
+        };
         let mut call = Cow::Borrowed(sent);
-        let mut valid = checked(tool, &call.args)?;
+        let mut valid = checked(&call.args)?;
         let policy = tool.policy();
         let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let (mut is_replaced, mut must_ask) = (false, false);
         for hook in &self.config.hooks {
-            let info = ToolCallInfo::new(
-                reply.cloned(),
-                (*call).clone(),
-                Some((tool, &valid)),
-                self.context.clone(),
-            );
+            let info =
+                ToolCallInfo::new(reply.cloned(), (*call).clone(), Some(valid.clone()), self.context.clone());
             let decided = self.hook(|| hook.before_tool_call(info)).await.ok_or(None)?;
             match decided.map_err(|error| ended(hook_error(&error.to_string())))? {
                 BeforeCall::Continue => {}
@@ -68,37 +64,32 @@ impl Performer {
                 BeforeCall::Replace(args) => {
                     call.to_mut().args = ToolArguments::from(args);
                     is_replaced = true;
-                    valid = checked(tool, &call.args)?;
+                    valid = checked(&call.args)?;
                 }
                 BeforeCall::Block { reason, control } => {
                     let mut end = CallEnd::new(ToolOutcome::denied(DenialCode::BLOCKED, reason));
                     end.control = control;
-                    end.signature = guards.then(|| Signature::of(&call.name, &valid.value(tool, &call.args)));
+                    end.signature = guards.then(|| Signature::of(&call.name, valid.value()));
                     return Err(Some(Box::new(end)));
                 }
             }
         }
-        let (plan, text) = (valid.plan(tool), valid.text(&call.args));
-        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));
+        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(valid.plan(), valid.text())));
         must_ask |= needed.map_err(|payload| {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
         let mut ready = Ready::default();
-        if guards || must_ask {
-            let args = valid.value(tool, &call.args);
-            ready.signature = guards.then(|| Signature::of(&call.name, &args));
-            ready.approval = must_ask.then(|| ToolArguments::from(args));
-        }
+        ready.signature = guards.then(|| Signature::of(&call.name, valid.value()));
+        ready.approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         // A call that waits for a decision is looked up after it was allowed.
-        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(tool, &self.context)) {
-            let key = CallKey::new(&self.config, tool, &call, &valid, &self.context);
-            let known = cache.get(&key);
-            ready.cached =
-                known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(valid.coercions)));
+        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(&**tool, &self.context)) {
+            let known = cache.get(&CallKey::new(&self.config, &call.name, &valid, &self.context));
+            let reply = |output| ToolReply::new(output).with_coercions(valid.coercions.clone());
+            ready.cached = known.map(|output| CallEnd::new(reply(output)));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
-        Ok(ready)
+        Ok((ready, valid))
     }
 
     /// Returns the tool of this name, if the model has it in this turn.
@@ -129,65 +120,81 @@ impl Config {
     }
 }
 
-/// Arguments that were checked.
-pub(super) struct Checked {
-    /// As the tool prepared them, where it changed them.
+/// The result of preparing a call, and its checked arguments if it may run.
+pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedCall>>);
+
+/// A call whose arguments its tool accepted. Hooks, approval, records, the cache and hooks after the call read what was parsed here.
+pub(crate) struct CheckedCall {
+    tool: Arc<dyn Tool>,
+    args: ToolArguments,
+    /// The text after the tool prepared it, if it changed it.
     prepared: Option<String>,
-    /// The tool as the source is shown it, where that is not as everybody is.
+    /// The definition that the run's source is shown, if that is another one.
     own: Option<ToolDefinition>,
-    pub(super) coercions: Coercions,
+    coercions: Coercions,
+    value: OnceLock<Value>,
 }
 
-/// The tool's own check, on behalf of the run's source.
-#[expect(clippy::result_large_err, reason = "the reply is what the call comes to")]
+/// Checks arguments by their tool, on behalf of the run's source.
+#[expect(clippy::result_large_err, reason = "the reply is the result of the call")]
 pub(super) fn check(
-    tool: &dyn Tool,
+    tool: &Arc<dyn Tool>,
     args: &ToolArguments,
     source: Option<&Source>,
-) -> Result<Checked, ToolReply> {
-    let asked = |source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))).map_err(panic_text);
-    let own = match source.map(asked) {
+) -> Result<CheckedCall, ToolReply> {
+    let checked = |prepared, own, coercions| {
+        let (tool, args) = (tool.clone(), args.clone());
+        Ok(CheckedCall { tool, args, prepared, own, coercions, value: OnceLock::new() })
+    };
+    let shown = |source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))).map_err(panic_text);
+    let own = match source.map(shown) {
         None | Some(Ok(Ok(None))) => None,
         Some(Ok(Ok(own))) => own,
-        // The call itself says what is wrong.
-        Some(Ok(Err(_)) | Err(_)) => return Ok(Checked::unknown()),
+        // The call itself reports the error.
+        Some(Ok(Err(_)) | Err(_)) => return checked(None, None, Coercions::default()),
     };
-    let prepared = prepared(tool, args.text())
+    let prepared = prepared(&**tool, args.text())
         .map_err(|error| ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, error.message())))?;
     let text = prepared.as_deref().unwrap_or(args.text());
-    let checked = catch_unwind(AssertUnwindSafe(|| match &own {
+    let validated = catch_unwind(AssertUnwindSafe(|| match &own {
         Some(own) => own.plan().parse::<Value>(text).map(|parsed| parsed.coercions),
         None => tool.validate(text),
     }));
-    match checked.map_err(panic_text) {
-        Ok(Ok(coercions)) => Ok(Checked { prepared, own, coercions }),
+    match validated.map_err(panic_text) {
+        Ok(Ok(coercions)) => checked(prepared, own, coercions),
         Ok(Err(refusal)) => Err(refusal.into()),
         // A check that panics is left to the call itself, which turns panics into results.
-        Err(_) => Ok(Checked::unknown()),
+        Err(_) => checked(None, None, Coercions::default()),
     }
 }
 
-impl Checked {
-    fn unknown() -> Self {
-        Self { prepared: None, own: None, coercions: Coercions::default() }
+impl CheckedCall {
+    pub(super) fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
     }
 
-    pub(super) fn plan<'a>(&'a self, tool: &'a dyn Tool) -> &'a Plan {
-        self.own.as_ref().unwrap_or_else(|| tool.definition()).plan()
+    pub(super) fn plan(&self) -> &Plan {
+        self.own.as_ref().unwrap_or_else(|| self.tool.definition()).plan()
     }
 
-    pub(super) fn text<'a>(&'a self, args: &'a ToolArguments) -> &'a str {
-        self.prepared.as_deref().unwrap_or_else(|| args.text())
+    /// Returns the text that the tool parses.
+    pub(super) fn text(&self) -> &str {
+        self.prepared.as_deref().unwrap_or_else(|| self.args.text())
     }
 
-    pub(super) fn prepared(&self) -> Option<&str> {
-        self.prepared.as_deref()
+    pub(super) fn coercions(&self) -> &Coercions {
+        &self.coercions
     }
 
-    /// The checked arguments as a value: canonical names, and every digit. The text alone does not have them.
-    pub(super) fn value(&self, tool: &dyn Tool, args: &ToolArguments) -> Value {
-        let parsed = self.plan(tool).parse::<Value>(self.text(args));
-        parsed.map(|parsed| parsed.value).unwrap_or_default()
+    /// Returns the arguments with canonical names and every digit, which the text alone does not have. Parsed on the first use.
+    pub(super) fn value(&self) -> &Value {
+        let parse = || self.plan().parse::<Value>(self.text()).map(|parsed| parsed.value).unwrap_or_default();
+        self.value.get_or_init(parse)
+    }
+
+    /// Whether the call still has the arguments that were checked.
+    pub(super) fn is_of(&self, call: &ToolCall) -> bool {
+        self.args == call.args
     }
 }
 

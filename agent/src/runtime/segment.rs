@@ -11,15 +11,15 @@ use super::assistant::Config;
 use super::cache::CallKey;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::in_process::InProcessSteps;
-use super::prepare::{check, hook_error};
+use super::prepare::{CheckedCall, check, hook_error};
 use super::records::{RunRecords, Started};
 use super::spill::{READ_RESULT, SpilledResults};
 use crate::loop_core::{CallEnd, SteeringPolicy, steered};
 use crate::message::{Message, Part, ToolCall};
 use crate::steps::StepError;
 use crate::{
-    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, Tool, ToolContext,
-    ToolOutcome, ToolOutput, ToolReply, ToolResult, Value,
+    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, ToolContext,
+    ToolOutcome, ToolOutput, ToolReply, ToolResult,
 };
 
 /// One call whose body runs.
@@ -74,7 +74,8 @@ impl InProcessSteps {
             while running.len() < self.performer.config.max_concurrency
                 && let Some((key, call)) = waiting.pop_front()
             {
-                running.push(self.begin_call(&key, call, &token));
+                let begun = self.begin_call(&key, call, &token);
+                running.push(begun);
             }
             if running.is_empty() {
                 return Ok(());
@@ -154,7 +155,8 @@ impl InProcessSteps {
         .await
     }
 
-    fn begin_call(&self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
+    fn begin_call(&mut self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
+        let checked = self.checked.remove(&key.ord);
         let config = &self.performer.config;
         let tool = config.registry.get(&call.name);
         let policy = tool.map(|tool| tool.policy());
@@ -174,7 +176,7 @@ impl InProcessSteps {
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
         let reply = reply.filter(|_| !config.hooks.is_empty());
-        let body = run(config.clone(), key.clone(), call, context, max, reply, keeper, records);
+        let body = run(config.clone(), key.clone(), call, context, max, reply, keeper, records, checked);
         Running { ord: key.ord, body: Box::pin(body), is_begun: false, end: None }
     }
 
@@ -201,29 +203,33 @@ pub(super) fn run(
     assistant: Option<Arc<Message>>,
     keeper: Option<(super::Assistant, bool)>,
     records: Option<(Arc<RunRecords>, String)>,
+    checked: Option<Arc<CheckedCall>>,
 ) -> impl Future<Output = CallEnd> + Send {
     async move {
         let begun = Instant::now();
         let mut attempt = 1;
         let mut cx = context.clone();
-        let kept = keeper.as_ref().filter(|(_, caches)| *caches).and_then(|(assistant, _)| {
-            let tool = config.registry.get(&call.name)?;
-            let checked = check(&**tool, &call.args, context.source()).ok()?;
-            let key = CallKey::new(&config, &**tool, &call, &checked, &context);
-            let known = assistant.cache().get(&key);
-            Some((key, known.map(|output| ToolReply::new(output).with_coercions(checked.coercions))))
-        });
-        let cache_key = match kept {
-            Some((_, Some(known))) => {
-                let mut end = CallEnd::new(known);
-                end.cached = true;
-                return end;
-            }
-            Some((key, None)) => Some(key),
+        let is_read = keeper.as_ref().is_some_and(|(_, caches)| *caches) || records.is_some();
+        let checked = match checked.filter(|checked| checked.is_of(&call)) {
+            Some(checked) => Some(checked),
+            None if is_read || !config.hooks.is_empty() => checked_call(&config, &call, &context),
             None => None,
         };
+        let cache_key = match (&keeper, &checked) {
+            (Some((assistant, true)), Some(checked)) => {
+                let key = CallKey::new(&config, &call.name, checked, &context);
+                if let Some(known) = assistant.cache().get(&key) {
+                    let coercions = checked.coercions().clone();
+                    let mut end = CallEnd::new(ToolReply::new(known).with_coercions(coercions));
+                    end.cached = true;
+                    return end;
+                }
+                Some(key)
+            }
+            _ => None,
+        };
         if let Some((records, text)) = &records {
-            match Box::pin(records.begin(&config, &key, &call, &context, text)).await {
+            match Box::pin(records.begin(&config, &key, &call, checked.as_deref(), text)).await {
                 Started::Runs { attempt } if context.is_cancelled() => {
                     let reason = context.cancel_token().reason();
                     let reason = reason.as_deref().unwrap_or("cancelled");
@@ -251,7 +257,7 @@ pub(super) fn run(
         let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
         end.attempt = attempt;
         if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
-            after(&config, &call, &context, assistant, &mut end).await;
+            after(&config, &call, &context, assistant, checked, &mut end).await;
         }
         if let Some((records, _)) = &records {
             Box::pin(records.finish(&key, &end)).await;
@@ -303,11 +309,9 @@ async fn after(
     call: &ToolCall,
     context: &ToolContext,
     assistant: Option<Arc<Message>>,
+    checked: Option<Arc<CheckedCall>>,
     end: &mut CallEnd,
 ) {
-    let tool = config.registry.get(&call.name).map(|tool| &**tool);
-    let checked = tool.and_then(|tool| Some((tool, check(tool, &call.args, context.source()).ok()?)));
-    let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
     let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
     for hook in &config.hooks {
         let error = match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
@@ -323,10 +327,14 @@ async fn after(
     }
 }
 
-/// The arguments that a call ran with.
-pub(super) fn checked_args(tool: &dyn Tool, call: &ToolCall, context: &ToolContext) -> Value {
-    let checked = check(tool, &call.args, context.source());
-    checked.map(|checked| checked.value(tool, &call.args)).unwrap_or_default()
+/// Returns the call with its checked arguments, or `None` if they are refused, or the tool is unknown.
+pub(super) fn checked_call(
+    config: &Config,
+    call: &ToolCall,
+    context: &ToolContext,
+) -> Option<Arc<CheckedCall>> {
+    let tool = config.registry.get(&call.name)?;
+    check(tool, &call.args, context.source()).ok().map(Arc::new)
 }
 
 fn apply(change: AfterCall, end: &mut CallEnd) {

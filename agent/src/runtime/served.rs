@@ -216,11 +216,13 @@ impl Performer {
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
     ) -> Prepared {
-        let prepared = self.prepare_call(call, reply, tools, None).await;
-        prepared.unwrap_or_else(|| Prepared::Ended(self.stopped()))
+        match self.prepare_call(call, reply, tools, None).await {
+            Some((prepared, _)) => prepared,
+            None => Prepared::Ended(self.stopped()),
+        }
     }
 
-    /// Checks calls again that waited for decisions: rules of the application may be others by now.
+    /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.
     pub(crate) async fn check_all_again(
         &self,
         calls: Vec<(ReadyCall, ToolCall)>,
@@ -253,7 +255,8 @@ impl Performer {
         let context = self.context.to_builder().idempotency_key(key.to_string()).attempt(1, attempts).build();
         let reply = reply.filter(|_| !config.hooks.is_empty());
         let records = records.map(|records| (records, text));
-        run(config.clone(), key, call, context.unwrap_or_default(), attempts, reply, None, records).await
+        run(config.clone(), key, call, context.unwrap_or_default(), attempts, reply, None, records, None)
+            .await
     }
 
     /// Returns the decision of the application's function, or `Later` if there is none.

@@ -8,12 +8,12 @@ use crate::runtime::assistant::Config;
 use crate::runtime::cache::canonical;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
-use crate::runtime::segment::checked_args;
+use crate::runtime::segment::checked_call;
 use crate::runtime::telemetry;
 use crate::steps::StepError;
 use crate::{StepKey, ToolContext};
 
-/// What a call comes to that was checked before.
+/// The result of checking a call again that was checked before.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckedAgain {
@@ -29,8 +29,8 @@ pub(crate) enum CheckedAgain {
 }
 
 impl InProcessSteps {
-    /// Checks calls again that may run, and returns those that still may, with the arguments that they run with. Returns `None` if somebody has
-    /// to decide first.
+    /// Checks calls again that may run, and returns those that still may, with the arguments that they run with. Returns `None` if the run
+    /// has to wait for decisions first.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, ToolCall)>,
@@ -39,7 +39,8 @@ impl InProcessSteps {
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
             let asked = ready.asked(&call).clone();
-            let prepared = Box::pin(self.prepare_call(&asked)).await.ok_or_else(|| self.stopped())?;
+            let prepared =
+                Box::pin(self.prepare_call(key.ord, &asked)).await.ok_or_else(|| self.stopped())?;
             let Performer { config, context, .. } = &self.performer;
             let checked = checked_again(config, context, &ready, &call, &asked, prepared);
             if let CheckedAgain::Asks { args, checked } = checked {
@@ -91,7 +92,8 @@ pub(in crate::runtime) fn checked_again(
             let args = now.args.unwrap_or_else(|| asked.args.clone());
             let checked = |args: &ToolArguments| {
                 let call = ToolCall::new(&*call.id, &*call.name, args.clone());
-                tool.map(|tool| checked_args(tool, &call, context)).unwrap_or_default()
+                let checked = checked_call(config, &call, context);
+                checked.map(|checked| checked.value().clone()).unwrap_or_default()
             };
             let now_checked = checked(&args);
             let is_same = canonical(&now_checked) == canonical(&checked(&call.args));

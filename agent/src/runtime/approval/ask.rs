@@ -16,7 +16,7 @@ use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo};
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
 use crate::runtime::prepare::{check, hook_error};
-use crate::runtime::segment::keep_whole;
+use crate::runtime::segment::{checked_call, keep_whole};
 use crate::runtime::telemetry;
 use crate::steps::StepError;
 use crate::{
@@ -158,8 +158,9 @@ pub(in crate::runtime) fn decided(
     decision: Decision,
 ) -> Decided {
     let name = &request.call.name;
-    let now = config.registry.get(name).map(|tool| &**tool);
-    let refused = |outcome| telemetry::record_refusal(now, &request.call, outcome, context);
+    let now = config.registry.get(name);
+    let shown = now.map(|tool| &**tool);
+    let refused = |outcome| telemetry::record_refusal(shown, &request.call, outcome, context);
     let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
     match (decision, tool) {
         (Decision::Deny(message), _) => {
@@ -193,7 +194,7 @@ pub(in crate::runtime) fn decided(
                 Ok(_) => Decided::Allow(Some(args)),
                 Err(reply) => {
                     let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                    telemetry::record_refusal(now, &edited, &reply.outcome, context);
+                    telemetry::record_refusal(shown, &edited, &reply.outcome, context);
                     let mut end = CallEnd::new(reply);
                     end.edited_args = Some(args);
                     Decided::AllowEnded(end)
@@ -220,10 +221,8 @@ impl Edited {
     ) -> Self {
         let call = ToolCall { args: args.clone(), ..request.call };
         let tool = config.registry.get(&call.name).cloned();
-        let checked =
-            tool.as_deref().and_then(|tool| Some((tool, check(tool, args, context.source()).ok()?)));
+        let checked = checked_call(config, &call, context);
         let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
-        let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
         let info = ToolCallInfo::new(reply, call, checked, context.clone());
         Self { tool, info }
     }

@@ -11,7 +11,8 @@ use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
 use crate::runtime::perform::Performer;
-use crate::runtime::segment::checked_args;
+use crate::runtime::prepare::CheckedCall;
+use crate::runtime::segment::checked_call;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
 use crate::tool::secrets::SecretArguments;
 use crate::{Effect, FailureCode, InterruptionCode, StepKey, ToolContext, ToolOutcome};
@@ -140,14 +141,13 @@ impl RunRecords {
         config: &Config,
         key: &StepKey,
         call: &ToolCall,
-        context: &ToolContext,
+        checked: Option<&CheckedCall>,
         text: &str,
     ) -> Started {
         if self.failure().is_some() {
             return Started::Ended(Box::new(not_recorded()));
         }
-        let tool = config.registry.get(&call.name);
-        let args = tool.map(|tool| checked_args(&**tool, call, context)).unwrap_or_default();
+        let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
         let new = self.new_record(config, key, call, args, text);
         let again = new.clone();
         let begin = match self.keeper.begin(new).await {
@@ -210,7 +210,8 @@ impl RunRecords {
         context: &ToolContext,
         text: &str,
     ) -> CallEnd {
-        match self.begin(config, key, call, context, text).await {
+        let checked = checked_call(config, call, context);
+        match self.begin(config, key, call, checked.as_deref(), text).await {
             Started::Ended(end) => *end,
             Started::Runs { .. } => self.give_up(key).await,
         }
@@ -316,8 +317,8 @@ impl RunRecords {
             Some(record) if record.status != InvocationStatus::Pending => Some(ended(&record)),
             Some(_) if is_withheld => Some(self.give_up(key).await),
             Some(record) => {
-                let tool = config.registry.get(&call.name);
-                let args = tool.map(|tool| checked_args(&**tool, call, context)).unwrap_or_default();
+                let checked = checked_call(config, call, context);
+                let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
                 let again = self.new_record(config, key, call, args, "");
                 self.begun_before(config, &record, &again, record.attempt.saturating_add(1)).await
             }

@@ -166,8 +166,8 @@ impl Registry {
             Err(unknown) => {
                 (sent(), Some(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into()))
             }
-            Ok(tool) => match check(&**tool, &call.args, cx.source()) {
-                Ok(checked) => (checked.value(&**tool, &call.args), None),
+            Ok(tool) => match check(tool, &call.args, cx.source()) {
+                Ok(checked) => (checked.value().clone(), None),
                 Err(reply) => (sent(), Some(reply)),
             },
         };

@@ -44,7 +44,7 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the steps, and the error of the store. What was not recorded because of it is recorded by the next run.
+    /// Returns the steps, and the error of the store. The next run records the ends that it prevented.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
