@@ -51,13 +51,18 @@
 //!   step, or at once if the run is waiting. If several processes serve, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
 //!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
-//!   arguments than were decided on, the run asks for another decision, under a new id. Listeners are not notified of that request. Serve
-//!   new code that takes different steps at a new address.
-//! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
+//!   arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at a new
+//!   address.
+//! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
+//! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
+//!   the process that drives the run.
 //!
-//! Some features of an assistant are not available: steering into a running batch, choosing the tools of each turn, spilling results to
-//! files, and a wall-time limit. An assistant that uses them is refused.
+//! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
+//! steering policies and limits, the time limit included. A steering message stops running calls only in the process that receives it, as a
+//! cancellation does; all calls of a batch begin. An assistant is refused if it uses what no engine can provide: files of one machine
+//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store beside the engine's conversation, or state that exists in one
+//! process only.
 
 mod client;
 mod error;

@@ -79,9 +79,11 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        let mut ready = Ready::default();
-        ready.signature = guards.then(|| Signature::of(&call.name, valid.value()));
-        ready.approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
+        let mut ready = Ready {
+            signature: guards.then(|| Signature::of(&call.name, valid.value())),
+            approval: must_ask.then(|| ToolArguments::from(valid.value().clone())),
+            ..Ready::default()
+        };
         // A call that waits for a decision is looked up after it was allowed.
         if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(&**tool, &self.context)) {
             let known = cache.get(&CallKey::new(&self.config, &call.name, &valid, &self.context));
