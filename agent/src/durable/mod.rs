@@ -65,9 +65,11 @@
 //! process only.
 
 mod client;
+mod deadline;
 mod error;
 mod inbox;
 mod journal;
+mod play;
 #[cfg(any(test, feature = "testing"))]
 mod rehearsal;
 mod restate;

@@ -14,7 +14,7 @@ use super::journal::{
     Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
     RunJournal, ToolRequest, Transient, Work,
 };
-use super::steps::{Served, call_tool, play};
+use super::play::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::{Message, UserMessage};

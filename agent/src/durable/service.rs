@@ -5,10 +5,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::deadline::Clock;
 use super::journal::RetryPolicy;
+use super::play::Served;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
-use super::steps::{Clock, Served};
 use super::{ServeError, ServiceError};
 use crate::runtime::ServedAssistant;
 use crate::{Assistant, CancelToken};

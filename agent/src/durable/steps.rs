@@ -1,201 +1,36 @@
 //! The steps of a run on an engine that remembers them.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use futures_util::future::{Either, select};
 use serde_json::Value;
-use tokio::time::Instant;
 
+use super::PendingAsk;
+use super::deadline::RunDeadline;
 use super::journal::{
-    InboxRequest, Journal, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest,
-    Transient, Work,
+    InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
-use super::running::{ActiveRuns, STEERED};
-use super::{Outcome, PendingAsk, RunRequest};
+use super::play::{Served, call_tool};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Effect, Event, Limit, LimitReached, Prepared, Queue, Reply,
-    SteeringPolicy, TurnSummary, Verdict, steered,
+    ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Reply, SteeringPolicy,
+    TurnSummary, Verdict, steered,
 };
 use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
-use crate::runtime::{CheckedAgain, Performer, ServedAssistant, ServedCall, mark_steered};
-use crate::steps::{SharedLoop, StepError, Steps, drive};
+use crate::runtime::{CheckedAgain, Performer};
+use crate::steps::{SharedLoop, StepError, Steps};
 use crate::{CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
-
-/// The assistant that is served, the same for every run.
-pub(super) struct Served {
-    pub(super) assistant: ServedAssistant,
-    pub(super) running: ActiveRuns,
-    /// The attempts for one reply of the model.
-    pub(super) model_retry: RetryPolicy,
-    /// The time that a run waits for a decision or a result from outside.
-    pub(super) patience: Duration,
-    pub(super) clock: Clock,
-}
-
-impl Served {
-    /// Returns the time to remember with a step, if runs have a time limit.
-    fn time_of_step(&self) -> Option<u64> {
-        self.assistant.wall_time().map(|_| self.clock.now())
-    }
-
-    /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
-    pub(super) fn pushed(&self, run: &str, queue: Queue) {
-        if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
-            self.running.stop_calls(run);
-        }
-    }
-}
-
-/// Drives one run from its beginning to its end.
-pub(super) async fn play<J: RunJournal>(
-    served: &Arc<Served>,
-    journal: &J,
-    mut request: RunRequest,
-    cancel: CancelToken,
-) -> Result<Outcome, StepError> {
-    let run: Arc<str> = std::mem::take(&mut request.run).into();
-    let prompts = request.prompts();
-    let mut core = served.assistant.begin(&run, request.history, prompts);
-    if let Some(turn) = request.recorded {
-        // Remembered, because the tool's answer may change from one moment to the next.
-        let asks = served.assistant.needs_follow_up(&turn);
-        let work = Box::pin(std::future::ready(Ok(asks)));
-        let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
-        core.record(turn, asks)?;
-    }
-    let time_limit = match served.assistant.wall_time() {
-        Some(allowed) => {
-            let now = Box::pin(std::future::ready(Ok(served.clock.now())));
-            let begun = journal.run(format!("{run}/begun"), RetryPolicy::ONE_ATTEMPT, now).await?;
-            Some(TimeLimit { begun, allowed })
-        }
-        None => None,
-    };
-    let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, &run, &cancel, time_limit);
-    let driven = Box::pin(drive(&core, &mut steps));
-    let driven = cancel_at(time_limit, served, &run, driven).await;
-    // An engine that failed temporarily replays all of this.
-    if !matches!(driven, Err(StepError::Engine { .. })) {
-        steps.close().await?;
-    }
-    driven?;
-    Ok(Outcome::of(&core.lock()))
-}
-
-/// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
-/// attempt that finds another name knows that the body may have begun before.
-pub(super) async fn call_tool<J: Journal>(
-    served: &Arc<Served>,
-    journal: &J,
-    request: ToolRequest,
-    reply: Option<Arc<Message>>,
-    cancel: CancelToken,
-) -> Result<StepResult<CallEnd>, StepError> {
-    let ToolRequest { key, call, text } = request;
-    let name = key.to_string();
-    let mut is_lost = false;
-    if served.assistant.is_once(&call) {
-        let mine = crate::runtime::new_id("attempt");
-        let own = mine.clone();
-        let begins = Box::pin(async move { Ok(own) });
-        let begun: String = journal.run(format!("{name}/begin"), RetryPolicy::ONE_ATTEMPT, begins).await?;
-        is_lost = begun != mine;
-    }
-    let token = served.running.call_token(&key.run).unwrap_or_else(|| cancel.clone());
-    let performer = served.assistant.performer(&key.run, &token);
-    let served = served.clone();
-    let work = Box::pin(async move {
-        let mut value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
-        if token.reason().as_deref() == Some(STEERED) {
-            mark_steered(&mut value.outcome);
-        }
-        Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step() })
-    });
-    journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await
-}
-
-/// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
-#[derive(Clone, Copy)]
-struct TimeLimit {
-    begun: u64,
-    allowed: Duration,
-}
-
-impl TimeLimit {
-    fn elapsed(self, now: u64) -> Duration {
-        Duration::from_millis(now.saturating_sub(self.begun))
-    }
-
-    fn remaining(self, now: u64) -> Duration {
-        self.allowed.saturating_sub(self.elapsed(now))
-    }
-
-    fn reached(self, now: u64) -> Option<LimitReached> {
-        let elapsed = self.elapsed(now);
-        (elapsed >= self.allowed).then(|| self.after(elapsed))
-    }
-
-    fn after(self, elapsed: Duration) -> LimitReached {
-        LimitReached::new(Limit::WallTime, self.allowed.as_secs_f64(), elapsed.as_secs_f64())
-    }
-}
-
-/// Drives a run, and cancels its steps in this process when its time is up.
-async fn cancel_at<T>(
-    time_limit: Option<TimeLimit>,
-    served: &Served,
-    run: &str,
-    driven: impl Future<Output = T> + Unpin,
-) -> T {
-    let Some(limit) = time_limit else { return driven.await };
-    let time = tokio::time::sleep(limit.remaining(served.clock.now()));
-    match select(driven, Box::pin(time)).await {
-        Either::Left((done, _)) => done,
-        Either::Right(((), driven)) => {
-            served.running.cancel(run, &limit.after(limit.allowed).to_string());
-            driven.await
-        }
-    }
-}
-
-/// A clock that all processes share, which does not go back while this one runs.
-pub(super) struct Clock {
-    /// Milliseconds since 1970 at the start.
-    start: u64,
-    started: Instant,
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let start = since.ok().and_then(|since| u64::try_from(since.as_millis()).ok());
-        Self { start: start.unwrap_or_default(), started: Instant::now() }
-    }
-}
-
-impl Clock {
-    /// Returns the time in milliseconds since 1970.
-    fn now(&self) -> u64 {
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.start.saturating_add(elapsed)
-    }
-}
 
 /// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
 /// same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
-struct JournalSteps<'r, J> {
+pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<Served>,
     journal: &'r J,
     performer: Performer,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
-    time_limit: Option<TimeLimit>,
+    time_limit: Option<RunDeadline>,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     /// The reply whose calls are being run.
@@ -219,12 +54,12 @@ struct JournalSteps<'r, J> {
 }
 
 impl<'r, J: RunJournal> JournalSteps<'r, J> {
-    fn new(
+    pub(super) fn new(
         served: &'r Arc<Served>,
         journal: &'r J,
         run: &Arc<str>,
         cancel: &CancelToken,
-        time_limit: Option<TimeLimit>,
+        time_limit: Option<RunDeadline>,
     ) -> Self {
         Self {
             served,
@@ -332,7 +167,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     }
 
     /// Closes the inbox at the end of the run, however it ended.
-    async fn close(&mut self) -> Result<(), StepError> {
+    pub(super) async fn close(&mut self) -> Result<(), StepError> {
         while !self.is_closed {
             // Messages that arrived too late are dropped.
             self.is_closed = self.journal.close().await?;

@@ -71,7 +71,7 @@ pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{StoredMessage, outcome_of};
 #[cfg(feature = "runtime")]
-pub(crate) use waiting::CheckedCall;
+pub(crate) use waiting::SignedCall;
 
 #[cfg(test)]
 mod tests;

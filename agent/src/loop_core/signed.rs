@@ -7,13 +7,13 @@ use super::AgentLoop;
 use super::agent_loop::Phase;
 use super::batch::{Slot, State};
 #[cfg(feature = "approvals-signed")]
-use super::waiting::CheckedCall;
+use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
     /// Signs the run before it is stored: each call that may still run, and the state of the run.
     #[cfg(feature = "approvals-signed")]
-    pub(crate) fn sign(&mut self, call: impl Fn(&CheckedCall) -> String, state: impl Fn(&Value) -> String) {
+    pub(crate) fn sign(&mut self, call: impl Fn(&SignedCall) -> String, state: impl Fn(&Value) -> String) {
         self.unsign();
         let signed: Vec<_> = self.checked_calls().map(|checked| (checked.at, call(&checked))).collect();
         for (at, mac) in signed {

@@ -61,14 +61,14 @@ impl AgentLoop {
 
     /// Returns the calls that were validated and have not run. They run when the run continues, or when they are allowed.
     #[cfg(feature = "runtime")]
-    pub(crate) fn checked_calls(&self) -> impl Iterator<Item = CheckedCall> {
+    pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 State::Undecided(args) => Some(args.clone()),
                 State::Ready => None,
                 _ => return None,
             };
-            Some(CheckedCall {
+            Some(SignedCall {
                 at,
                 request_id: self.request_id(at),
                 key: self.key(StepKind::Tool, at),
@@ -163,7 +163,7 @@ impl PartialEq for Origin {
 /// A call that was validated and has not run.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
-pub(crate) struct CheckedCall {
+pub(crate) struct SignedCall {
     /// Its position in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,

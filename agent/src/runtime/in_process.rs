@@ -1,16 +1,13 @@
 //! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
-use std::time::Duration;
+use std::sync::Arc;
 
-use futures_util::future::{Either, select};
 use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
 use super::ask::{ReplyStream, is_update};
-use super::listener::{LISTENER_TIMEOUT, Listener};
+use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::perform::Performer;
 use super::prepare::{CheckedCall, hook_error};
@@ -26,10 +23,10 @@ use crate::loop_core::{
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
-use crate::panics::{catch, catch_future};
+use crate::panics::catch;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::combine::shown_after;
-use crate::{BoxFuture, CancelToken, StepKey, ToolDefinition};
+use crate::{StepKey, ToolDefinition};
 
 /// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
 pub(super) struct InProcessSteps {
@@ -69,28 +66,6 @@ pub(super) struct InProcessSteps {
     pub(super) checked: HashMap<u32, Arc<CheckedCall>>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
-}
-
-/// The event that a run hands to the reader of its stream. The run stands still until the reader took it.
-#[derive(Clone, Default)]
-pub(super) struct EventSlot {
-    slot: Arc<Mutex<Option<Arc<Event>>>>,
-}
-
-impl EventSlot {
-    pub(super) fn take(&self) -> Option<Arc<Event>> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Hands over an event, and waits until it was taken. Needs no waker: the reader polls the run again.
-    async fn hand_over(&self, event: Arc<Event>) {
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
-        std::future::poll_fn(|_| {
-            let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if slot.is_none() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
 }
 
 /// The number of steps that a run takes before it yields to other tasks.
@@ -300,7 +275,7 @@ impl InProcessSteps {
         for listener in listeners.iter() {
             if let Some(wait) = listener.notify_async(&event) {
                 let grace = self.performer.config.cancel_grace;
-                Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
+                Box::pin(listener.wait(wait, &self.stop.cancel, grace)).await;
             }
         }
         if let Some(reader) = &self.reader {
@@ -548,28 +523,6 @@ fn record_piece(
         run.record_reply_start(started)?;
     }
     run.record_reply_update(event)
-}
-
-/// Waits for a listener within limits: its own, and that of a tool when the run is cancelled.
-async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelToken, grace: Duration) {
-    let cancelled = std::pin::pin!(async {
-        cancel.cancelled().await;
-        tokio::time::sleep(grace).await;
-    });
-    let waited = std::pin::pin!(catch_future(|| wait));
-    let patience = match crate::default_executor().sleep(LISTENER_TIMEOUT) {
-        Some(sleep) => sleep,
-        // Without a clock nothing has a time limit.
-        None => Box::pin(std::future::pending()),
-    };
-    match select(waited, select(cancelled, patience)).await {
-        Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(panic), _)) => listener.remove_panicked(&panic),
-        Either::Right((Either::Left(_), _)) => {
-            tracing::warn!("a cancelled run does not wait for a listener any longer");
-        }
-        Either::Right((Either::Right(_), _)) => listener.remove_late(),
-    }
 }
 
 impl Drop for InProcessSteps {

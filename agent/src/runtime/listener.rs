@@ -10,13 +10,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
+use futures_util::future::{Either, select};
 
 use crate::loop_core::{Event, EventKind};
-use crate::panics::{DropsQuietly, catch};
+use crate::panics::{DropsQuietly, catch, catch_future};
 use crate::tool::BoxFuture;
+use crate::tool::cancel::CancelToken;
 
 /// Maximum time that a run waits for one listener, or for the reader of a stream.
-pub(super) const LISTENER_TIMEOUT: Duration = Duration::from_secs(60);
+const LISTENER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A listener of events, removed if it panics or takes too long.
 pub(super) struct Listener {
@@ -86,6 +88,50 @@ impl Listener {
         }
         let seconds = LISTENER_TIMEOUT.as_secs();
         tracing::error!(seconds, "a run waited too long for a listener, which was unsubscribed");
+    }
+
+    /// Waits for this listener within limits: its own, and that of a tool when the run is cancelled.
+    pub(super) async fn wait(&self, wait: BoxFuture<'_, ()>, cancel: &CancelToken, grace: Duration) {
+        let cancelled = std::pin::pin!(async {
+            cancel.cancelled().await;
+            tokio::time::sleep(grace).await;
+        });
+        let waited = std::pin::pin!(catch_future(|| wait));
+        let patience = match crate::default_executor().sleep(LISTENER_TIMEOUT) {
+            Some(sleep) => sleep,
+            // Without a clock nothing has a time limit.
+            None => Box::pin(std::future::pending()),
+        };
+        match select(waited, select(cancelled, patience)).await {
+            Either::Left((Ok(()), _)) => {}
+            Either::Left((Err(panic), _)) => self.remove_panicked(&panic),
+            Either::Right((Either::Left(_), _)) => {
+                tracing::warn!("a cancelled run does not wait for a listener any longer");
+            }
+            Either::Right((Either::Right(_), _)) => self.remove_late(),
+        }
+    }
+}
+
+/// The event that a run hands to the reader of its stream. The run stands still until the reader took it.
+#[derive(Clone, Default)]
+pub(super) struct EventSlot {
+    slot: Arc<Mutex<Option<Arc<Event>>>>,
+}
+
+impl EventSlot {
+    pub(super) fn take(&self) -> Option<Arc<Event>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Hands over an event, and waits until it was taken. Needs no waker: the reader polls the run again.
+    pub(super) async fn hand_over(&self, event: Arc<Event>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+        poll_fn(|_| {
+            let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::begin::RunStart;
 use super::drive::BegunRun;
-use super::in_process::EventSlot;
+use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::{Assistant, RunError, RunHandle, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};

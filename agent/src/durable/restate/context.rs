@@ -19,7 +19,7 @@ use super::super::journal::{
     Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
     RunJournal, StepResult, ToolRequest, Transient, Work,
 };
-use super::super::steps::Served;
+use super::super::play::Served;
 use super::TOOLS;
 use super::handlers::inbox;
 use super::slots::{Notice, NoticeKind, NoticeSlot};

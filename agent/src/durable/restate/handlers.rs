@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::super::inbox::{Inbox, PushOutcome};
 use super::super::journal::{InboxBatch, InboxRequest, StepResult, ToolRequest};
-use super::super::steps::{Served, call_tool, play};
+use super::super::play::{Served, call_tool, play};
 use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};

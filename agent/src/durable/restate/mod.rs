@@ -13,7 +13,7 @@ use restate_sdk::endpoint::{Builder, Endpoint, HandlerOptions, ServiceOptions};
 use restate_sdk::service::IntoServiceDefinition;
 
 use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
-use super::steps::Served;
+use super::play::Served;
 use super::{ServeError, ServiceError};
 use crate::CancelToken;
 

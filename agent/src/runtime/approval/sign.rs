@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::loop_core::{AgentLoop, CheckedCall};
+use crate::loop_core::{AgentLoop, SignedCall};
 use crate::message::ToolArguments;
 use crate::runtime::cache::canonical;
 
@@ -54,7 +54,7 @@ impl Signer {
     }
 
     /// Returns whether `mac` is the signature of the call.
-    pub(super) fn verify_call(&self, mac: &str, call: &CheckedCall) -> bool {
+    pub(super) fn verify_call(&self, mac: &str, call: &SignedCall) -> bool {
         self.verify_text(mac, &bound_call(call))
     }
 
@@ -93,7 +93,7 @@ impl Signer {
         match self.never {}
     }
 
-    pub(super) fn verify_call(&self, _: &str, _: &CheckedCall) -> bool {
+    pub(super) fn verify_call(&self, _: &str, _: &SignedCall) -> bool {
         match self.never {}
     }
 
@@ -105,7 +105,7 @@ impl Signer {
 /// Returns the text that the signature of a call binds: the position of the call, its tool and schema, the arguments that run, the
 /// arguments that the decision is about, and those that the person who decides is shown (both null for a call without a decision).
 #[cfg(feature = "approvals-signed")]
-fn bound_call(call: &CheckedCall) -> String {
+fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;
     canonical(&serde_json::json!({
         "version": 2,
@@ -141,8 +141,8 @@ mod tests {
     use crate::message::ToolCall;
     use crate::step_key::{StepKey, StepKind};
 
-    fn call(args: Value) -> CheckedCall {
-        CheckedCall {
+    fn call(args: Value) -> SignedCall {
+        SignedCall {
             at: 0,
             request_id: "run/1/approval/0".to_owned(),
             key: StepKey::new("run", 1, StepKind::Tool, 0),
@@ -175,7 +175,7 @@ mod tests {
         for other in ["", "0", "zz", &mac[1..], &mac[..62], &format!("{mac}00")] {
             assert!(!key.verify_call(other, &one), "{other}");
         }
-        let changes: [fn(&mut CheckedCall); 9] = [
+        let changes: [fn(&mut SignedCall); 9] = [
             |call| call.key.run = "other".into(),
             |call| call.key.turn = 2,
             |call| call.key.ord = 1,

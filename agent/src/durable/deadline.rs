@@ -1,0 +1,77 @@
+//! The time limit of a run, which counts in every process that drives it.
+
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{Either, select};
+use tokio::time::Instant;
+
+use super::running::ActiveRuns;
+use crate::loop_core::{Limit, LimitReached};
+
+/// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
+#[derive(Clone, Copy)]
+pub(super) struct RunDeadline {
+    pub(super) begun: u64,
+    pub(super) allowed: Duration,
+}
+
+impl RunDeadline {
+    fn elapsed(self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.begun))
+    }
+
+    pub(super) fn remaining(self, now: u64) -> Duration {
+        self.allowed.saturating_sub(self.elapsed(now))
+    }
+
+    pub(super) fn reached(self, now: u64) -> Option<LimitReached> {
+        let elapsed = self.elapsed(now);
+        (elapsed >= self.allowed).then(|| self.after(elapsed))
+    }
+
+    pub(super) fn after(self, elapsed: Duration) -> LimitReached {
+        LimitReached::new(Limit::WallTime, self.allowed.as_secs_f64(), elapsed.as_secs_f64())
+    }
+}
+
+/// Drives a run, and cancels its steps in this process when its time is up.
+pub(super) async fn cancel_at<T>(
+    time_limit: Option<RunDeadline>,
+    clock: &Clock,
+    running: &ActiveRuns,
+    run: &str,
+    driven: impl Future<Output = T> + Unpin,
+) -> T {
+    let Some(limit) = time_limit else { return driven.await };
+    let time = tokio::time::sleep(limit.remaining(clock.now()));
+    match select(driven, Box::pin(time)).await {
+        Either::Left((done, _)) => done,
+        Either::Right(((), driven)) => {
+            running.cancel(run, &limit.after(limit.allowed).to_string());
+            driven.await
+        }
+    }
+}
+
+/// A clock that all processes share, which does not go back while this one runs.
+pub(super) struct Clock {
+    /// Milliseconds since 1970 at the start.
+    start: u64,
+    started: Instant,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let start = since.ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+        Self { start: start.unwrap_or_default(), started: Instant::now() }
+    }
+}
+
+impl Clock {
+    /// Returns the time in milliseconds since 1970.
+    pub(super) fn now(&self) -> u64 {
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.start.saturating_add(elapsed)
+    }
+}
