@@ -193,7 +193,7 @@ impl State {
         core.set_config(&config.rules);
         core.set_secrets(config.secrets());
         core.mute(is_muted);
-        let checks_again = core.checks_again();
+        let checks_again = core.prepare_recheck();
         self.conversation = Conversation::new();
         let run = self.activate(core, cancel);
         let resumption = Some(resumption);
