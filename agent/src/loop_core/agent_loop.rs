@@ -318,7 +318,7 @@ impl AgentLoop {
         self.emit_streamed(false, kind);
     }
 
-    /// Emits an event that may hide its update from listeners, because the update may contain part of a secret.
+    /// Emits an event. `hides_update` says that it is an update of a reply that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {

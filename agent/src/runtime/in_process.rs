@@ -16,7 +16,7 @@ use super::perform::Performer;
 use super::prepare::hook_error;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
-use super::records::{Found, RunRecords};
+use super::records::{InterruptedCall, RunRecords};
 use super::stop::StopSignal;
 use super::turn_tools::before_reply;
 use super::{Assistant, HookError, RunError, telemetry};
@@ -64,7 +64,7 @@ pub(super) struct InProcessSteps {
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
     /// What the store knows of the calls that are prepared now, by their position.
-    pub(super) found: HashMap<u32, Found>,
+    pub(super) found: HashMap<u32, InterruptedCall>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }
@@ -457,10 +457,14 @@ impl InProcessSteps {
 
     /// Prepares a call, and returns whether it had begun before: a run that resumes after its process died finds its calls in the store.
     /// Returns `None` if the run is stopped first.
-    async fn found_or_prepared(&mut self, found: Option<Found>, call: &ToolCall) -> Option<(Prepared, bool)> {
+    async fn found_or_prepared(
+        &mut self,
+        found: Option<InterruptedCall>,
+        call: &ToolCall,
+    ) -> Option<(Prepared, bool)> {
         let has_begun = match found {
-            Some(Found::Ended(end)) => return Some((Prepared::Ended(*end), false)),
-            Some(Found::Begun) => true,
+            Some(InterruptedCall::Ended(end)) => return Some((Prepared::Ended(*end), false)),
+            Some(InterruptedCall::Begun) => true,
             None => false,
         };
         Some(match self.prepare_call(call).await? {
