@@ -15,7 +15,8 @@ use super::{
     Verdict,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
-use crate::{Control, StepKey, StepKind};
+use crate::step_key::{StepKey, StepKind};
+use crate::tool::output::Control;
 
 /// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
 /// arguments of calls, because they are needed to continue: keep it where you keep passwords.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{LoopConfig, Signature};
-use crate::Control;
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
+use crate::tool::output::Control;
 
 /// The calls of one reply, divided into segments that run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,8 @@ use super::{
     LoopGuard, Prepared, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
-use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
+use crate::step_key::StepKind;
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolReply, ToolResult};
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";

@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::End;
-use crate::args::{Plan, argument_without_plan};
+use crate::args::{ArgumentError, Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
-use crate::{ArgumentError, StepKey};
+use crate::step_key::StepKey;
 
 /// The next step of a run, for a driver to perform. The documentation of each variant names the method that records the result.
 ///

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, ToolArguments};
-use crate::{Control, ToolOutcome, ToolReply};
+use crate::tool::outcome::{ToolOutcome, ToolReply};
+use crate::tool::output::Control;
 
 /// A reply of the model: complete, or as far as it arrived before it failed.
 ///

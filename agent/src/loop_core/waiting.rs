@@ -5,7 +5,7 @@ use super::batch::SlotState;
 use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
 #[cfg(feature = "runtime")]
 use crate::message::{ToolArguments, ToolCall};
-use crate::{StepKey, StepKind};
+use crate::step_key::{StepKey, StepKind};
 
 impl AgentLoop {
     pub(super) fn approve_effect(&self) -> Effect {

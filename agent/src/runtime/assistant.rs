@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::approval::{Approver, Signer};
@@ -23,9 +24,12 @@ use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
 use crate::steps::SharedLoop;
+use crate::tool::arguments::Argument;
+use crate::tool::cancel::CancelToken;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
-use crate::{Argument, CancelToken, Registry, ToolDefinition, Value};
 
 /// A model with tools and a conversation.
 ///

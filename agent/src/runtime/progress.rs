@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use crate::ToolUpdate;
+use crate::tool::progress::ToolUpdate;
 
 /// Maximum number of buffered updates. The oldest is dropped first, because the newest shows the progress best.
 const MAX_WAITING: usize = 1024;

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::AssistantBuilder;
 use crate::loop_core::ApprovalRequest;
-use crate::{BoxFuture, ToolOutcome};
+use crate::tool::BoxFuture;
+use crate::tool::outcome::ToolOutcome;
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use again::CheckedAgain;
@@ -69,7 +70,7 @@ pub enum Decision {
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
-    /// The decision follows later. The run is suspended, and all calls of the same request for decisions wait.
+    /// The decision follows later. The run is suspended, and all calls that need a decision at the same time wait.
     Later,
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::sign::canonical_args;
 use super::{Decision, Decisions, Signer};
-use crate::ToolOutcome;
 use crate::loop_core::{AgentLoop, ApprovalRequest};
 use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::assistant::Config;
+use crate::tool::outcome::ToolOutcome;
 
 /// The error for a suspended run that cannot be resumed with these decisions. Nothing has changed, and the run still waits.
 ///

@@ -12,9 +12,12 @@ use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
 use crate::runtime::perform::Performer;
 use crate::runtime::segment::checked_args;
+use crate::step_key::StepKey;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
+use crate::tool::context::ToolContext;
+use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
-use crate::{Effect, FailureCode, InterruptionCode, StepKey, ToolContext, ToolOutcome};
 
 /// Maximum number of attempts of a call whose process died, unless its tool sets another one.
 pub(super) const ATTEMPTS: u32 = 3;

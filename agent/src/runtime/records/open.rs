@@ -11,8 +11,8 @@ use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Config;
 use crate::runtime::{Assistant, AssistantBuilder, OpenError};
+use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, InvocationStatus, Store, StoreError, StoredEntry};
-use crate::{StepKey, StepKind};
 
 impl AssistantBuilder {
     /// Records every tool call in a store: the tool, the arguments, the outcome, the times and the attempt. With a

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::now;
-use crate::StepKey;
 use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
 #[cfg(doc)]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::assistant::{Assistant, AssistantState};
+use crate::step_key::StepKey;
 use crate::store::{EntryKind, SessionEntry};
 
 /// The stored part of a session.
