@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::batch::{Slot, State};
+use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
-/// A call that may run, as far as its run knows.
+/// A call that its run would execute, before the rules of the driver are checked again.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
-    /// The call, as the model sent it.
+    /// The call as the model sent it.
     pub(crate) sent: ToolCall,
     /// Whether a person changed its arguments.
     pub(crate) is_edited: bool,
@@ -19,14 +19,14 @@ pub(crate) struct ReadyCall {
 }
 
 impl ReadyCall {
-    /// Returns what hooks are asked about: the call of the model, or of the person who changed it.
+    /// Returns the call that hooks are asked about: that of the model, or of the person who changed it.
     pub(crate) fn asked<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
 }
 
 impl AgentLoop {
-    /// Replaces the configuration by that of the driver that resumes the run. An approval counts for the tool that it was given for.
+    /// Replaces the configuration by that of the driver that resumes the run. An approval ends if the tool that it was given for changed.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {
@@ -37,26 +37,27 @@ impl AgentLoop {
         }
     }
 
-    /// Whether calls wait that were checked before the run is resumed. Those of a segment that is still prepared are prepared again.
-    pub(crate) fn checks_again(&mut self) -> bool {
+    /// Returns whether calls that were checked before the run was suspended must be checked again. In a segment that is still being
+    /// prepared, such calls are reset instead, and prepared again with the others.
+    pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
             Phase::Prepare => {
-                self.prepare_again();
+                self.reset_prepared();
                 false
             }
             _ => false,
         }
     }
 
-    fn prepare_again(&mut self) {
-        for at in self.batch.positions(|state| matches!(state, State::Undecided(_) | State::Ready)) {
+    fn reset_prepared(&mut self) {
+        for at in self.batch.positions(|state| matches!(state, SlotState::Undecided(_) | SlotState::Ready)) {
             let Some(slot) = self.batch.slots.get_mut(at) else { continue };
             let call = slot.call.clone();
             if let Some(signature) = std::mem::replace(slot, Slot::new(call)).signature {
                 self.repeats.undo(signature);
             }
-            slot.state = State::Started;
+            slot.state = SlotState::Started;
             self.tool_calls = self.tool_calls.saturating_sub(1);
         }
     }
@@ -64,26 +65,26 @@ impl AgentLoop {
     /// Returns the call at this position, if it may run.
     pub(crate) fn ready_call(&self, ord: u32) -> Option<ReadyCall> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
-        (slot.state == State::Ready).then(|| ReadyCall {
+        (slot.state == SlotState::Ready).then(|| ReadyCall {
             sent: slot.call.clone(),
             is_edited: slot.is_edited,
             is_approved: slot.is_approved,
         })
     }
 
-    /// Notes that a call which may run was allowed before: it had begun in a process that is gone.
+    /// Marks a call as approved, because it had already begun in an earlier process.
     pub(crate) fn approve(&mut self, ord: u32) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
-        if let Some(slot) = slot.filter(|slot| slot.state == State::Ready) {
+        if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {
             slot.is_approved = true;
         }
     }
 
-    /// Asks for a decision on a call that may run, because it would run with other arguments than were decided on, or needs a decision by
-    /// now. `checked` are the arguments in their canonical form.
+    /// Asks for a decision on a call that may run, because its arguments differ from those that were decided on, or because it now needs a
+    /// decision. `checked` contains the arguments in their canonical form.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
-        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == State::Ready) else {
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {
             return;
         };
         slot.shown = self.secrets.arguments(&slot.call.name, &checked);
@@ -91,17 +92,17 @@ impl AgentLoop {
         slot.mac = None;
         slot.is_approved = false;
         slot.asked_again = slot.asked_again.saturating_add(1);
-        slot.state = State::Undecided(checked.clone());
+        slot.state = SlotState::Undecided(checked.clone());
         self.phase = Phase::Approve;
         let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
         let request_id = self.request_id(at);
-        self.tell(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
+        self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
     /// Replaces the arguments that a call runs with, if it has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
-        if let Some(slot) = slot.filter(|slot| slot.state == State::Ready) {
+        if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {
             slot.args = Some(args);
         }
     }

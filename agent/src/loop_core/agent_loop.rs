@@ -15,7 +15,8 @@ use super::{
     Verdict,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
-use crate::{Control, StepKey, StepKind};
+use crate::step_key::{StepKey, StepKind};
+use crate::tool::output::Control;
 
 /// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
 /// arguments of calls, because they are needed to continue: keep it where you keep passwords.
@@ -25,7 +26,7 @@ use crate::{Control, StepKey, StepKind};
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentLoop {
-    #[serde(deserialize_with = "known_version")]
+    #[serde(deserialize_with = "deserialize_version")]
     version: u32,
     pub(super) run: Arc<str>,
     pub(super) config: Arc<LoopConfig>,
@@ -45,9 +46,9 @@ pub struct AgentLoop {
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
-    /// How often each tool asked for a better call.
+    /// The number of better calls that each tool asked for.
     pub(super) retries: BTreeMap<String, u32>,
-    /// What the tries of each tool had, by which progress is known.
+    /// The failed calls of each tool, which show whether it makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
@@ -57,7 +58,7 @@ pub struct AgentLoop {
     /// The signature of the state, if the driver signed it to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
-    /// What withholds the secrets of the run's tools.
+    /// Withholds the secrets of the run's tools.
     #[serde(skip)]
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
@@ -66,18 +67,18 @@ pub struct AgentLoop {
     events: VecDeque<Event>,
     #[serde(skip)]
     is_muted: bool,
-    /// Whether transitions that need no waiting follow when the events before them were [taken](Self::take_event), and not at once.
+    /// Whether transitions that need no waiting are delayed until the events before them are [taken](Self::take_event).
     #[serde(skip)]
     pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
 
-/// What the loop waits for.
+/// The result that the loop waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
-    /// Steering messages before the first request.
+    /// Waits for steering messages before the first request.
     PollFirst,
     CallModel,
     Prepare,
@@ -87,15 +88,15 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Steering messages after a turn, and whether the hook said to continue.
+    /// Waits for steering messages after a turn. True if the hook continues the run.
     PollSteering(bool),
     PollFollowUps(bool),
-    /// The run will end like this. A [step](AgentLoop::step) announces it.
+    /// The run will end like this. A [step](AgentLoop::step) emits the event.
     Ending(End),
     Done(End),
 }
 
-fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let version = u32::deserialize(deserializer)?;
     if version > AgentLoop::VERSION {
         return Err(serde::de::Error::custom(format_args!(
@@ -122,7 +123,7 @@ impl AgentLoop {
         Self::begin(run.into(), config.into(), conversation, prompts, false)
     }
 
-    /// Like [`new`](Self::new), for a conversation that is sound already.
+    /// Like [`new`](Self::new), for a conversation that is already sound.
     pub(crate) fn begin(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -160,7 +161,7 @@ impl AgentLoop {
             is_driven: false,
             origin: Origin::Here,
         };
-        this.tell(|_| EventKind::AgentStart);
+        this.emit(|_| EventKind::AgentStart);
         this.begin_turn(prompts);
         this
     }
@@ -174,7 +175,7 @@ impl AgentLoop {
         self
     }
 
-    /// Returns what has to happen next. It changes nothing, and returns the same until the result is recorded.
+    /// Returns the next step. It changes nothing, and returns the same step until the result is recorded.
     pub fn next(&self) -> Effect {
         match &self.phase {
             Phase::PollFirst => Effect::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -188,7 +189,7 @@ impl AgentLoop {
                 Effect::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // Only seen by a driver that is about to take a step.
+            // Only a driver that is about to take a step sees this phase.
             Phase::Skip => Effect::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -313,12 +314,13 @@ impl AgentLoop {
         StepKey::new(self.run.clone(), self.turn, kind, u32::try_from(ord).unwrap_or(u32::MAX))
     }
 
-    /// Adds an event, which is built only if events are on.
-    pub(super) fn tell(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
-        self.emit(false, kind);
+    /// Emits an event, which is built only if events are on.
+    pub(super) fn emit(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
+        self.emit_streamed(false, kind);
     }
 
-    pub(super) fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
+    /// Emits an event. `hides_update` says that it is an update of a reply that may show secret arguments.
+    pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
             let shown = EventSecrets { secrets: self.secrets.for_events(), hides_update };
@@ -338,7 +340,7 @@ impl AgentLoop {
         self.batch = Batch::default();
         self.stop_reason = None;
         self.turn_usage = Usage::default();
-        self.tell(|_| EventKind::TurnStart);
+        self.emit(|_| EventKind::TurnStart);
         self.inject(messages);
     }
 
@@ -358,13 +360,13 @@ impl AgentLoop {
 
     /// Adds a message that arrives whole.
     pub(super) fn add(&mut self, message: Arc<Message>) {
-        self.tell(|_| EventKind::MessageStart { message: message.clone() });
+        self.emit(|_| EventKind::MessageStart { message: message.clone() });
         self.keep(message);
     }
 
     fn keep(&mut self, message: Arc<Message>) {
         self.conversation.push(message.clone());
-        self.tell(|_| {
+        self.emit(|_| {
             let queued_id = match &*message {
                 Message::User(user) => user.id.clone(),
                 _ => None,
@@ -375,7 +377,7 @@ impl AgentLoop {
 
     pub(super) fn keep_reply(&mut self, message: Arc<Message>) {
         if self.streaming.take().is_none() {
-            self.tell(|_| EventKind::MessageStart { message: message.clone() });
+            self.emit(|_| EventKind::MessageStart { message: message.clone() });
         }
         if let Some(reply) = message.as_assistant() {
             self.stop_reason = Some(reply.stop_reason.clone());
@@ -384,7 +386,7 @@ impl AgentLoop {
     }
 
     pub(super) fn enter_request(&mut self) {
-        match self.exceeded() {
+        match self.exceeded_limit() {
             None => self.phase = Phase::CallModel,
             Some(reached) => {
                 self.end_turn();
@@ -428,11 +430,11 @@ impl AgentLoop {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // Some of the calls that were to run when the limit was reached may not have run.
+            // Calls that were counted when the limit was reached may not have run since.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });
-        // Announced in a later step: a listener that receives the end of the turn may still abort the run, which takes precedence.
+        // The end follows in a later step: a listener of the end of the turn may still abort the run, which takes precedence.
         self.phase = match (self.batch.control(), reached) {
             (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),
             (Control::Continue, Some(reached)) => Phase::Ending(End::Limit(reached)),
@@ -441,7 +443,7 @@ impl AgentLoop {
     }
 
     pub(super) fn end_turn(&mut self) {
-        self.tell(|this| EventKind::TurnEnd {
+        self.emit(|this| EventKind::TurnEnd {
             assistant: this.stop_reason.clone(),
             tool_results: this.call_ids(),
             usage: this.turn_usage.clone(),
@@ -449,29 +451,29 @@ impl AgentLoop {
     }
 
     pub(super) fn take_verdict(&mut self, Verdict { go_on, is_queued }: Verdict) {
-        let goes_on = self.calls_were_made() || is_queued || go_on == Some(true);
+        let continues = self.is_reply_needed() || is_queued || go_on == Some(true);
         if go_on == Some(false) {
-            let end = if goes_on { End::Terminated } else { End::Completed };
+            let end = if continues { End::Terminated } else { End::Completed };
             return self.finish(end);
         }
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        match turns.or_else(|| self.exceeded()) {
-            Some(reached) if goes_on => self.finish(End::Limit(reached)),
-            // A message that arrived since does not count, because it could not be answered.
+        match turns.or_else(|| self.exceeded_limit()) {
+            Some(reached) if continues => self.finish(End::Limit(reached)),
+            // A message that arrived since is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(go_on == Some(true)),
         }
     }
 
-    /// Whether the model must be asked again, whatever the queues hold.
-    pub(super) fn calls_were_made(&self) -> bool {
+    /// Returns whether the model must reply again even if both queues are empty.
+    pub(super) fn is_reply_needed(&self) -> bool {
         !self.batch.is_settled
             && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
-    fn exceeded(&self) -> Option<LimitReached> {
+    fn exceeded_limit(&self) -> Option<LimitReached> {
         let (limits, usage) = (&self.config.limits, &self.usage);
         let counts = [
             (Limit::Requests, limits.requests, self.requests),
@@ -491,7 +493,7 @@ impl AgentLoop {
     }
 
     pub(super) fn finish(&mut self, end: End) {
-        self.tell(|this| EventKind::AgentEnd {
+        self.emit(|this| EventKind::AgentEnd {
             stop: end.stop(),
             detail: end.detail().map(str::to_owned),
             messages: this.added().to_vec(),
@@ -506,7 +508,7 @@ impl AgentLoop {
 }
 
 impl Phase {
-    pub(super) fn wanted(&self) -> &'static str {
+    pub(super) fn expected(&self) -> &'static str {
         match self {
             Self::PollFirst | Self::PollSteering(_) | Self::PollFollowUps(_) => "messages",
             Self::CallModel => "a reply",

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{LoopConfig, Signature};
-use crate::Control;
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
+use crate::tool::output::Control;
 
 /// The calls of one reply, divided into segments that run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,22 +15,22 @@ pub(super) struct Batch {
     pub(super) segment: Range<usize>,
     /// Whether the reply was cut. None of its calls runs.
     pub(super) is_cut: bool,
-    /// Whether the calls were recorded and ask for no reply.
+    /// Whether the calls were recorded and need no reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
     /// Whether a message arrived that takes precedence over calls that have not begun.
     pub(super) is_steered: bool,
 }
 
-/// One call.
+/// One call of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) call: ToolCall,
-    pub(super) state: State,
+    pub(super) state: SlotState,
     /// The arguments that it runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
-    /// The arguments that are shown to whoever decides, if some are withheld.
+    /// The arguments that a request for a decision shows, if some are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
     /// Whether a person changed the arguments.
@@ -39,10 +39,10 @@ pub(super) struct Slot {
     /// Whether the call was allowed to run with its arguments.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// How often a decision was asked for again, because the call would run in another way than was decided on.
+    /// The number of further requests for a decision, each made because the call would run in another way than was decided on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The signature of its driver. It is of the state that the call has, and is dropped with it.
+    /// The driver's signature. It covers the state of the call, so a change of the state removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
@@ -51,16 +51,16 @@ pub(super) struct Slot {
     pub(super) result: Option<ToolResultMessage>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The state of a call. It moves forward, except that a decision can be asked for again before the call begins.
+/// The state of a call. It only advances, except that a decision can be asked for again before the call begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
-    /// No event was emitted yet.
+pub(super) enum SlotState {
+    /// Its start event was not emitted yet.
     Planned,
     /// Its start event was emitted.
     Started,
@@ -78,7 +78,7 @@ impl Slot {
     pub(super) fn new(call: ToolCall) -> Self {
         Self {
             call,
-            state: State::Planned,
+            state: SlotState::Planned,
             args: None,
             shown: None,
             is_edited: false,
@@ -136,13 +136,13 @@ impl Batch {
         self.slots.get(self.segment.clone()).unwrap_or_default()
     }
 
-    /// Whether any call of the segment is in such a state.
-    pub(super) fn any(&self, is: impl Fn(&State) -> bool) -> bool {
+    /// Returns whether the state of any call of the segment matches.
+    pub(super) fn any(&self, is: impl Fn(&SlotState) -> bool) -> bool {
         self.current().iter().any(|slot| is(&slot.state))
     }
 
-    /// Returns the positions of the calls of the segment in such a state.
-    pub(super) fn positions(&self, is: impl Fn(&State) -> bool) -> Vec<usize> {
+    /// Returns the positions of the calls of the segment whose state matches.
+    pub(super) fn positions(&self, is: impl Fn(&SlotState) -> bool) -> Vec<usize> {
         self.segment
             .clone()
             .zip(self.current())
@@ -151,7 +151,7 @@ impl Batch {
             .collect()
     }
 
-    /// Returns what the results together say about the run.
+    /// Returns the control that all results together give: one `EndNow` ends the run, `EndIfAll` only if no result continues it.
     pub(super) fn control(&self) -> Control {
         if self.slots.iter().any(|slot| slot.control == Control::EndNow) {
             Control::EndNow

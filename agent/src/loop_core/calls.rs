@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::batch::{Slot, State};
+use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::{
     AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
     LoopGuard, Prepared, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
-use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
+use crate::step_key::StepKind;
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolReply, ToolResult};
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
@@ -24,7 +25,7 @@ impl AgentLoop {
     }
 
     pub(super) fn call_effect(&self) -> Effect {
-        let ready = self.batch.positions(|state| *state == State::Ready);
+        let ready = self.batch.positions(|state| *state == SlotState::Ready);
         let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
         Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
     }
@@ -35,12 +36,12 @@ impl AgentLoop {
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Takes the next step in a segment of which no call runs: the start of a call, its end, or the results once all have ended. A listener
+    /// Takes the next step in a segment whose calls do not run: the start of a call, its end, or the results once all have ended. A listener
     /// of the start may still send a message, and steering takes precedence over a reply that was cut.
     pub(super) fn skip_call(&mut self) {
-        let open = |slot: &Slot| slot.state != State::Ended;
+        let open = |slot: &Slot| slot.state != SlotState::Ended;
         let next = self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| open(slot));
-        match next.map(|(at, slot)| (at, slot.state == State::Planned)) {
+        match next.map(|(at, slot)| (at, slot.state == SlotState::Planned)) {
             Some((at, true)) => self.start_call(at),
             Some((at, false)) => {
                 let outcome = if self.batch.is_steered {
@@ -68,19 +69,21 @@ impl AgentLoop {
 
     /// Advances as far as possible without waiting.
     pub(super) fn advance(&mut self) {
-        let undecided = |state: &State| matches!(state, State::Undecided(_));
+        let undecided = |state: &SlotState| matches!(state, SlotState::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {
-            // None of them has begun, so nobody is asked for a decision.
-            for at in self.batch.positions(|state| matches!(state, State::Undecided(_) | State::Ready)) {
+            // No call has begun, so the message takes precedence over the pending decisions.
+            for at in
+                self.batch.positions(|state| matches!(state, SlotState::Undecided(_) | SlotState::Ready))
+            {
                 self.end_call(at, CallEnd::new(steered()));
             }
         }
-        let deferred = |state: &State| matches!(state, State::Deferred(_));
+        let deferred = |state: &SlotState| matches!(state, SlotState::Deferred(_));
         if self.phase == Phase::Prepare && self.batch.any(undecided) {
             self.ask_for_approvals();
         } else if self.batch.any(undecided) {
             self.phase = Phase::Approve;
-        } else if self.batch.any(|state| *state == State::Ready) {
+        } else if self.batch.any(|state| *state == SlotState::Ready) {
             self.phase = Phase::CallTools;
         } else if self.batch.any(deferred) {
             self.phase = Phase::Await;
@@ -95,19 +98,19 @@ impl AgentLoop {
         self.phase = Phase::Approve;
         for at in self.batch.segment.clone() {
             let Some(slot) = self.batch.slots.get(at) else { continue };
-            let State::Undecided(args) = &slot.state else { continue };
+            let SlotState::Undecided(args) = &slot.state else { continue };
             let (call_id, tool, args) = (slot.call.id.clone(), slot.call.name.clone(), args.clone());
             let request_id = self.request_id(at);
-            self.tell(|_| EventKind::ApprovalRequired { call_id, tool, args, request_id });
+            self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args, request_id });
         }
     }
 
     pub(super) fn start_call(&mut self, at: usize) {
-        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == State::Planned) else {
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Planned) else {
             return;
         };
-        slot.state = State::Started;
-        self.tell(|this| {
+        slot.state = SlotState::Started;
+        self.emit(|this| {
             let call = this.batch.slots.get(at).map(|slot| slot.call.clone());
             EventKind::ToolExecutionStart {
                 call: call.unwrap_or_else(|| crate::message::ToolCall::new("", "", "")),
@@ -117,37 +120,37 @@ impl AgentLoop {
 
     pub(super) fn prepare_call(&mut self, at: usize, prepared: Prepared) {
         self.start_call(at);
-        if self.batch.slots.get(at).is_none_or(|slot| slot.state != State::Started) {
+        if self.batch.slots.get(at).is_none_or(|slot| slot.state != SlotState::Started) {
             return;
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Prepared::Ended(end) => {
-                // It keeps its own end, but counts as a repetition.
-                self.guarded(at, end.signature);
+                // The call keeps its own end, but counts as a repetition.
+                self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
             Prepared::Ready(ready) => ready,
         };
-        if let Some(refusal) = self.guarded(at, signature) {
+        if let Some(refusal) = self.check_repetition(at, signature) {
             return self.end_call(at, CallEnd::new(refusal));
         }
         if let Some(mut end) = cached {
             end.cached = true;
             return self.end_call(at, end);
         }
-        if let Some(refusal) = self.over_limit() {
+        if let Some(refusal) = self.count_call() {
             return self.end_call(at, CallEnd::new(refusal));
         }
         if let Some(slot) = self.batch.slots.get_mut(at) {
             slot.shown = approval.as_ref().and_then(|args| self.secrets.arguments(&slot.call.name, args));
             slot.args = args;
             slot.mac = mac;
-            slot.state = approval.map_or(State::Ready, State::Undecided);
+            slot.state = approval.map_or(SlotState::Ready, SlotState::Undecided);
         }
     }
 
-    /// Returns the end of a call that was repeated too often.
-    fn guarded(&mut self, at: usize, signature: Option<Signature>) -> Option<ToolOutcome> {
+    /// Counts a repetition of a call. Returns the outcome of a call that was repeated too often.
+    fn check_repetition(&mut self, at: usize, signature: Option<Signature>) -> Option<ToolOutcome> {
         let guard = self.config.loop_guard?;
         let slot = self.batch.slots.get_mut(at)?;
         if self.config.tools.get(&slot.call.name).is_some_and(|tool| tool.allow_repeat) {
@@ -160,7 +163,7 @@ impl AgentLoop {
             }
             RepeatCheck::Refuse(number) => number,
             RepeatCheck::End(number) => {
-                self.reached.get_or_insert(repeated(guard, number));
+                self.reached.get_or_insert(repetition_limit(guard, number));
                 number
             }
         };
@@ -172,9 +175,9 @@ impl AgentLoop {
         Some(ToolOutcome::failed(FailureCode::new("repeated_call"), text))
     }
 
-    /// Returns the end of a call beyond the limit.
+    /// Counts a call that will run. Returns the outcome of a call beyond the limit.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
-    fn over_limit(&mut self) -> Option<ToolOutcome> {
+    fn count_call(&mut self) -> Option<ToolOutcome> {
         let allowed = self.config.limits.tool_calls;
         if let Some(allowed) = allowed.filter(|allowed| self.tool_calls >= *allowed) {
             let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, self.tool_calls as f64);
@@ -194,11 +197,11 @@ impl AgentLoop {
         let (decision, edited, end) = match decided {
             Decided::Later => return,
             Decided::Allow(edited) => {
-                slot.state = State::Ready;
+                slot.state = SlotState::Ready;
                 slot.mac = None;
                 slot.is_approved = true;
                 let is_edited = edited.is_some();
-                // What a person changed before is still a change.
+                // An earlier change by a person remains in effect.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
                 (ApprovalDecision::Allow, is_edited, None)
@@ -209,25 +212,25 @@ impl AgentLoop {
                 (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
             }
         };
-        self.tell(|_| EventKind::ApprovalResolved { call_id, decision, edited });
+        self.emit(|_| EventKind::ApprovalResolved { call_id, decision, edited });
         if let Some(end) = end {
             self.end_call(at, end);
         }
     }
 
-    /// Each call ends once. Later ends are ignored.
+    /// Ends a call. Each call ends once; later ends are ignored.
     pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
-        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != State::Ended) else {
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != SlotState::Ended) else {
             return;
         };
         if let ToolOutcome::Deferred { handle } = end.outcome {
-            slot.state = State::Deferred(handle);
+            slot.state = SlotState::Deferred(handle);
             slot.mac = None;
             return;
         }
-        if !end.ran && matches!(slot.state, State::Undecided(_) | State::Ready) {
-            // It was counted against the limit but did not run.
+        if !end.ran && matches!(slot.state, SlotState::Undecided(_) | SlotState::Ready) {
+            // The call was counted against the limit when it was prepared, but did not run.
             self.tool_calls = self.tool_calls.saturating_sub(1);
         }
         let signature = slot.signature.take();
@@ -238,7 +241,7 @@ impl AgentLoop {
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
             let result = end.ran.then(|| Signature::of_outcome(&end.outcome));
             if let Some(number) = self.repeats.end(guard, signature, result) {
-                self.reached.get_or_insert(repeated(guard, number));
+                self.reached.get_or_insert(repetition_limit(guard, number));
             }
         }
         self.count_retries(&name, &mut end.outcome);
@@ -267,11 +270,11 @@ impl AgentLoop {
         message.edited_args = edited_args;
         let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
         super::large::cut(&mut message, own.unwrap_or(self.config.max_result_bytes), handle.as_deref());
-        slot.state = State::Ended;
+        slot.state = SlotState::Ended;
         slot.mac = None;
         slot.control = control;
         slot.result = Some(message);
-        self.tell(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
+        self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
     /// Turns a request for a better call into a failure when the tool has made too many of them. Returns whether it is such a request.
@@ -289,10 +292,10 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Of a report that is too long, only the beginning is in the message: all that a restored run has.
+        // A message contains only the beginning of a long report, and a restored run has no more than the message to compare.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // A message of before.
+            // A restored run counts the message that was stored when the tries were used up.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -320,8 +323,8 @@ impl AgentLoop {
     /// Ends all open calls. Afterwards every call of the batch has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // Calls that could have run end after the others were prepared, as in any segment.
-            let checked = |state: &State| matches!(state, State::Undecided(_) | State::Ready);
+            // As in any segment, calls that were prepared end after those that were not.
+            let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
             for at in others.into_iter().chain(checked) {
@@ -336,12 +339,12 @@ impl AgentLoop {
     /// Returns the calls that have begun and not ended, each as id and tool name, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
-        let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));
+        let begun = begun.filter(|slot| !matches!(slot.state, SlotState::Planned | SlotState::Ended));
         begun.map(|slot| (&*slot.call.id, &*slot.call.name))
     }
 }
 
-fn repeated(guard: LoopGuard, number: u32) -> LimitReached {
+fn repetition_limit(guard: LoopGuard, number: u32) -> LimitReached {
     LimitReached::new(Limit::RepeatedCalls, guard.end_at.into(), number.into())
 }
 

@@ -1,4 +1,4 @@
-//! What has to happen next.
+//! The steps that the loop asks a driver for.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::End;
-use crate::args::{Plan, argument_without_plan};
+use crate::args::{ArgumentError, Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
-use crate::{ArgumentError, StepKey};
+use crate::step_key::StepKey;
 
-/// What has to happen next. The documentation of each variant names the method that records the result.
+/// The next step of a run, for a driver to perform. The documentation of each variant names the method that records the result.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, Effect, LoopConfig};
@@ -27,7 +27,7 @@ use crate::{ArgumentError, StepKey};
 #[non_exhaustive]
 #[expect(
     clippy::large_enum_variant,
-    reason = "a short-lived effect; boxing a summary would make every driver unwrap it"
+    reason = "a short-lived value; boxing a summary would make every driver unwrap it"
 )]
 pub enum Effect {
     /// Take messages from a queue. Record: [`record_messages`](super::AgentLoop::record_messages).
@@ -107,9 +107,9 @@ pub enum Queue {
 
 /// A call that waits for a decision.
 ///
-/// It can be stored and sent: whoever decides receives it, and returns it with the decision. Its call, its JSON and its `Debug` text
-/// show `"[secret]"` in the place of [secret arguments](crate::guide::arguments#secrets), and the decision counts all the same.
-/// [`args_with_secrets`](Self::args_with_secrets) has everything, in the process that has the run.
+/// It can be stored and sent to the person who decides, and comes back with the decision. Its call, its JSON and its `Debug` text
+/// show `"[secret]"` in the place of [secret arguments](crate::guide::arguments#secrets); the decision still covers the real values.
+/// [`args_with_secrets`](Self::args_with_secrets) returns them in the process that has the run.
 ///
 /// ```
 /// # /// Sends money.
@@ -122,8 +122,8 @@ pub enum Queue {
 /// let suspended = assistant.prompt("Send Ann 5.").await?.snapshot.expect("it waits");
 /// let request: &ApprovalRequest = &suspended.approval_requests()[0];
 /// assert_eq!(request.call.name, "send");
-/// assert_eq!(request.call.args.value().unwrap()["amount"], 5);                // as it would run
-/// println!("{}", serde_json::to_string(request)?);     // for whoever decides
+/// assert_eq!(request.call.args.value().unwrap()["amount"], 5);                // as the tool would read it
+/// println!("{}", serde_json::to_string(request)?);     // for the person who decides
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
@@ -136,13 +136,13 @@ pub struct ApprovalRequest {
     /// The fingerprint of the tool's schema at the time of the request.
     #[serde(with = "whole")]
     pub fingerprint: u64,
-    /// Binds the request to its call, if the assistant has a key for that.
+    /// The signature that binds the request to its call, if the assistant has an approval key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// All validated arguments.
     #[serde(skip)]
     args: Option<ToolArguments>,
-    /// What reads them, in the process that has the tool.
+    /// Reads the arguments, in the process that has the tool.
     #[serde(skip)]
     plan: Option<Plan>,
 }
@@ -162,11 +162,11 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter, whatever the model
-    /// called it.
+    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter even if the model used an
+    /// alias.
     ///
-    /// If the call does not have the parameter, its default counts, and for an `Option` without a default `None`. A request that was read
-    /// from JSON knows neither parameters nor defaults: there, what the call does not have is an error, and so is a withheld secret.
+    /// If the call does not have the parameter, its default is used, or `None` for an `Option` without a default. A request that was read
+    /// from JSON has neither parameters nor defaults, so a missing parameter is an error there, and so is a withheld secret.
     ///
     /// ```
     /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
@@ -195,8 +195,7 @@ impl ApprovalRequest {
     /// ```
     ///
     /// # Errors
-    /// Fails if the tool has no such parameter, if the call does not have it and that has no meaning, or if the value does not fit the
-    /// type.
+    /// Fails if the tool has no such parameter, if the call does not have it and there is no default, or if the value does not fit the type.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
         let args = self.args.as_ref().unwrap_or(&self.call.args);
         match &self.plan {
@@ -205,7 +204,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the validated arguments with the secret ones, or `None` if the request was read from JSON, which has none of those.
+    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which withholds those.
     ///
     /// ```
     /// use agent::loop_core::ApprovalRequest;
@@ -246,7 +245,7 @@ impl PartialEq for ApprovalRequest {
     }
 }
 
-/// Shows no arguments.
+/// Shows no arguments, because they may contain secrets.
 impl fmt::Debug for ApprovalRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApprovalRequest")

@@ -1,11 +1,12 @@
-//! What a driver records: the values, and the error for one that does not fit.
+//! The values that a driver records, and the error for a value that does not fit.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, ToolArguments};
-use crate::{Control, ToolOutcome, ToolReply};
+use crate::tool::outcome::{ToolOutcome, ToolReply};
+use crate::tool::output::Control;
 
 /// A reply of the model: complete, or as far as it arrived before it failed.
 ///
@@ -67,7 +68,7 @@ pub enum Prepared {
 /// let args = agent::json!({"to": "Ann", "amount": 500});
 /// let mut ready = Ready::default();
 /// ready.signature = Some(Signature::of("send", &args));
-/// ready.approval = Some(args.to_string().into());      // somebody has to decide on it
+/// ready.approval = Some(args.to_string().into());      // needs a decision
 /// assert!(ready.cached.is_none());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ pub struct Ready {
     pub args: Option<ToolArguments>,
     /// The signature to compare with earlier calls, or `None` if the call may be repeated.
     pub signature: Option<Signature>,
-    /// The validated arguments, if somebody has to decide on the call.
+    /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
     /// A signature of the call, for a driver that must recognize it after the run was stored.
@@ -212,13 +213,13 @@ impl CallCoercions {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
 pub enum Decided {
-    /// The call runs, with these arguments if somebody changed them. The driver validates changed arguments.
+    /// The call runs, with these arguments if the decision changed them. The driver validates changed arguments.
     Allow(Option<ToolArguments>),
     /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since.
     AllowEnded(CallEnd),
     /// The call does not run, for this reason.
     Deny(String),
-    /// Nobody has decided yet. All calls of the segment keep waiting.
+    /// The decision follows later. All calls of the segment keep waiting.
     Later,
 }
 
@@ -233,7 +234,7 @@ pub enum Decided {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Verdict {
-    /// Whether the hook ends the run (`Some(false)`), continues it (`Some(true)`), or has no opinion (`None`).
+    /// Whether the hook ends the run (`Some(false)`), continues it (`Some(true)`), or leaves this to the loop (`None`).
     pub go_on: Option<bool>,
     /// Whether a queue holds messages.
     pub is_queued: bool,

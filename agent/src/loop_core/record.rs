@@ -85,7 +85,7 @@ impl AgentLoop {
     /// Fails if the run has already begun in another way. The run is unchanged then.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
-            return Err(RecordError::WrongKind { wanted: self.phase.wanted() });
+            return Err(RecordError::WrongKind { wanted: self.phase.expected() });
         }
         let RecordedTurn { text, calls } = turn;
         let text = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));

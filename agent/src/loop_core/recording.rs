@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::batch::{Slot, State};
+use super::batch::{Slot, SlotState};
 use super::{AgentLoop, CallEnd, Decided, Effect, End, EventKind, Prepared, RecordError, Reply, Verdict};
 use crate::Progress;
 use crate::message::Message;
@@ -23,11 +23,11 @@ impl AgentLoop {
                 self.inject(messages);
                 self.enter_request();
             }
-            Phase::PollSteering(_) if !messages.is_empty() || self.calls_were_made() => {
+            Phase::PollSteering(_) if !messages.is_empty() || self.is_reply_needed() => {
                 self.next_turn(messages);
             }
-            Phase::PollSteering(goes_on) => self.phase = Phase::PollFollowUps(goes_on),
-            Phase::PollFollowUps(goes_on) if goes_on || !messages.is_empty() => self.next_turn(messages),
+            Phase::PollSteering(continues) => self.phase = Phase::PollFollowUps(continues),
+            Phase::PollFollowUps(continues) if continues || !messages.is_empty() => self.next_turn(messages),
             Phase::PollFollowUps(_) => self.finish(End::Completed),
             _ => return Err(self.unexpected()),
         }
@@ -45,7 +45,7 @@ impl AgentLoop {
         }
         if self.streaming.is_none() {
             self.streamed_calls.clear();
-            self.tell(|_| EventKind::MessageStart { message: message.clone() });
+            self.emit(|_| EventKind::MessageStart { message: message.clone() });
             self.streaming = Some(message);
         }
         Ok(())
@@ -60,7 +60,7 @@ impl AgentLoop {
             return Err(self.unexpected());
         }
         let hides_update = self.streamed_calls.hides(&self.secrets, &update);
-        self.emit(hides_update, |_| EventKind::MessageUpdate { update });
+        self.emit_streamed(hides_update, |_| EventKind::MessageUpdate { update });
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl AgentLoop {
         if self.phase != Phase::Approve {
             return Err(self.unexpected());
         }
-        let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
+        let asked = self.batch.positions(|state| matches!(state, SlotState::Undecided(_)));
         if asked.len() != decided.len() {
             return Err(RecordError::WrongCount { wanted: asked.len(), got: decided.len() });
         }
@@ -128,9 +128,9 @@ impl AgentLoop {
     /// Returns an error if the call is not in the segment that runs.
     pub fn record_call_update(&mut self, ord: u32, partial: Progress) -> Result<(), RecordError> {
         let at = self.running(ord)?;
-        if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == State::Ready) {
+        if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == SlotState::Ready) {
             let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
-            self.tell(|_| EventKind::ToolExecutionUpdate { call_id, tool, partial });
+            self.emit(|_| EventKind::ToolExecutionUpdate { call_id, tool, partial });
         }
         Ok(())
     }
@@ -175,9 +175,9 @@ impl AgentLoop {
 
     /// Checks that a step has recorded the result of each call that it was given.
     pub(crate) fn check_recorded(&self) -> Result<(), RecordError> {
-        let is_open = |state: &State| match self.phase {
-            Phase::Prepare => matches!(state, State::Planned | State::Started),
-            Phase::CallTools => *state == State::Ready,
+        let is_open = |state: &SlotState| match self.phase {
+            Phase::Prepare => matches!(state, SlotState::Planned | SlotState::Started),
+            Phase::CallTools => *state == SlotState::Ready,
             _ => false,
         };
         match self.batch.positions(is_open).first() {
@@ -228,14 +228,15 @@ impl AgentLoop {
     }
 
     fn transition(&self) -> Option<Transition> {
-        let is_over = |is_open: fn(&State) -> bool| (!self.batch.any(is_open)).then_some(Transition::Leave);
+        let is_over =
+            |is_open: fn(&SlotState) -> bool| (!self.batch.any(is_open)).then_some(Transition::Leave);
         match &self.phase {
             Phase::Skip => Some(Transition::Skip),
             Phase::Ending(end) => Some(Transition::End(end.clone())),
-            Phase::Prepare => is_over(|state| matches!(state, State::Planned | State::Started)),
-            Phase::Approve => is_over(|state| matches!(state, State::Undecided(_))),
-            Phase::CallTools => is_over(|state| *state == State::Ready),
-            Phase::Await => is_over(|state| matches!(state, State::Deferred(_))),
+            Phase::Prepare => is_over(|state| matches!(state, SlotState::Planned | SlotState::Started)),
+            Phase::Approve => is_over(|state| matches!(state, SlotState::Undecided(_))),
+            Phase::CallTools => is_over(|state| *state == SlotState::Ready),
+            Phase::Await => is_over(|state| matches!(state, SlotState::Deferred(_))),
             _ => None,
         }
     }
@@ -247,7 +248,7 @@ impl AgentLoop {
             return Err(self.unexpected());
         }
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        let is_open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
+        let is_open = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let mut calls = self.batch.segment.clone().zip(self.batch.current());
         let is_next = calls.find(|(_, slot)| is_open(slot)).is_none_or(|(first, _)| at <= first);
         if is_next && self.batch.segment.contains(&at) {
@@ -262,7 +263,7 @@ impl AgentLoop {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
             let slot = self.batch.slots.get(at);
-            slot.is_some_and(|slot| matches!(slot.state, State::Deferred(_)))
+            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_)))
         };
         let is_awaited = match self.phase {
             Phase::CallTools => true,
@@ -279,7 +280,7 @@ impl AgentLoop {
     fn unexpected(&self) -> RecordError {
         match &self.phase {
             Phase::Ending(_) | Phase::Done(_) => RecordError::Over,
-            phase => RecordError::WrongKind { wanted: phase.wanted() },
+            phase => RecordError::WrongKind { wanted: phase.expected() },
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::AgentLoop;
 use super::agent_loop::Phase;
-use super::batch::{Slot, State};
+use super::batch::{Slot, SlotState};
 #[cfg(feature = "approvals-signed")]
 use super::waiting::SignedCall;
 use crate::message::Usage;
@@ -78,12 +78,12 @@ fn phase(phase: &Phase) -> Value {
 
 fn slot(slot: &Slot) -> Value {
     let (state, detail) = match &slot.state {
-        State::Planned => ("planned", None),
-        State::Started => ("started", None),
-        State::Undecided(asked) => ("undecided", Some(to_value(asked))),
-        State::Ready => ("ready", None),
-        State::Deferred(handle) => ("deferred", Some(to_value(handle))),
-        State::Ended => ("ended", None),
+        SlotState::Planned => ("planned", None),
+        SlotState::Started => ("started", None),
+        SlotState::Undecided(asked) => ("undecided", Some(to_value(asked))),
+        SlotState::Ready => ("ready", None),
+        SlotState::Deferred(handle) => ("deferred", Some(to_value(handle))),
+        SlotState::Ended => ("ended", None),
     };
     json!({
         "call": [&slot.call.id, &slot.call.name, &slot.call.args],

@@ -1,11 +1,11 @@
 //! The loop: decisions and results that come from outside.
 
 use super::agent_loop::Phase;
-use super::batch::State;
+use super::batch::SlotState;
 use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
 #[cfg(feature = "runtime")]
 use crate::message::{ToolArguments, ToolCall};
-use crate::{StepKey, StepKind};
+use crate::step_key::{StepKey, StepKind};
 
 impl AgentLoop {
     pub(super) fn approve_effect(&self) -> Effect {
@@ -16,7 +16,7 @@ impl AgentLoop {
         let request = |at: usize| {
             let key = self.key(StepKind::Approval, at);
             let slot = self.batch.slots.get(at)?;
-            let State::Undecided(args) = &slot.state else { return None };
+            let SlotState::Undecided(args) = &slot.state else { return None };
             let mut call = slot.call.clone();
             call.args = slot.shown.as_ref().unwrap_or(args).clone();
             let fingerprint = self.fingerprint(&call.name);
@@ -51,7 +51,7 @@ impl AgentLoop {
     pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
         let one = |at: usize| {
             let slot = self.batch.slots.get(at)?;
-            matches!(slot.state, State::Deferred(_)).then(|| (ord(at), slot.call.id.clone()))
+            matches!(slot.state, SlotState::Deferred(_)).then(|| (ord(at), slot.call.id.clone()))
         };
         if self.phase != Phase::Await {
             return Vec::new();
@@ -64,8 +64,8 @@ impl AgentLoop {
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
-                State::Undecided(args) => Some(args.clone()),
-                State::Ready => None,
+                SlotState::Undecided(args) => Some(args.clone()),
+                SlotState::Ready => None,
                 _ => return None,
             };
             Some(SignedCall {
@@ -83,7 +83,7 @@ impl AgentLoop {
 
     pub(super) fn await_effect(&self) -> Effect {
         let handle = |at: usize| match &self.batch.slots.get(at)?.state {
-            State::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
+            SlotState::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
             _ => None,
         };
         Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
@@ -95,11 +95,11 @@ impl AgentLoop {
             let slot = self.batch.slots.get(at)?;
             let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
             match &slot.state {
-                State::Undecided(_) if self.phase == Phase::Approve => {
+                SlotState::Undecided(_) if self.phase == Phase::Approve => {
                     let request_id = self.request_id(at);
                     Some(PendingCall::Approval { call_id, tool, request_id })
                 }
-                State::Deferred(handle) if self.phase == Phase::Await => {
+                SlotState::Deferred(handle) if self.phase == Phase::Await => {
                     Some(PendingCall::Deferred { call_id, tool, handle: handle.clone() })
                 }
                 _ => None,
@@ -115,13 +115,13 @@ impl AgentLoop {
     /// use agent::message::{Conversation, Message};
     ///
     /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-    /// assert!(run.suspend().is_empty());                   // it waits for nobody
+    /// assert!(run.suspend().is_empty());                   // no call waits
     /// assert!(!run.is_suspended());
     /// ```
     pub fn suspend(&mut self) -> Vec<PendingCall> {
         let pending = self.pending();
         if !pending.is_empty() && !std::mem::replace(&mut self.is_suspended, true) {
-            self.tell(|_| EventKind::RunSuspended { pending: pending.clone() });
+            self.emit(|_| EventKind::RunSuspended { pending: pending.clone() });
         }
         pending
     }
@@ -129,11 +129,11 @@ impl AgentLoop {
     /// Resumes a suspended run.
     pub fn resume(&mut self) {
         if std::mem::take(&mut self.is_suspended) {
-            self.tell(|_| EventKind::RunResumed);
+            self.emit(|_| EventKind::RunResumed);
         }
     }
 
-    /// Returns whether the loop was read from its stored form, which somebody else may have written.
+    /// Returns whether the loop was read from its stored form, which may have been changed outside of this process.
     pub fn was_stored(&self) -> bool {
         matches!(self.origin, Origin::Stored)
     }
@@ -144,7 +144,7 @@ impl AgentLoop {
     }
 }
 
-/// Where a loop comes from. It does not affect what the loop does.
+/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
     /// Created in this process.
@@ -167,7 +167,7 @@ pub(crate) struct SignedCall {
     /// Its position in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
-    /// The id of the request to allow it.
+    /// The id of the request for a decision on it.
     pub(crate) request_id: String,
     /// The key of its step.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
@@ -177,16 +177,16 @@ pub(crate) struct SignedCall {
     /// The fingerprint of its tool's schema.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
-    /// The validated arguments, if somebody has to allow the call.
+    /// The validated arguments, if the call needs a decision.
     pub(crate) asked: Option<ToolArguments>,
-    /// The arguments as they are shown to whoever decides.
+    /// The arguments as the request for a decision shows them.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) shown: Option<ToolArguments>,
-    /// The signature of its driver.
+    /// The driver's signature.
     pub(crate) mac: Option<String>,
 }
 
-/// Returns the id of the request to decide on a call that was asked about so often before.
+/// Returns the id of the request to decide on a call, after this number of earlier requests.
 fn request_id(key: &StepKey, asked_again: u32) -> String {
     match asked_again {
         0 => key.to_string(),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::approval::{Approver, Signer};
@@ -23,9 +24,12 @@ use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
 use crate::steps::SharedLoop;
+use crate::tool::arguments::Argument;
+use crate::tool::cancel::CancelToken;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
-use crate::{Argument, CancelToken, Registry, ToolDefinition, Value};
 
 /// A model with tools and a conversation.
 ///
@@ -92,7 +96,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Returns what withholds the secret arguments of calls of all tools, also of those that are not shown in a turn.
+    /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
     pub(super) fn secrets(&self) -> SecretArguments {
         SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
     }
@@ -106,14 +110,14 @@ tokio::task_local! {
 struct Shared {
     config: Arc<Config>,
     cache: ResultCache,
-    state: Mutex<State>,
+    state: Mutex<AssistantState>,
     idle: Notify,
     /// Notified when a steering message arrives.
     steered: Notify,
 }
 
 /// The state that changes. During a run the loop owns the conversation.
-pub(super) struct State {
+pub(super) struct AssistantState {
     pub(super) conversation: Conversation,
     /// Whether the conversation must be checked and repaired before the next run.
     pub(super) is_suspect: bool,
@@ -149,7 +153,7 @@ impl Assistant {
 
     pub(super) fn new(config: Arc<Config>, conversation: Conversation) -> Self {
         let recipient = config.model.info().recipient();
-        let state = State {
+        let state = AssistantState {
             conversation,
             is_suspect: true,
             is_undecided: false,
@@ -265,7 +269,7 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
     }
 
-    /// Sends a prompt and drives the run in a separate tokio task, whether or not anyone listens.
+    /// Sends a prompt and drives the run in a separate tokio task, with or without listeners.
     ///
     /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
     ///
@@ -414,15 +418,16 @@ impl Assistant {
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();
-            if self.forget() {
-                return self.forget_session().await;
+            if self.clear_if_idle() {
+                return self.record_reset().await;
             }
             self.cancel("reset");
             idle.await;
         }
     }
 
-    fn forget(&self) -> bool {
+    /// Discards all messages and cached results. Returns false if a run is active.
+    fn clear_if_idle(&self) -> bool {
         let mut state = self.state();
         if state.active.is_some() {
             return false;
@@ -492,7 +497,7 @@ impl Assistant {
         &self.shared.cache
     }
 
-    /// Whether anyone receives events.
+    /// Returns whether there are listeners.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
     }
@@ -508,17 +513,18 @@ impl Assistant {
         Arc::as_ptr(&self.shared).addr()
     }
 
+    /// Waits for a steering message.
     pub(super) async fn steered(&self) {
         self.shared.steered.notified().await;
     }
 
-    /// Whether a steering message arrived in this turn.
+    /// Returns whether a steering message arrived in this turn.
     pub(super) fn is_steered(&self) -> bool {
         self.state().steering.has_new_messages()
     }
 
-    /// Wakes everyone who waits for the end of the run.
-    pub(super) fn tell_idle(&self) {
+    /// Wakes all tasks that wait for the end of the run.
+    pub(super) fn notify_idle(&self) {
         self.shared.idle.notify_waiters();
     }
 
@@ -527,18 +533,18 @@ impl Assistant {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Whether a file of this handle is kept.
+    /// Returns whether the file with this handle is kept.
     pub(super) fn has_file(&self, handle: &str) -> bool {
         self.state().spilled.iter().any(|file| file.has_handle(handle))
     }
 
-    /// The lock is never held while code of the application runs, so nothing can panic while it is held.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    /// Locks the state. No code of the application runs while the lock is held, so no panic can poison it.
+    pub(super) fn state(&self) -> MutexGuard<'_, AssistantState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl AssistantState {
     fn queue(&mut self, queue: Queue) -> &mut MessageQueue {
         match queue {
             Queue::Steering => &mut self.steering,

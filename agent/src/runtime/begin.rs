@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::approval::{self, Resumption};
-use super::assistant::{Active, Assistant, Config, State};
+use super::assistant::{Active, Assistant, AssistantState, Config};
 use super::growing::Growing;
 use super::queue::QueuedMessage;
-use super::records::{InterruptedTurn, Restored, SessionState};
+use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::{Decisions, ResumeError, RunError};
 use crate::CancelToken;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn};
@@ -77,12 +77,16 @@ impl Assistant {
         if let RunStart::Resume { run, messages } = start {
             let (core, decisions) = *run;
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
-            let left = state.session.as_ref().and_then(|session| session.left_by(core.run_id()));
-            if !approval::goes_on(left.as_ref().unwrap_or(&state.conversation), core.conversation()) {
+            let interrupted =
+                state.session.as_ref().and_then(|session| session.interrupted_conversation(core.run_id()));
+            if !approval::can_resume_in(
+                interrupted.as_ref().unwrap_or(&state.conversation),
+                core.conversation(),
+            ) {
                 return Err(RunError::Resume(ResumeError::ConversationMovedOn));
             }
             if let Some(session) = &mut state.session {
-                session.goes_on_with(core.run_id());
+                session.prepare_resume(core.run_id());
             }
             for message in messages {
                 state.steering.push_message(message);
@@ -93,7 +97,7 @@ impl Assistant {
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
         if matches!(start, RunStart::Continue)
-            && let Some(Restored { core, interrupted }) = state.restore()
+            && let Some(RestoredRun { core, interrupted }) = state.restore()
         {
             let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
@@ -127,7 +131,7 @@ impl Assistant {
             },
         };
         if let Some(session) = &mut state.session {
-            session.leaves_run();
+            session.abandon_interrupted_run();
         }
         let conversation = std::mem::take(&mut state.conversation);
         let seen = conversation.len();
@@ -153,7 +157,7 @@ impl Assistant {
         state.last_error = error;
         drop(run);
         drop(state);
-        self.tell_idle();
+        self.notify_idle();
     }
 
     /// Adds an event to the reply that streams; `started` is its message at the beginning.
@@ -176,7 +180,7 @@ impl Assistant {
     }
 }
 
-impl State {
+impl AssistantState {
     /// Makes a run that was stored or suspended the active one, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
@@ -193,7 +197,7 @@ impl State {
         core.set_config(&config.rules);
         core.set_secrets(config.secrets());
         core.mute(is_muted);
-        let checks_again = core.checks_again();
+        let checks_again = core.prepare_recheck();
         self.conversation = Conversation::new();
         let run = self.activate(core, cancel);
         let resumption = Some(resumption);

@@ -13,7 +13,7 @@ use super::perform::Performer;
 use super::prepare::{CheckedCall, hook_error};
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
-use super::records::{Found, RunRecords};
+use super::records::{InterruptedCall, RunRecords};
 use super::stop::StopSignal;
 use super::turn_tools::before_reply;
 use super::{Assistant, HookError, RunError, telemetry};
@@ -61,7 +61,7 @@ pub(super) struct InProcessSteps {
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
     /// The calls of this segment that the store has records of, by their position.
-    pub(super) found: HashMap<u32, Found>,
+    pub(super) found: HashMap<u32, InterruptedCall>,
     /// The calls of this segment that may run, by their position.
     pub(super) checked: HashMap<u32, Arc<CheckedCall>>,
     /// Whether the run is the assistant's.
@@ -439,13 +439,13 @@ impl InProcessSteps {
     /// Returns `None` if the run is stopped first.
     async fn found_or_prepared(
         &mut self,
-        found: Option<Found>,
+        found: Option<InterruptedCall>,
         ord: u32,
         call: &ToolCall,
     ) -> Option<(Prepared, bool)> {
         let has_begun = match found {
-            Some(Found::Ended(end)) => return Some((Prepared::Ended(*end), false)),
-            Some(Found::Begun) => true,
+            Some(InterruptedCall::Ended(end)) => return Some((Prepared::Ended(*end), false)),
+            Some(InterruptedCall::Begun) => true,
             None => false,
         };
         Some(match self.prepare_call(ord, call).await? {

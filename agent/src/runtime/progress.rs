@@ -1,15 +1,15 @@
-//! What running bodies tell, on its way to the run.
+//! The progress updates of running calls, buffered for the run.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use crate::ToolUpdate;
+use crate::tool::progress::ToolUpdate;
 
-/// How many updates wait; then the oldest goes. Who is told how far something is wants the newest.
+/// Maximum number of buffered updates. The oldest is dropped first, because the newest shows the progress best.
 const MAX_WAITING: usize = 1024;
 
-/// Updates that the run has not told yet.
+/// Updates for which the run has not emitted events yet.
 #[derive(Default)]
 pub(super) struct Updates {
     inner: Mutex<Inner>,
@@ -33,10 +33,10 @@ impl Updates {
         run.into_iter().for_each(Waker::wake);
     }
 
-    /// What was told since; otherwise the task is woken when there is something.
+    /// Removes and returns the buffered updates. If there are none, the task is woken by the next one.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<ToolUpdate> {
         let mut inner = self.lock();
-        // Dropped without the lock: a waker may own a task.
+        // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.
         let replaced = if inner.waiting.is_empty() { inner.run.replace(cx.waker().clone()) } else { None };
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
@@ -45,7 +45,7 @@ impl Updates {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing that can panic runs under it.
+        // No code that can panic runs while the lock is held.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

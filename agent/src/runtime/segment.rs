@@ -12,7 +12,7 @@ use super::cache::CallKey;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::in_process::InProcessSteps;
 use super::prepare::{CheckedCall, check, hook_error};
-use super::records::{RunRecords, Started};
+use super::records::{CallStart, RunRecords};
 use super::spill::{READ_RESULT, SpilledResults};
 use crate::loop_core::{CallEnd, SteeringPolicy, steered};
 use crate::message::{Message, Part, ToolCall};
@@ -230,17 +230,17 @@ pub(super) fn run(
         };
         if let Some((records, text)) = &records {
             match Box::pin(records.begin(&config, &key, &call, checked.as_deref(), text)).await {
-                Started::Runs { attempt } if context.is_cancelled() => {
+                CallStart::Runs { attempt } if context.is_cancelled() => {
                     let reason = context.cancel_token().reason();
                     let reason = reason.as_deref().unwrap_or("cancelled");
-                    return Box::pin(records.leave(&key, attempt, reason)).await;
+                    return Box::pin(records.end_unstarted(&key, attempt, reason)).await;
                 }
-                Started::Runs { attempt: 1 } => {}
-                Started::Runs { attempt: again } => {
+                CallStart::Runs { attempt: 1 } => {}
+                CallStart::Runs { attempt: again } => {
                     attempt = again;
                     cx = context.to_builder().attempt(again, max_attempts.max(again)).build().unwrap_or(cx);
                 }
-                Started::Ended(end) => return *end,
+                CallStart::Ended(end) => return *end,
             }
         }
         let result = loop {

@@ -1,4 +1,4 @@
-//! Asking whether a call may run: who decides, and decisions that come later or from elsewhere.
+//! Approvals: decisions on calls by a function of the application, or later and from another process.
 
 mod again;
 mod ask;
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::AssistantBuilder;
 use crate::loop_core::ApprovalRequest;
-use crate::{BoxFuture, ToolOutcome};
+use crate::tool::BoxFuture;
+use crate::tool::outcome::ToolOutcome;
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use again::CheckedAgain;
@@ -24,10 +25,10 @@ pub(super) use again::checked_again;
 pub(super) use ask::{Edited, decided};
 pub(super) use keys::ApprovalKeys;
 pub use resume::ResumeError;
-pub(super) use resume::{Resumption, check, goes_on};
+pub(super) use resume::{Resumption, can_resume_in, check};
 pub(super) use sign::Signer;
 
-/// What is said to a call that needs approval.
+/// A decision on a call that needs approval.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -49,31 +50,31 @@ pub(super) use sign::Signer;
 ///     })
 ///     .build()?;
 /// assistant.prompt("Send 500.").await?;
-/// let told = assistant.messages().get(2).unwrap().text();
-/// assert!(told.contains("100 sent"), "{told}");
+/// let result = assistant.messages().get(2).unwrap().text();
+/// assert!(result.contains("100 sent"), "{result}");
 /// # Ok(()) }
 /// ```
 ///
-/// Its `Debug` text shows no arguments. As JSON it has changed arguments as they are, because they are needed to run the call.
+/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because they are needed to run the call.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It runs with these arguments, which are checked. The hooks are asked about them, too
-    /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The model is told.
+    /// The call runs with these arguments, which are validated and passed to the hooks
+    /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that they were changed.
     ///
-    /// Where `"[secret]"` is left in the place of a secret, the value that the model sent is used. In a list, this holds for the items
-    /// that are unchanged, if as many items are left. In all other places the call is refused, because no value is known for it.
+    /// A `"[secret]"` that is kept in the place of a secret stands for the value that the model sent. In a list, this holds for unchanged
+    /// items if the number of items is the same. In all other places the call is refused, because its value is unknown.
     AllowWith(Value),
-    /// It does not run; the model is told why.
+    /// The call does not run. The model receives the reason.
     Deny(String),
-    /// Nobody knows yet: the run is suspended, and all calls that were asked about together wait.
+    /// The decision follows later. The run is suspended, and all calls that need a decision at the same time wait.
     Later,
 }
 
-/// Shows no arguments, because they may hold secrets.
+/// Shows no arguments, because they may contain secrets.
 impl fmt::Debug for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,17 +86,16 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// Who decides.
+/// The function that decides on calls.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
-/// What a suspended run waited for: decisions on calls, and results that came from outside. For
-/// [`Assistant::resume`](super::Assistant::resume).
+/// Decisions on calls and results from outside, with which [`Assistant::resume`](super::Assistant::resume) continues a suspended run.
 ///
-/// As JSON, decisions hold changed arguments and delivered results as they are, secrets included, because they are needed to resume the
-/// run. The requests have no secrets, and neither has the `Debug` text.
+/// Their JSON contains changed arguments and delivered results with their secrets, because these are needed to resume the run. The
+/// requests and the `Debug` text contain no secrets.
 ///
-/// A decision goes with the request that was decided on, so that it counts for that call, with those arguments, and for
-/// nothing else. It can be stored and sent like the request.
+/// Each decision contains its request, so that it counts only for that call with those arguments. It can be stored and sent like the
+/// request.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -127,34 +127,34 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 #[serde(default)]
 #[must_use = "decisions are for `Assistant::resume`"]
 pub struct Decisions {
-    made: Vec<Made>,
-    arrived: Vec<Arrived>,
+    made: Vec<MadeDecision>,
+    arrived: Vec<DeliveredOutcome>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Made {
+struct MadeDecision {
     request: ApprovalRequest,
     decision: Decision,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Arrived {
+struct DeliveredOutcome {
     call_id: String,
     outcome: ToolOutcome,
 }
 
 impl Decisions {
-    /// None yet.
+    /// Creates an empty list of decisions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The call runs.
+    /// Allows the call.
     pub fn allow(self, request: &ApprovalRequest) -> Self {
         self.decide(request, Decision::Allow)
     }
 
-    /// The call runs with these arguments, which are checked and shown to the hooks. The model is told what was run.
+    /// Allows the call with these arguments, which are validated and passed to the hooks. The result shows the model what was run.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, json, model::reply, tool, tools};
@@ -179,7 +179,7 @@ impl Decisions {
         self.decide(request, Decision::AllowWith(args.into()))
     }
 
-    /// The call does not run; the model is told why.
+    /// Denies the call. The model receives the reason.
     ///
     /// ```
     /// use agent::{Assistant, Decision, Decisions, ScriptedModel, model::reply, tool, tools};
@@ -208,13 +208,13 @@ impl Decisions {
         self.decide(request, Decision::Deny(reason.into()))
     }
 
-    /// What somebody decided, for a [`Decision`] that is there as a value. With [`Decision::Later`] the run goes on waiting.
+    /// Adds a [`Decision`] that is given as a value. With [`Decision::Later`] the run keeps waiting.
     pub fn decide(mut self, request: &ApprovalRequest, decision: Decision) -> Self {
-        self.made.push(Made { request: request.clone(), decision });
+        self.made.push(MadeDecision { request: request.clone(), decision });
         self
     }
 
-    /// The result of a call whose tool said that it comes later ([`ToolOutcome::Deferred`]): a
+    /// Delivers the result of a call that its tool deferred ([`ToolOutcome::Deferred`]): a
     /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
     ///
     /// ```
@@ -236,7 +236,7 @@ impl Decisions {
     /// # Ok(()) }
     /// ```
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
-        self.arrived.push(Arrived { call_id: call_id.into(), outcome: outcome.into() });
+        self.arrived.push(DeliveredOutcome { call_id: call_id.into(), outcome: outcome.into() });
         self
     }
 }

@@ -1,15 +1,15 @@
-//! Whether decisions fit the run that waits for them.
+//! Validates decisions against the run that waits for them.
 
 use std::sync::Arc;
 
 use super::sign::canonical_args;
 use super::{Decision, Decisions, Signer};
-use crate::ToolOutcome;
 use crate::loop_core::{AgentLoop, ApprovalRequest};
 use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::assistant::Config;
+use crate::tool::outcome::ToolOutcome;
 
-/// Why a suspended run does not go on like this. Nothing has changed: what waited still waits.
+/// The error for a suspended run that cannot be resumed with these decisions. Nothing has changed, and the run still waits.
 ///
 /// ```
 /// # /// Sends money.
@@ -27,23 +27,25 @@ use crate::runtime::assistant::Config;
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// There is nothing to go on with.
+    /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The assistant has messages that the suspended run does not know.
+    /// The assistant has messages that the suspended run does not have.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
     ConversationMovedOn,
-    /// The decision is stale, or for another run.
-    #[error("no decision is waited for on `{request_id}`: it was made before, or belongs to another run")]
+    /// The decision was made before, or belongs to another run.
+    #[error(
+        "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
+    )]
     #[non_exhaustive]
     NotPending {
         /// The request.
         request_id: String,
     },
-    /// The decision was made on something else than what waits, or one of the two was tampered with. Where `what` is `signature`,
-    /// the run may also have been suspended without an approval key, or with another one.
+    /// The request that was decided on differs from the one that waits, or one of them was tampered with. If `what` is `signature`, the
+    /// run may also have been suspended without an approval key or with another one.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
@@ -52,22 +54,22 @@ pub enum ResumeError {
     ApprovalMismatch {
         /// The request.
         request_id: String,
-        /// What differs.
+        /// The part that differs.
         what: &'static str,
     },
-    /// Calls that are asked about together are decided together.
+    /// A decision is missing. Requests of the same reply must be decided together.
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
         /// The request.
         request_id: String,
     },
-    /// Somebody could have changed the stored run: the assistant has no key to see whether.
+    /// The run was stored, and the assistant has no approval key to verify that it was not changed.
     #[error(
         "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
     )]
     NotSigned,
-    /// A call that may run unasked does not carry the assistant's signature.
+    /// A call that would run without a decision does not have the assistant's signature.
     #[error(
         "call `{call_id}` of the stored run does not have this assistant's signature: the run was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
     )]
@@ -76,26 +78,26 @@ pub enum ResumeError {
         /// The call.
         call_id: String,
     },
-    /// The state of the stored run does not carry the assistant's signature.
+    /// The state of the stored run does not have the assistant's signature.
     #[error(
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
     )]
     Changed,
-    /// The call is not one whose result comes from outside, or has its result.
-    #[error("no result is waited for of call `{call_id}`")]
+    /// The call does not wait for a result from outside, or already has its result.
+    #[error("call `{call_id}` is not waiting for a result")]
     #[non_exhaustive]
     NoSuchCall {
         /// The call.
         call_id: String,
     },
-    /// Each call is answered once.
+    /// A call has two decisions or two results.
     #[error("`{id}` is answered twice")]
     #[non_exhaustive]
     AnsweredTwice {
         /// The request, or the call.
         id: String,
     },
-    /// A result that comes later still cannot be delivered.
+    /// The delivered outcome is deferred again, so it is not a result.
     #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]
     #[non_exhaustive]
     StillDeferred {
@@ -106,14 +108,14 @@ pub enum ResumeError {
 
 crate::error_text::debug_is_the_sentence!(ResumeError);
 
-/// How a run goes on: decisions in the order of the requests, results by position.
+/// The validated input of a resumed run: decisions in the order of the requests, results by position.
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
 }
 
-/// Whether the run waits for these decisions.
+/// Checks that the run waits for these decisions and results.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -137,7 +139,7 @@ pub(in crate::runtime) fn check(
         let mut of_it = made.iter().filter(|one| one.request.request_id == request.request_id);
         let request_id = || request.request_id.clone();
         let Some(one) = of_it.next() else {
-            // Who is asked in this process is asked again.
+            // The approver of this assistant decides instead, after the run was resumed.
             if made.is_empty() && config.approver.is_some() {
                 break;
             }
@@ -168,10 +170,10 @@ pub(in crate::runtime) fn check(
     Ok(resumption)
 }
 
-/// Whether a conversation is where a run stopped: it is that of the run, or there is none.
-pub(in crate::runtime) fn goes_on(conversation: &Conversation, of_run: &Conversation) -> bool {
+/// Returns whether a run can be resumed in this conversation: it is empty, or equal to the conversation of the run.
+pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Conversation) -> bool {
     let same = |(one, other): (&Arc<Message>, &Arc<Message>)| {
-        // What was stored and loaded is spelled otherwise here and there, and stored the same.
+        // A message that was stored and loaded may differ in form, but its stored form is the same.
         Arc::ptr_eq(one, other)
             || serde_json::to_value(&**one)
                 .ok()
@@ -181,8 +183,8 @@ pub(in crate::runtime) fn goes_on(conversation: &Conversation, of_run: &Conversa
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Every call of a stored run that may run, or will when it is allowed, must be as it was when the run was suspended, and so must the
-/// state that says which calls these are, and how far the run is.
+/// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
+/// these calls and the progress of the run.
 fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
@@ -202,19 +204,19 @@ fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> 
     Ok(())
 }
 
-/// What of the request that was decided on is not what waits.
+/// Returns the first part of the request that was decided on that differs from the one that waits.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.call.id == waits.call.id, "call"),
         (seen.call.name == waits.call.name, "tool"),
-        (same_args(&seen.call.args, &waits.call.args), "arguments"),
+        (is_same_json(&seen.call.args, &waits.call.args), "arguments"),
         (seen.fingerprint == waits.fingerprint, "schema"),
         (seen.mac == waits.mac, "signature"),
     ];
     same.into_iter().find(|(is_same, _)| !is_same).map(|(_, what)| what)
 }
 
-/// Whatever the order of keys: databases that know JSON do not keep it.
-fn same_args(one: &ToolArguments, other: &ToolArguments) -> bool {
+/// Returns whether the arguments are equal in any order of keys, because JSON columns of databases do not keep the order.
+fn is_same_json(one: &ToolArguments, other: &ToolArguments) -> bool {
     one == other || canonical_args(one) == canonical_args(other)
 }

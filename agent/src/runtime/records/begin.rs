@@ -13,11 +13,14 @@ use crate::runtime::assistant::Config;
 use crate::runtime::perform::Performer;
 use crate::runtime::prepare::CheckedCall;
 use crate::runtime::segment::checked_call;
+use crate::step_key::StepKey;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
+use crate::tool::context::ToolContext;
+use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
-use crate::{Effect, FailureCode, InterruptionCode, StepKey, ToolContext, ToolOutcome};
 
-/// How often a call is begun whose process died, where its tool says nothing.
+/// Maximum number of attempts of a call whose process died, unless its tool sets another one.
 pub(super) const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
@@ -30,26 +33,26 @@ pub(in crate::runtime) struct RunRecords {
 
 #[derive(Default)]
 struct Inner {
-    /// Begun here, without an end, in their order.
+    /// The calls that have begun here and not ended, in call order.
     open: BTreeSet<StepKey>,
-    /// Of this turn: they have a record.
+    /// The calls of this turn that have a record.
     known: HashSet<StepKey>,
-    /// What went wrong first.
+    /// The first error of the store.
     failure: Option<StoreError>,
-    /// Ends that could not be recorded.
+    /// The ends that could not be recorded.
     owed: Vec<UnrecordedEnd>,
 }
 
-/// Whether a call runs.
-pub(in crate::runtime) enum Started {
+/// Whether a call runs, or has already ended.
+pub(in crate::runtime) enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
 }
 
-/// What became of a call before its process died.
-pub(in crate::runtime) enum Found {
+/// The state of a call whose process died.
+pub(in crate::runtime) enum InterruptedCall {
     Ended(Box<CallEnd>),
-    /// It had begun, and may run again.
+    /// The call had begun, and may run again.
     Begun,
 }
 
@@ -64,17 +67,17 @@ impl RunRecords {
         Arc::new(Self { keeper, session, source, inner: Mutex::default() })
     }
 
-    /// When the time of the run is up.
+    /// Sets when the run reaches its time limit.
     pub(in crate::runtime) fn set_deadline(&self, at: Instant) {
         self.keeper.set_deadline(at);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing that can panic runs under it.
+        // No code that can panic runs while the lock is held.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What went wrong first.
+    /// Returns the first error of the store.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.lock().failure.clone()
     }
@@ -84,7 +87,7 @@ impl RunRecords {
         self.lock().failure.get_or_insert(error);
     }
 
-    /// The ends that could not be recorded.
+    /// Removes and returns the ends that could not be recorded.
     pub(super) fn take_owed(&self) -> Vec<UnrecordedEnd> {
         std::mem::take(&mut self.lock().owed)
     }
@@ -97,12 +100,12 @@ impl RunRecords {
         self.lock().known.retain(|key| key.turn >= turn);
     }
 
-    /// Returns what withholds the secrets of calls; `None` if the application stores them.
+    /// Returns the rules by which secret arguments are withheld, or `None` if the application stores them.
     pub(super) fn secrets(&self, config: &Config) -> Option<SecretArguments> {
         (!self.keeper.options.keeps_secrets).then(|| config.secrets())
     }
 
-    /// A record of this call as it stands; `text` is what the model said beside it.
+    /// Returns a record of this call, without its secrets unless they are stored. `text` is the text of its reply.
     pub(super) fn new_record(
         &self,
         config: &Config,
@@ -113,13 +116,13 @@ impl RunRecords {
     ) -> NewInvocation {
         let shown = self.secrets(config).and_then(|secrets| secrets.value(&call.name, &args));
         let is_withheld = shown.is_some();
-        let mut new = self.whole_record(config, key, call, shown.unwrap_or(args), text);
+        let mut new = self.new_plain_record(config, key, call, shown.unwrap_or(args), text);
         new.is_withheld = is_withheld;
         new
     }
 
-    /// A record with these arguments as they are, such as those of a tool that the provider ran.
-    pub(super) fn whole_record(
+    /// Returns a record with these arguments unchanged, for example of a tool that the provider ran.
+    pub(super) fn new_plain_record(
         &self,
         config: &Config,
         key: &StepKey,
@@ -135,7 +138,7 @@ impl RunRecords {
         new
     }
 
-    /// Records that a call begins. What was not recorded does not run.
+    /// Records that a call begins. A call that cannot be recorded does not run.
     pub(in crate::runtime) async fn begin(
         &self,
         config: &Config,
@@ -143,9 +146,9 @@ impl RunRecords {
         call: &ToolCall,
         checked: Option<&CheckedCall>,
         text: &str,
-    ) -> Started {
+    ) -> CallStart {
         if self.failure().is_some() {
-            return Started::Ended(Box::new(not_recorded()));
+            return CallStart::Ended(Box::new(not_recorded_end()));
         }
         let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
         let new = self.new_record(config, key, call, args, text);
@@ -154,30 +157,32 @@ impl RunRecords {
             Ok(begin) => begin,
             Err(error) => {
                 self.fail(error);
-                return Started::Ended(Box::new(not_recorded()));
+                return CallStart::Ended(Box::new(not_recorded_end()));
             }
         };
         self.lock().known.insert(key.clone());
         match begin {
             Begin::Fresh => {
                 self.lock().open.insert(key.clone());
-                Started::Runs { attempt: 1 }
+                CallStart::Runs { attempt: 1 }
             }
             Begin::Retry(record) => {
                 let attempt = record.attempt;
-                if let Some(end) = self.begun_before(config, &record, &again, attempt).await {
-                    return Started::Ended(Box::new(end));
+                if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
+                    return CallStart::Ended(Box::new(end));
                 }
                 self.lock().open.insert(key.clone());
-                tracing::warn!(%key, attempt, "a call is run again that was begun before");
-                Started::Runs { attempt }
+                tracing::warn!(%key, attempt, "a call that had begun before is run again");
+                CallStart::Runs { attempt }
             }
-            Begin::Completed(record) | Begin::Failed(record) => Started::Ended(Box::new(ended(&record))),
+            Begin::Completed(record) | Begin::Failed(record) => {
+                CallStart::Ended(Box::new(recorded_end(&record)))
+            }
         }
     }
 
-    /// What a call comes to that was begun before and has no end; none when it may run, for this time.
-    async fn begun_before(
+    /// Returns the end of a call that had begun before and has no recorded end, or `None` if it may run at this attempt.
+    async fn resolve_begun(
         &self,
         config: &Config,
         found: &InvocationRecord,
@@ -200,7 +205,7 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
-    /// The end of a call that had begun elsewhere and must not begin again: what is recorded, or that nobody knows.
+    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded one, or that its outcome is unknown.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -212,22 +217,22 @@ impl RunRecords {
     ) -> CallEnd {
         let checked = checked_call(config, call, context);
         match self.begin(config, key, call, checked.as_deref(), text).await {
-            Started::Ended(end) => *end,
-            Started::Runs { .. } => self.give_up(key).await,
+            CallStart::Ended(end) => *end,
+            CallStart::Runs { .. } => self.give_up(key).await,
         }
     }
 
-    /// It is not known what became of the call, and it must not run again. Where somebody ended it meanwhile, that counts.
+    /// Ends a call whose outcome is unknown and which must not run again. An end that was recorded meanwhile takes precedence.
     async fn give_up(&self, key: &StepKey) -> CallEnd {
         let lost = lost();
         let end = InvocationEnd::new(lost.clone(), now());
-        let ended_so = match self.keeper.finish(key, end).await {
+        let recorded = match self.keeper.finish(key, end).await {
             Ok(true) => Ok(None),
             Ok(false) => self.keeper.get(key).await,
             Err(error) => Err(error),
         };
-        match ended_so {
-            Ok(Some(record)) if record.status != InvocationStatus::Pending => ended(&record),
+        match recorded {
+            Ok(Some(record)) if record.status != InvocationStatus::Pending => recorded_end(&record),
             Ok(_) => CallEnd::new(lost),
             Err(error) => {
                 self.fail(error);
@@ -249,8 +254,13 @@ impl RunRecords {
         self.fail(error);
     }
 
-    /// The run had to end while the begin of a call was recorded: its body does not begin.
-    pub(in crate::runtime) async fn leave(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
+    /// Ends a call whose body does not begin, because the run ended while its begin was recorded.
+    pub(in crate::runtime) async fn end_unstarted(
+        &self,
+        key: &StepKey,
+        attempt: u32,
+        reason: &str,
+    ) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;
         }
@@ -259,7 +269,7 @@ impl RunRecords {
         end
     }
 
-    /// The messages that others put into the session's inbox.
+    /// Takes the messages that other processes put into the session's inbox.
     pub(in crate::runtime) async fn inbox(self: Arc<Self>, key: StepKey, room: usize) -> Vec<UserMessage> {
         let Some(session) = self.session.as_deref().filter(|_| room > 0) else { return Vec::new() };
         match self.keeper.take_steering(session, &key, room).await {
@@ -271,7 +281,7 @@ impl RunRecords {
         }
     }
 
-    /// The run was dropped: what it had begun is ended, by a task of its own.
+    /// Ends the calls that a dropped run had begun, in a separate task, because a drop cannot wait for the store.
     pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -291,46 +301,46 @@ impl RunRecords {
 }
 
 impl RunRecords {
-    /// Returns what the store knows of a call that may have begun in a process that is gone. Without a record the call has not begun; it then
-    /// runs only if its secret arguments were kept.
-    pub(super) async fn found(
+    /// Looks up a call that may have begun in a process that died. Without a record the call has not begun; it then runs only if its secret
+    /// arguments were kept.
+    pub(super) async fn look_up(
         &self,
         performer: &Performer,
         key: &StepKey,
         call: &ToolCall,
         is_withheld: bool,
-    ) -> Option<Found> {
+    ) -> Option<InterruptedCall> {
         let Performer { config, context, .. } = performer;
         let record = match self.keeper.get(key).await {
             Ok(record) => record,
             Err(error) => {
                 self.fail(error);
-                return Some(Found::Ended(Box::new(not_recorded())));
+                return Some(InterruptedCall::Ended(Box::new(not_recorded_end())));
             }
         };
         let found = match record {
-            // A call of an unknown tool is answered as such.
+            // A call of an unknown tool is refused for that reason when it is prepared.
             None if is_withheld && config.registry.get(&call.name).is_some() => {
-                Some(CallEnd::new(without_secrets()))
+                Some(CallEnd::new(secrets_not_kept()))
             }
             None => return None,
-            Some(record) if record.status != InvocationStatus::Pending => Some(ended(&record)),
+            Some(record) if record.status != InvocationStatus::Pending => Some(recorded_end(&record)),
             Some(_) if is_withheld => Some(self.give_up(key).await),
             Some(record) => {
                 let checked = checked_call(config, call, context);
                 let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
                 let again = self.new_record(config, key, call, args, "");
-                self.begun_before(config, &record, &again, record.attempt.saturating_add(1)).await
+                self.resolve_begun(config, &record, &again, record.attempt.saturating_add(1)).await
             }
         };
-        let Some(end) = found else { return Some(Found::Begun) };
+        let Some(end) = found else { return Some(InterruptedCall::Begun) };
         self.lock().known.insert(key.clone());
-        Some(Found::Ended(Box::new(end)))
+        Some(InterruptedCall::Ended(Box::new(end)))
     }
 }
 
-/// The end that a record tells of.
-fn ended(record: &InvocationRecord) -> CallEnd {
+/// Returns the end that a record contains.
+fn recorded_end(record: &InvocationRecord) -> CallEnd {
     let outcome = record.outcome().cloned().unwrap_or_else(lost);
     let mut end = CallEnd::ran(outcome, 0);
     end.attempt = record.attempt;
@@ -344,7 +354,7 @@ pub(super) fn lost() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
 }
 
-fn not_recorded() -> CallEnd {
+fn not_recorded_end() -> CallEnd {
     CallEnd::new(not_run("it could not be recorded"))
 }
 
@@ -353,12 +363,12 @@ pub(super) fn not_run(reason: &str) -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::ABORTED, reason }
 }
 
-fn without_secrets() -> ToolOutcome {
+fn secrets_not_kept() -> ToolOutcome {
     let text = "The call was not run: the program ended before, and its secret arguments were not kept. Make the call again.";
     ToolOutcome::failed(FailureCode::new("secrets_not_kept"), text)
 }
 
-/// The message of a call that has ended, cut as it would have been.
+/// Returns the result message of a call that has ended, cut as the loop cuts results.
 pub(super) fn result_message(record: &InvocationRecord, max: usize) -> Option<ToolResultMessage> {
     let mut message = record.result_message()?;
     crate::loop_core::cut(&mut message, max, None);

@@ -1,4 +1,4 @@
-//! What a run leaves in a store: a record of each call, the messages of its session.
+//! The records of a run in a store: its calls, and the messages of its session.
 
 mod begin;
 mod invoke;
@@ -8,15 +8,15 @@ mod owed;
 mod session;
 mod steps;
 
-pub(super) use begin::{Found, RunRecords, Started};
+pub(super) use begin::{CallStart, InterruptedCall, RunRecords};
 pub use invoke::InvokeError;
 pub(super) use keeper::{StoreAccess, StoreOptions};
 use owed::UnrecordedEnd;
 pub(super) use owed::UnrecordedEnds;
-pub(super) use session::{InterruptedTurn, Restored, SessionState};
+pub(super) use session::{InterruptedTurn, RestoredRun, SessionState};
 pub(super) use steps::RecordingSteps;
 
-/// Milliseconds since 1970. Nothing is decided by it: clocks jump.
+/// Returns milliseconds since 1970. They are only informative, because clocks jump: no decision depends on them.
 fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()

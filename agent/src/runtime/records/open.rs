@@ -1,4 +1,4 @@
-//! Opening a session: what is stored becomes a conversation again, and perhaps a run that goes on.
+//! Opens a session: restores its conversation from the store, and the run that was interrupted in it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Config;
 use crate::runtime::{Assistant, AssistantBuilder, OpenError};
+use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, InvocationStatus, Store, StoreError, StoredEntry};
-use crate::{StepKey, StepKind};
 
 impl AssistantBuilder {
-    /// Records every tool call in a store: what was called, with what, what came of it, when, at which attempt. With a
+    /// Records every tool call in a store: the tool, the arguments, the outcome, the times and the attempt. With a
     /// [session](Self::session), the conversation is stored there, too.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Arc::new(store));
@@ -28,8 +28,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// How long the store may take for one request; 10 s by default. When the run is cancelled or out of time, a request has
-    /// 1 s, or this time if that is shorter.
+    /// Sets the time limit for one request to the store; 10 s by default. After the run was cancelled or has reached its time limit, a
+    /// request has 1 s, or this time if it is shorter.
     ///
     /// ```
     /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
@@ -67,12 +67,12 @@ impl AssistantBuilder {
         self
     }
 
-    /// The assistant of a session: it begins with the conversation that is stored under this name, and writes down what
-    /// is added as it becomes final. A new session begins with the builder's [conversation](Self::conversation).
+    /// Builds the assistant of a session. It begins with the conversation that is stored under this name, and stores each new message
+    /// once it is final. A new session begins with the builder's [conversation](Self::conversation).
     ///
-    /// What is stored is [repaired](Conversation::repair). A run that a process left in the middle goes on with
-    /// [`continue_run`](Assistant::continue_run), see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) leaves it
-    /// and begins another one.
+    /// The stored conversation is [repaired](Conversation::repair). [`continue_run`](Assistant::continue_run) continues a run that an
+    /// earlier process left unfinished, see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) abandons it and begins another
+    /// one.
     ///
     /// ```
     /// use agent::store::MemoryStore;
@@ -89,15 +89,15 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// The assistant cannot be [built](Self::build), there is no store, or the session cannot be read.
+    /// Fails if the assistant cannot be [built](Self::build), if it has no store, or if the session cannot be read.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, OpenError> {
         let assistant = self.build()?;
         let config = assistant.config().clone();
         let Some(keeper) = &config.keeper else { return Err(OpenError::NoStore) };
         let id = id.into();
-        let stored = Stored::read(keeper.load(&id).await?);
+        let stored = StoredSession::read(keeper.load(&id).await?);
         let opened = stored.open(keeper, &config, id).await?;
-        let Opened { session, conversation } = opened;
+        let OpenedSession { session, conversation } = opened;
         let mut state = assistant.state();
         if session.seq > 0 {
             state.conversation = conversation;
@@ -110,22 +110,23 @@ impl AssistantBuilder {
 
 /// A session as it is stored.
 #[derive(Default)]
-struct Stored {
+struct StoredSession {
     seq: u64,
     messages: Vec<Arc<Message>>,
-    /// A run without an end, with the position of its first message.
+    /// The run without an end, with the position of its first message.
     run: Option<(Arc<str>, usize)>,
-    /// Of the run's messages.
-    said: Vec<StoredMessage>,
+    /// The messages of that run.
+    run_messages: Vec<StoredMessage>,
+    /// The calls whose secret arguments were not stored.
     withheld: HashSet<String>,
 }
 
-struct Opened {
+struct OpenedSession {
     session: SessionState,
     conversation: Conversation,
 }
 
-impl Stored {
+impl StoredSession {
     fn read(entries: Vec<StoredEntry>) -> Self {
         let mut stored = Self::default();
         for StoredEntry { seq, entry, .. } in entries {
@@ -133,36 +134,47 @@ impl Stored {
             match entry.kind {
                 EntryKind::RunBegin => {
                     stored.run = Some((entry.run.into(), stored.messages.len()));
-                    stored.said.clear();
+                    stored.run_messages.clear();
                     stored.withheld.clear();
                 }
                 EntryKind::Message { message, withheld, is_cut } => {
                     stored.withheld.extend(withheld);
-                    stored.said.push(StoredMessage { turn: entry.turn, message: message.clone(), is_cut });
+                    stored.run_messages.push(StoredMessage {
+                        turn: entry.turn,
+                        message: message.clone(),
+                        is_cut,
+                    });
                     stored.messages.push(message);
                 }
                 EntryKind::RunEnd { .. } => stored.run = None,
                 EntryKind::Reset => stored = Self { seq, ..Self::default() },
                 EntryKind::RunResume => {}
                 EntryKind::Unknown(_) => {
-                    tracing::warn!(seq, "an entry of a later version is skipped");
+                    tracing::warn!(seq, "skipped an entry of a later version");
                 }
             }
         }
         stored
     }
 
-    async fn open(self, keeper: &StoreAccess, config: &Config, id: Arc<str>) -> Result<Opened, StoreError> {
-        let Self { seq, messages, run, said, withheld } = self;
+    async fn open(
+        self,
+        keeper: &StoreAccess,
+        config: &Config,
+        id: Arc<str>,
+    ) -> Result<OpenedSession, StoreError> {
+        let Self { seq, messages, run, run_messages, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
-        let (mut left, mut lost) = (None, Vec::new());
+        let (mut interrupted, mut lost) = (None, Vec::new());
         if let Some((run, from)) = run.clone() {
-            let pending = recorded(keeper, config, &run, &said, &mut conversation).await?;
+            let pending =
+                add_recorded_results(keeper, config, &run, &run_messages, &mut conversation).await?;
             let before = messages.get(..from).unwrap_or_default();
             let is_sound = before.iter().cloned().collect::<Conversation>().is_sound();
-            let core = AgentLoop::restore(run, config.rules.clone(), before, &said).filter(|_| is_sound);
+            let core =
+                AgentLoop::restore(run, config.rules.clone(), before, &run_messages).filter(|_| is_sound);
             match core {
-                Some(core) => left = Some(InterruptedRun { core, withheld, pending }),
+                Some(core) => interrupted = Some(InterruptedRun { core, withheld, pending }),
                 // The stored run does not replay under the current configuration, so it is not resumed.
                 None => lost = pending,
             }
@@ -170,7 +182,7 @@ impl Stored {
         for repair in conversation.repair() {
             tracing::warn!(session = %id, %repair, "the conversation was repaired");
         }
-        // What was repaired behind the end is added; anything else has to be written again.
+        // Messages that the repair added at the end are appended. If it changed others, the whole conversation is stored again.
         let repaired = conversation.shared().get(..messages.len());
         let is_same = repaired.is_some_and(|repaired| {
             repaired.iter().zip(&messages).all(|(one, other)| Arc::ptr_eq(one, other))
@@ -182,30 +194,30 @@ impl Stored {
             stored: if is_same { messages.len() } else { 0 },
             is_rewritten: !is_same,
             run: run.map(|(run, _)| run),
-            is_told: false,
-            left: left.filter(|_| is_same),
+            is_begin_stored: false,
+            interrupted: interrupted.filter(|_| is_same),
             lost,
         };
-        Ok(Opened { session, conversation })
+        Ok(OpenedSession { session, conversation })
     }
 }
 
-/// Gives the open calls at the end the results that are recorded, and says which calls have begun and not ended.
-async fn recorded(
+/// Adds the recorded results of the last reply's open calls. Returns the calls that have begun and not ended.
+async fn add_recorded_results(
     keeper: &StoreAccess,
     config: &Config,
     run: &Arc<str>,
-    said: &[StoredMessage],
+    run_messages: &[StoredMessage],
     conversation: &mut Conversation,
 ) -> Result<Vec<StepKey>, StoreError> {
     let (mut pending, mut results) = (Vec::new(), Vec::new());
-    let last = said
+    let last = run_messages
         .iter()
         .enumerate()
         .rev()
-        .find_map(|(at, said)| Some((at, said.turn, said.message.as_assistant()?)));
+        .find_map(|(at, stored)| Some((at, stored.turn, stored.message.as_assistant()?)));
     let Some((at, turn, reply)) = last else { return Ok(pending) };
-    let ended = said.get(at + 1..).unwrap_or_default().len();
+    let ended = run_messages.get(at + 1..).unwrap_or_default().len();
     let calls: Vec<(u32, &ToolCall)> = (0..).zip(reply.tool_calls()).skip(ended).collect();
     for (ord, call) in calls {
         let key = StepKey::new(run.clone(), turn, StepKind::Tool, ord);

@@ -1,57 +1,58 @@
-//! The session of an assistant: the run that another process left, and how far the conversation is stored.
+//! The session of an assistant: the run that was interrupted in it, and how much of the conversation is stored.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::now;
-use crate::StepKey;
 use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
 #[cfg(doc)]
 use crate::runtime::AssistantBuilder;
-use crate::runtime::assistant::{Assistant, State};
+use crate::runtime::assistant::{Assistant, AssistantState};
+use crate::step_key::StepKey;
 use crate::store::{EntryKind, SessionEntry};
 
-/// Where a session is written down, and how far.
+/// The stored part of a session.
 pub(in crate::runtime) struct SessionState {
     pub(super) id: Arc<str>,
-    /// Names this opening of it.
+    /// Identifies the entries that this opening of the session adds.
     pub(super) writer: String,
-    /// The last entry.
+    /// The number of the last entry.
     pub(super) seq: u64,
-    /// How many messages of the conversation are stored.
+    /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
-    /// Whether what is stored is not the beginning of the conversation: then all of it is written again.
+    /// Whether the stored messages differ from the conversation, so that all of it is stored again.
     pub(super) is_rewritten: bool,
-    /// The last run of which anything is stored, and not its end.
+    /// The last run with stored entries but without a stored end.
     pub(super) run: Option<Arc<str>>,
-    /// Whether the run that goes on was told of.
-    pub(super) is_told: bool,
-    /// What a process that is gone left.
-    pub(super) left: Option<InterruptedRun>,
-    /// Calls that nobody will go on with.
+    /// Whether the entry for the begin of the current run, or for its resumption, is stored.
+    pub(super) is_begin_stored: bool,
+    /// The unfinished run of an earlier process.
+    pub(super) interrupted: Option<InterruptedRun>,
+    /// The calls of abandoned runs. The next run records that their outcomes are unknown.
     pub(super) lost: Vec<StepKey>,
 }
 
-/// A run that was left in the middle.
+/// An unfinished run of an earlier process.
 pub(super) struct InterruptedRun {
     pub(super) core: AgentLoop,
+    /// The calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
     /// Its calls that have begun and not ended.
     pub(super) pending: Vec<StepKey>,
 }
 
-/// Where a run was left.
+/// The turn in which a run was interrupted.
 #[derive(Default)]
 pub(in crate::runtime) struct InterruptedTurn {
-    /// In this turn.
+    /// The number of the turn.
     pub(super) turn: u32,
     /// The calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
 }
 
-/// A run that goes on.
-pub(in crate::runtime) struct Restored {
+/// An interrupted run that continues.
+pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) core: AgentLoop,
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
@@ -62,44 +63,45 @@ impl SessionState {
         self.stored
     }
 
-    /// A new run begins: what was left stays as it is.
-    pub(in crate::runtime) fn leaves_run(&mut self) {
-        self.is_told = false;
-        if let Some(left) = self.left.take() {
-            self.lost.extend(left.pending);
+    /// Abandons the interrupted run, because a new one begins.
+    pub(in crate::runtime) fn abandon_interrupted_run(&mut self) {
+        self.is_begin_stored = false;
+        if let Some(interrupted) = self.interrupted.take() {
+            self.lost.extend(interrupted.pending);
         }
     }
 
-    /// The conversation as this run left it.
-    pub(in crate::runtime) fn left_by(&self, run: &Arc<str>) -> Option<Conversation> {
-        let left = self.left.as_ref().filter(|left| left.core.run_id() == run);
-        left.map(|left| left.core.conversation().clone())
+    /// Returns the conversation of the interrupted run, if it is this one.
+    pub(in crate::runtime) fn interrupted_conversation(&self, run: &Arc<str>) -> Option<Conversation> {
+        let interrupted = self.interrupted.as_ref().filter(|interrupted| interrupted.core.run_id() == run);
+        interrupted.map(|interrupted| interrupted.core.conversation().clone())
     }
 
-    /// This run goes on, from wherever it was kept.
-    pub(in crate::runtime) fn goes_on_with(&mut self, run: &Arc<str>) {
-        match self.left.take() {
-            Some(left) if left.core.run_id() != run => self.lost.extend(left.pending),
-            _ => {}
+    /// Prepares to resume this run from a snapshot. Another run that was interrupted is abandoned.
+    pub(in crate::runtime) fn prepare_resume(&mut self, run: &Arc<str>) {
+        if let Some(interrupted) =
+            self.interrupted.take().filter(|interrupted| interrupted.core.run_id() != run)
+        {
+            self.lost.extend(interrupted.pending);
         }
-        self.is_told = false;
+        self.is_begin_stored = false;
     }
 }
 
-impl State {
-    /// The run that was left, to go on.
-    pub(in crate::runtime) fn restore(&mut self) -> Option<Restored> {
+impl AssistantState {
+    /// Takes the interrupted run, to continue it.
+    pub(in crate::runtime) fn restore(&mut self) -> Option<RestoredRun> {
         let session = self.session.as_mut()?;
-        let InterruptedRun { core, withheld, .. } = session.left.take()?;
-        session.is_told = false;
+        let InterruptedRun { core, withheld, .. } = session.interrupted.take()?;
+        session.is_begin_stored = false;
         let interrupted = InterruptedTurn { turn: core.turn(), withheld };
-        Some(Restored { core, interrupted })
+        Some(RestoredRun { core, interrupted })
     }
 }
 
 impl Assistant {
-    /// The run that another process left in the middle of this [session](AssistantBuilder::session), until it goes on with
-    /// [`continue_run`](Self::continue_run) or a prompt leaves it.
+    /// Returns the unfinished run that another process left in this [session](AssistantBuilder::session), until
+    /// [`continue_run`](Self::continue_run) continues it or a prompt abandons it.
     ///
     /// ```
     /// # use agent::{Assistant, RunError, RunOutput};
@@ -111,33 +113,33 @@ impl Assistant {
     /// ```
     pub fn unfinished_run(&self) -> Option<Arc<str>> {
         let state = self.state();
-        Some(state.session.as_ref()?.left.as_ref()?.core.run_id().clone())
+        Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
     }
 
-    /// The id of the session.
+    /// Returns the id of the session.
     pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
         Some(self.state().session.as_ref()?.id.clone())
     }
 
-    /// Everything is forgotten: the session is told.
-    pub(in crate::runtime) async fn forget_session(&self) {
+    /// Records in the session that the conversation was reset.
+    pub(in crate::runtime) async fn record_reset(&self) {
         let Some(keeper) = self.config().keeper.clone() else { return };
-        let told = {
+        let reset = {
             let mut state = self.state();
             let Some(session) = &mut state.session else { return };
-            session.leaves_run();
+            session.abandon_interrupted_run();
             (session.stored, session.run, session.is_rewritten) = (0, None, true);
             let entry = SessionEntry::new(EntryKind::Reset).written_by(&*session.writer, now());
             (session.id.clone(), session.seq, entry)
         };
-        let (id, seq, entry) = told;
+        let (id, seq, entry) = reset;
         match keeper.append(&id, seq, vec![entry]).await {
             Ok(seq) => {
                 if let Some(session) = &mut self.state().session {
                     (session.seq, session.is_rewritten) = (seq, false);
                 }
             }
-            Err(error) => tracing::error!(%error, "the session was not told that everything is forgotten"),
+            Err(error) => tracing::error!(%error, "the reset of the session was not recorded"),
         }
     }
 }

@@ -119,7 +119,7 @@ impl Steps for RecordingSteps {
                 let is_withheld = interrupted.withheld.contains(&call.id);
                 let key = StepKey::new(key.run.clone(), key.turn, StepKind::Tool, ord);
                 let found =
-                    Box::pin(self.records.found(&self.inner.performer, &key, call, is_withheld)).await;
+                    Box::pin(self.records.look_up(&self.inner.performer, &key, call, is_withheld)).await;
                 if let Some(found) = found {
                     self.inner.found.insert(ord, found);
                 }
@@ -197,7 +197,7 @@ impl RecordingSteps {
         if let Some(session) = &mut assistant.state().session {
             session.seq = seq;
             session.stored = self.seen;
-            (session.is_rewritten, session.is_told) = (false, true);
+            (session.is_rewritten, session.is_begin_stored) = (false, true);
             session.run = news.stop.is_none().then(|| self.run_id().clone());
         }
         Ok(())
@@ -240,7 +240,7 @@ impl RecordingSteps {
             if let Message::Assistant(reply) = &**message {
                 for (ord, call, args, outcome) in at_the_provider(reply) {
                     let key = StepKey::new(self.run_id().clone(), turn, StepKind::Model, ord);
-                    notes.push((records.whole_record(config, &key, &call, args, ""), outcome));
+                    notes.push((records.new_plain_record(config, &key, &call, args, ""), outcome));
                 }
             }
             let Message::ToolResult(result) = &**message else { continue };
@@ -268,19 +268,19 @@ impl RecordingSteps {
         if session.is_rewritten {
             kinds.push((EntryKind::Reset, false));
         }
-        let mut is_told = session.is_told;
+        let mut is_begin_stored = session.is_begin_stored;
         let begin = || if is_resumed { EntryKind::RunResume } else { EntryKind::RunBegin };
         for (index, message) in (news.from..).zip(&news.messages) {
             if index < session.stored && !session.is_rewritten {
                 continue;
             }
             let is_own = index >= news.added_from;
-            if is_own && !std::mem::replace(&mut is_told, true) {
+            if is_own && !std::mem::replace(&mut is_begin_stored, true) {
                 kinds.push((begin(), true));
             }
             kinds.push((self.message_entry(message, news.is_cut), is_own));
         }
-        if !is_told {
+        if !is_begin_stored {
             kinds.push((begin(), true));
         }
         if let Some(stop) = news.stop {
