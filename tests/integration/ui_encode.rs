@@ -79,7 +79,12 @@ async fn events_of(assistant: &Assistant) -> Vec<Event> {
     log.events()
 }
 
-fn encoded(protocol: UiProtocol, assistant: &Assistant, options: &UiOptions, events: &[Event]) -> Vec<UiChunk> {
+fn encoded(
+    protocol: UiProtocol,
+    assistant: &Assistant,
+    options: &UiOptions,
+    events: &[Event],
+) -> Vec<UiChunk> {
     let mut encoder = UiEncoder::new(protocol, assistant.registry(), options, &request());
     let mut chunks = Vec::new();
     events.iter().for_each(|event| encoder.encode(event, &mut chunks));
@@ -126,7 +131,11 @@ async fn golden(model: ScriptedModel, options: &UiOptions) -> (String, String) {
 
 fn one_call() -> ScriptedModel {
     ScriptedModel::new([
-        reply().thinking("Hm.").text("I add.").tool_call("add", r#"{"a": "1", "b": 2}"#).usage(Usage::new(20, 5)),
+        reply()
+            .thinking("Hm.")
+            .text("I add.")
+            .tool_call("add", r#"{"a": "1", "b": 2}"#)
+            .usage(Usage::new(20, 5)),
         reply().text("3").usage(Usage::new(30, 1)),
     ])
 }
@@ -211,9 +220,9 @@ async fn secrets_never_leave() {
 
 #[tokio::test]
 async fn arguments_can_be_hidden_except_where_a_person_decides() {
-    let model = ScriptedModel::new([
-        reply().tool_call("add", r#"{"a": 41, "b": 1}"#).tool_call("send", r#"{"to": "Ann", "amount": 5}"#),
-    ]);
+    let model = ScriptedModel::new([reply()
+        .tool_call("add", r#"{"a": 41, "b": 1}"#)
+        .tool_call("send", r#"{"to": "Ann", "amount": 5}"#)]);
     let assistant = builder(model).build().unwrap();
     let events = events_of(&assistant).await;
     let options = UiOptions::default().args(false);
@@ -274,7 +283,11 @@ async fn suspended(decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decisi
         let mut chunks = Vec::new();
         after.iter().for_each(|event| fresh.encode(event, &mut chunks));
         fresh.end(&mut chunks);
-        assert_eq!(chunks.len() + usize::from(protocol == UiProtocol::AiSdk), second.len(), "{chunks:#?}{second:#?}");
+        assert_eq!(
+            chunks.len() + usize::from(protocol == UiProtocol::AiSdk),
+            second.len(),
+            "{chunks:#?}{second:#?}"
+        );
         all.push(lines(&first) + "\n" + &lines(&second));
     }
     let ag = all.pop().unwrap();
@@ -337,7 +350,8 @@ async fn ends_of_runs() {
     assert_eq!(ag.outcome, json!({"type": "cancelled"}));
 
     // The text of an error stays here.
-    let model = ScriptedModel::new([reply().text("half").error(error("key sk-123 of host db.internal is wrong"))]);
+    let model =
+        ScriptedModel::new([reply().text("half").error(error("key sk-123 of host db.internal is wrong"))]);
     let assistant = builder(model).build().unwrap();
     let events = events_of(&assistant).await;
     let ai = encoded(UiProtocol::AiSdk, &assistant, &UiOptions::default(), &events);
@@ -394,7 +408,11 @@ async fn hostile_texts_are_data() {
     let hostile = "</script><img src=x onerror=alert(1)>\r\n\ndata: {\"type\":\"finish\"}\n\u{2028}\u{0}\u{1b}[31m\u{202e}";
     let args = json!({"a": hostile, hostile: hostile}).to_string();
     let model = ScriptedModel::new([
-        reply().text(hostile).thinking(hostile).tool_call("add", args.as_str()).tool_call(hostile, "not json\r\n"),
+        reply()
+            .text(hostile)
+            .thinking(hostile)
+            .tool_call("add", args.as_str())
+            .tool_call(hostile, "not json\r\n"),
         reply().text(hostile),
     ])
     .with_chunk_size(5);

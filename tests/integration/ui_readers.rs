@@ -136,7 +136,10 @@ impl AiSdkReader {
         for (key, value) in fields.iter().filter(|(key, _)| *key != "type") {
             let is_known = required.contains(&key.as_str()) || optional.contains(&key.as_str());
             assert!(is_known, "`{key}` is not a field of {chunk}");
-            assert!(!value.is_null() || ["output", "input", "data"].contains(&key.as_str()), "null in {chunk}");
+            assert!(
+                !value.is_null() || ["output", "input", "data"].contains(&key.as_str()),
+                "null in {chunk}"
+            );
         }
     }
 
@@ -174,7 +177,8 @@ impl AiSdkReader {
             "tool-input-delta" => {
                 let part = &mut self.message[known.expect("a known call")];
                 assert_eq!(part["state"], "input-streaming", "{chunk}");
-                let grown = part["raw"].as_str().unwrap_or_default().to_owned() + text(chunk, "inputTextDelta");
+                let grown =
+                    part["raw"].as_str().unwrap_or_default().to_owned() + text(chunk, "inputTextDelta");
                 part["raw"] = grown.into();
             }
             "tool-input-available" | "tool-input-error" => {

@@ -226,7 +226,8 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
         // The first tab leaves, another one comes, or comes before.
         let other = ui.attach(UiProtocol::AiSdk, "c", None).await;
         assert_eq!(other.status, 200);
-        let rest_after = seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().map(str::to_owned);
+        let rest_after =
+            seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().map(str::to_owned);
         drop(body);
         let ag = ui.attach(UiProtocol::AgUi, "c", None).await;
         let replay = ai_message(&all(other).await);

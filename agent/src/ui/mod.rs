@@ -1,7 +1,7 @@
 //! Two protocols of front ends: the UI message stream of the AI SDK, and AG-UI.
 //!
 //! [`UiEncoder`] writes the events of a run as chunks of a protocol. It uses no clock and no IO: the same events give the same chunks.
-//! [`UiRequest`] reads what a front end sends, and turns it into a prompt, decisions or results. With the feature `runtime`,
+//! [`UiRequest`] reads a body that a front end sends, and turns it into a prompt, decisions or results. With the feature `runtime`,
 //! `UiServer` connects both with an assistant.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What never leaves: secret arguments, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
+//! These never leave: secret arguments, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
 //! a run. [`UiOptions`] sets the rest.
 
 mod chunk;

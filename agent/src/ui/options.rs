@@ -1,4 +1,4 @@
-//! What a front end gets to see.
+//! Options of encoders and servers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -57,7 +57,7 @@ impl UiProtocol {
     }
 }
 
-/// How much of the results of tools is sent.
+/// The part of the results of tools that is sent.
 ///
 /// ```
 /// use agent::ui::{ResultView, UiOptions};
@@ -76,7 +76,7 @@ pub enum ResultView {
     /// How the call ended, and nothing of its content: `{"outcome": "completed"}`, or the code of an error and a fixed sentence.
     #[default]
     Hidden,
-    /// What the model reads.
+    /// The content that the model reads.
     ForModel,
     /// The value that this function returns, also for errors. If it panics, the result is hidden.
     Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),
@@ -99,7 +99,7 @@ impl fmt::Debug for ResultView {
     }
 }
 
-/// What happens to a message that a user sends while a run of the thread is active.
+/// The treatment of a message that a user sends while a run of the thread is active.
 ///
 /// ```
 /// use agent::ui::{UiOptions, WhileBusy};
@@ -162,7 +162,7 @@ impl UiData {
 /// The application's data for an event.
 type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 
-/// What a front end gets to see, and what it may do.
+/// The options of an encoder or a server: the things that a front end gets to see, and may do.
 ///
 /// Arguments, reasoning, sources and token counts are sent by default; results of tools are [hidden](ResultView::Hidden). Secret arguments,
 /// metadata, provider data, handles and error texts are never sent.
@@ -254,7 +254,7 @@ impl UiOptions {
     }
 
     /// Adds parts of the application. The function is called for every event but the updates of a reply, and again when a client reconnects:
-    /// it should return the same parts for the same event. What it returns is sent as it is.
+    /// it should return the same parts for the same event. They are sent as they are.
     pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
         self.data = Some(Arc::new(data));
         self

@@ -1,4 +1,4 @@
-//! What is shown of arguments, results and errors.
+//! The shown form of arguments, results and errors.
 
 use serde_json::{Map, Value, json};
 
@@ -203,9 +203,9 @@ fn for_model(outcome: &ToolOutcome) -> Value {
     let Some(output) = outcome.output() else { return Value::Null };
     if let Some(structured) = &output.structured
         && let [only] = &output.content[..]
-        && only.as_text().is_some_and(|text| {
-            serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
-        })
+        && only
+            .as_text()
+            .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured))
     {
         return structured.clone();
     }
@@ -246,7 +246,9 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     let Media { source, mime_type, .. } = media;
     let media_type = mime_type.clone().unwrap_or_else(|| kind.to_owned());
     match source {
-        MediaSource::Data(blob) => Some((format!("data:{media_type};base64,{}", blob.to_base64()), media_type)),
+        MediaSource::Data(blob) => {
+            Some((format!("data:{media_type};base64,{}", blob.to_base64()), media_type))
+        }
         MediaSource::Url(url) if is_web(url) => Some((url.clone(), media_type)),
         _ => None,
     }

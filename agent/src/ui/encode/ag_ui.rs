@@ -135,9 +135,7 @@ impl WireFormat for AgUiFormat {
             return;
         }
         if !std::mem::replace(&mut self.is_message_open, true) {
-            w.push(
-                &json!({"type": "TEXT_MESSAGE_START", "messageId": self.message, "role": "assistant"}),
-            );
+            w.push(&json!({"type": "TEXT_MESSAGE_START", "messageId": self.message, "role": "assistant"}));
         }
         w.push(&json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": self.message, "delta": delta}));
     }

@@ -133,16 +133,12 @@ impl WireFormat for AiSdkFormat {
 
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall) {
         if !call.is_provider {
-            w.push(
-                &json!({"type": "tool-input-start", "toolCallId": call.unique_id, "toolName": call.tool}),
-            );
+            w.push(&json!({"type": "tool-input-start", "toolCallId": call.unique_id, "toolName": call.tool}));
         }
     }
 
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str) {
-        w.push(
-            &json!({"type": "tool-input-delta", "toolCallId": call.unique_id, "inputTextDelta": delta}),
-        );
+        w.push(&json!({"type": "tool-input-delta", "toolCallId": call.unique_id, "inputTextDelta": delta}));
     }
 
     fn call_complete(&mut self, _w: &mut ChunkWriter<'_>, _call: &UiCall, _input: &Value) {}
@@ -179,7 +175,8 @@ impl WireFormat for AiSdkFormat {
         if is_automatic && self.is_old() {
             return;
         }
-        let mut chunk = json!({"type": "tool-approval-request", "approvalId": request_id, "toolCallId": call.unique_id});
+        let mut chunk =
+            json!({"type": "tool-approval-request", "approvalId": request_id, "toolCallId": call.unique_id});
         if is_automatic {
             chunk["isAutomatic"] = json!(true);
         }

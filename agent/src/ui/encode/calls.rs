@@ -16,7 +16,7 @@ pub(super) struct UiCall {
     /// The arguments as the model sent them, once they are complete.
     pub(super) args: Option<ToolArguments>,
     pub(super) progress: CallProgress,
-    /// How many bytes of the arguments were sent.
+    /// The number of bytes of the arguments that were sent.
     pub(super) streamed: usize,
     /// The approval request that was sent.
     pub(super) request: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct CallEnding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UiCalls {
     list: Vec<UiCall>,
-    /// How often each id was used.
+    /// The number of uses of each id.
     used: HashMap<String, usize>,
     /// Everything before this position has ended.
     settled: usize,
@@ -93,7 +93,8 @@ impl UiCalls {
 
     /// Returns the call with this id that has not started.
     pub(super) fn unstarted(&self, id: &str) -> Option<usize> {
-        self.open(id).filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
+        self.open(id)
+            .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
     }
 
     /// Returns the call whose end waits for its result message.

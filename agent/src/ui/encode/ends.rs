@@ -64,12 +64,7 @@ impl UiEncoder {
     }
 
     /// Ends the calls that the run will not end. `all`: also those of the provider, which may end in a later reply.
-    pub(super) fn end_open_calls(
-        &mut self,
-        all: bool,
-        w: &mut ChunkWriter<'_>,
-        format: &mut dyn WireFormat,
-    ) {
+    pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
         }
@@ -213,13 +208,12 @@ impl UiEncoder {
         let sentence = match code {
             "incomplete" => "The response ended before the run did.",
             "restart" => "The server is restarting.",
-            "rate_limited" => "The model is busy.",
-            "context_too_long" => "The conversation is too long for the model.",
+            "rate_limit" | "overloaded" => "The model is busy.",
+            "context_length" => "The conversation is too long for the model.",
             _ => "The run failed.",
         };
         let text = format!("{sentence} Reference: {}", self.run_id);
-        let end =
-            RunEnding { stop: RunStop::Error, reason: None, limit: None, error: Some((code, text)) };
+        let end = RunEnding { stop: RunStop::Error, reason: None, limit: None, error: Some((code, text)) };
         let by_model = self.usage_by_model();
         format.run_end(w, &end, None, by_model.as_ref());
     }

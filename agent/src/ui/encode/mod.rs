@@ -94,12 +94,7 @@ enum ResponsePhase {
 
 impl UiEncoder {
     /// Creates an encoder. The registry knows which arguments are secret.
-    pub fn new(
-        protocol: UiProtocol,
-        registry: &Registry,
-        options: &UiOptions,
-        request: &UiRequest,
-    ) -> Self {
+    pub fn new(protocol: UiProtocol, registry: &Registry, options: &UiOptions, request: &UiRequest) -> Self {
         Self {
             view: View::new(registry, options),
             protocol,

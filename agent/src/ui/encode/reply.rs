@@ -14,7 +14,7 @@ use crate::model::ModelEvent;
 pub(super) struct OpenText {
     id: String,
     kind: TextKind,
-    /// How many bytes were sent; the part is announced with the first.
+    /// The number of bytes that were sent; the first announces the part.
     sent: usize,
     is_closed: bool,
 }
@@ -125,7 +125,8 @@ impl UiEncoder {
             return;
         }
         let id = self.part_id(index);
-        let text = self.texts.entry(index).or_insert_with(|| OpenText { id, kind, sent: 0, is_closed: false });
+        let text =
+            self.texts.entry(index).or_insert_with(|| OpenText { id, kind, sent: 0, is_closed: false });
         if text.is_closed {
             return;
         }

@@ -1,4 +1,4 @@
-//! What both protocols have to say.
+//! The interface of both formats.
 
 use serde_json::Value;
 
@@ -29,9 +29,13 @@ pub(super) struct WaitingCall {
     pub(super) wants: Wants,
 }
 
-/// What a call waits for.
+/// The thing that a call waits for.
 pub(super) enum Wants {
-    Approval { request_id: String, message: String, schema: Value },
+    Approval {
+        request_id: String,
+        message: String,
+        schema: Value,
+    },
     /// A result from the browser.
     Browser,
     /// A result from elsewhere.
@@ -48,7 +52,7 @@ pub(super) struct RunEnding<'a> {
     pub(super) error: Option<(&'a str, String)>,
 }
 
-/// Writes the chunks of one protocol. It is told everything in an order that holds for both.
+/// Writes the chunks of one protocol. It is called in an order that both allow.
 pub(super) trait WireFormat: Send + Sync {
     /// A response begins.
     fn begin(&mut self, w: &mut ChunkWriter<'_>);
@@ -87,7 +91,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
     /// `usage`: the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
-    /// The response ends, and the run waits. `unanswered`: how many calls have no result.
+    /// The response ends, and the run waits. `unanswered`: the number of calls without a result.
     fn suspended(
         &mut self,
         w: &mut ChunkWriter<'_>,

@@ -54,8 +54,7 @@ fn tools(list: &[Value]) -> Result<Vec<BrowserTool>, UiRequestError> {
         }
         let description =
             optional(tool.get("description"), &format!("{field}/description"), "a text", Value::as_str)?;
-        let parameters =
-            optional(tool.get("parameters"), &format!("{field}/parameters"), "a schema", Some)?;
+        let parameters = optional(tool.get("parameters"), &format!("{field}/parameters"), "a schema", Some)?;
         let parameters = parameters.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
         let description = description.unwrap_or_default().to_owned();
         bytes += name.len() + description.len() + parameters.to_string().len();
@@ -209,8 +208,7 @@ fn resume_entry(entry: &Value, field: &str) -> Result<UiAnswer, UiRequestError> 
     }
     let field = format!("{field}/payload");
     let payload = entry.get("payload").unwrap_or(&Value::Null);
-    let reason =
-        optional(payload.get("reason"), &format!("{field}/reason"), "a text", Value::as_str)?;
+    let reason = optional(payload.get("reason"), &format!("{field}/reason"), "a text", Value::as_str)?;
     let edited = optional(payload.get("editedArgs"), &format!("{field}/editedArgs"), "an object", Some)?;
     match payload.get("approved") {
         Some(Value::Bool(true)) => match edited {

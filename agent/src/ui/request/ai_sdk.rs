@@ -52,9 +52,8 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
             }
             Some("file") => {
                 let url = content::text(part.get("url"), &format!("{field}/url"))?;
-                let read = |key: &str| {
-                    optional(part.get(key), &format!("{field}/{key}"), "a text", Value::as_str)
-                };
+                let read =
+                    |key: &str| optional(part.get(key), &format!("{field}/{key}"), "a text", Value::as_str);
                 content.push(content::file(
                     url,
                     read("mediaType")?,

@@ -60,11 +60,14 @@ impl UiRequest {
                 return Err(UiRequestError::AnsweredTwice { id: request.request_id });
             }
             count += 1;
-            decisions = decisions.decide(&request, match answer {
-                UiAnswer::AllowWith { args, .. } => Decision::AllowWith(args.clone()),
-                UiAnswer::Deny { reason, .. } => Decision::Deny(reason.clone()),
-                _ => Decision::Allow,
-            });
+            decisions = decisions.decide(
+                &request,
+                match answer {
+                    UiAnswer::AllowWith { args, .. } => Decision::AllowWith(args.clone()),
+                    UiAnswer::Deny { reason, .. } => Decision::Deny(reason.clone()),
+                    _ => Decision::Allow,
+                },
+            );
         }
         for pending in suspended.pending() {
             let PendingCall::Deferred { call_id, tool, .. } = pending else { continue };

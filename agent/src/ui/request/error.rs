@@ -30,7 +30,7 @@ pub enum UiRequestError {
     Invalid {
         /// The path of the field.
         field: String,
-        /// What the protocol has there.
+        /// The thing that the protocol has there.
         expected: &'static str,
     },
     /// The last message has a role that a front end may not use.
@@ -50,7 +50,7 @@ pub enum UiRequestError {
     /// The request neither begins a run nor answers one.
     #[error("the request has no message, decision or result")]
     Empty,
-    /// Calls wait, and the request does not say what becomes of them.
+    /// Calls wait, and the request has no answer to them.
     #[error("these calls have no answer: {}", ids.join(", "))]
     #[non_exhaustive]
     Unanswered {

@@ -1,4 +1,4 @@
-//! What front ends send.
+//! Requests of front ends.
 
 #[cfg(feature = "ui-ag-ui")]
 mod ag_ui;
@@ -110,7 +110,7 @@ pub enum UiAnswer {
         id: String,
         /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
-        /// What the model is told.
+        /// The reason, which the model reads.
         reason: String,
     },
     /// The result of a tool that the front end ran.

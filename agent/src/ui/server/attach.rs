@@ -53,7 +53,10 @@ impl UiServer {
     }
 
     /// Returns the whole run so far.
-    #[cfg_attr(not(feature = "ui-ag-ui"), allow(clippy::unused_self, reason = "the protocol that needs it is off"))]
+    #[cfg_attr(
+        not(feature = "ui-ag-ui"),
+        allow(clippy::unused_self, reason = "the protocol that needs it is off")
+    )]
     fn replay(
         &self,
         thread: &UiThread,

@@ -10,9 +10,9 @@ use crate::BoxFuture;
 use crate::runtime::Assistant;
 use crate::ui::{UiOptions, UiRequestError};
 
-/// What happens to a run when its last reader leaves.
+/// The fate of a run whose last reader leaves.
 ///
-/// A page that is closed, one that loses its connection and one whose user stops the reply cannot be told apart.
+/// A page that is closed, one that loses its connection and one whose user stops the reply look the same.
 ///
 /// ```
 /// use agent::ui::OnDisconnect;
@@ -28,7 +28,7 @@ pub enum OnDisconnect {
     Cancel,
     /// The run continues, and a reader may come back. Without one for this long, the run is cancelled.
     Continue {
-        /// How long a run may be without a reader.
+        /// The time that a run may be without a reader.
         idle: Duration,
     },
 }

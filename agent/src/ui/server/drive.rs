@@ -15,9 +15,9 @@ use super::{OnDisconnect, Start, UiServer};
 use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::runtime::{Run, RunError};
 
-/// How many pieces a reader may be behind.
+/// Maximum number of pieces that wait for a reader.
 pub(super) const QUEUE: usize = 256;
-/// How long a run waits for a reader that is far behind: turns of the scheduler, then short pauses.
+/// The wait of a run for a reader that is far behind: turns of the scheduler, then short pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -53,6 +53,7 @@ impl UiServer {
                 encoder.end(&mut known);
             }
             state.run_id = Some(handle.run_id().into());
+            state.is_current = request.is_current;
             state.error_code = None;
             state.handle = Some(handle);
             let id = thread.add_reader(&mut state, protocol, encoder, sender, is_cut.clone());
@@ -92,7 +93,7 @@ impl UiServer {
     }
 }
 
-/// Removes a reader. What becomes of a run without readers is the application's choice.
+/// Removes a reader. The application chose whether a run without readers continues.
 fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
@@ -123,11 +124,24 @@ fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
     }
 }
 
+/// Makes a thread idle again, also if the task that drives its run ends early.
+struct SettleOnDrop(Option<Arc<UiThread>>);
+
+impl Drop for SettleOnDrop {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            thread.settle(None);
+        }
+    }
+}
+
 /// Drives a run to its end. `begun` learns whether it begins.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
+    let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
         let error = run.output().await.err().unwrap_or(RunError::NoRuntime);
         let suspended = thread.suspended();
+        unsettled.0 = None;
         thread.settle(suspended);
         drop(begun.send(Err(error)));
         return;
@@ -161,6 +175,8 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
+    // Another run may begin as soon as the thread is settled.
+    unsettled.0 = None;
     thread.settle(suspended);
 }
 

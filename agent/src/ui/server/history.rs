@@ -34,7 +34,7 @@ impl UiServer {
     }
 }
 
-/// What one run added, or one message of a user.
+/// The messages that one run added, or one message of a user.
 struct HistoryRun {
     id: String,
     is_user: bool,
@@ -84,8 +84,7 @@ impl HistoryRun {
                     for call in reply.tool_calls() {
                         let n = used.entry(&call.id).or_default();
                         *n += 1;
-                        let unique_id =
-                            if *n == 1 { call.id.clone() } else { format!("{}~{n}", call.id) };
+                        let unique_id = if *n == 1 { call.id.clone() } else { format!("{}~{n}", call.id) };
                         own.push(HistoryCall { call, unique_id, end: None });
                     }
                 }
@@ -126,7 +125,9 @@ impl HistoryRun {
                 }
                 Message::User(_) => {
                     let own = user_parts(message.content());
-                    parts.push(json!({"type": "steering-message", "id": format!("{}.{at}", self.id), "parts": own}));
+                    parts.push(
+                        json!({"type": "steering-message", "id": format!("{}.{at}", self.id), "parts": own}),
+                    );
                 }
                 _ => {}
             }

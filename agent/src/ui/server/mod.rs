@@ -27,10 +27,7 @@ use crate::loop_core::AgentLoop;
 use crate::runtime::{Assistant, Decisions, Prompt, RunHandle};
 
 type OpenThread = Arc<
-    dyn Fn(
-            String,
-            String,
-        ) -> BoxFuture<'static, Result<Assistant, Box<dyn std::error::Error + Send + Sync>>>
+    dyn Fn(String, String) -> BoxFuture<'static, Result<Assistant, Box<dyn std::error::Error + Send + Sync>>>
         + Send
         + Sync,
 >;
@@ -95,7 +92,8 @@ impl ServerShared {
         let (cell, forgotten) = {
             let mut threads = self.threads();
             let key = (scope.clone(), thread.to_owned());
-            let forgotten = if threads.contains_key(&key) { None } else { self.make_room(&mut threads) };
+            let forgotten =
+                if threads.contains_key(&key) { None } else { self.make_room(scope, &mut threads) };
             (threads.entry(key).or_default().clone(), forgotten)
         };
         // Its assistant may run code of the application when it is dropped.
@@ -114,12 +112,15 @@ impl ServerShared {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    /// Forgets the thread that was used least recently, if there are too many.
-    fn make_room(&self, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
-        if threads.len() < self.limits.threads.max(1) {
+    /// Forgets the thread that was used least recently, if there are too many: one of the same scope, if that has more than its share.
+    fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
+        let max = self.limits.threads.max(1);
+        if threads.len() < max {
             return None;
         }
-        let idle = threads.iter().filter_map(|(key, cell)| Some((key, cell.get()?.idle_since()?)));
+        let has_many = threads.keys().filter(|(of, _)| of == scope).count() > max / 10;
+        let candidates = threads.iter().filter(|((of, _), _)| !has_many || of == scope);
+        let idle = candidates.filter_map(|(key, cell)| Some((key, cell.get()?.idle_since()?)));
         let oldest: Option<(_, Instant)> = idle.min_by_key(|(_, since)| *since);
         let key = oldest.map(|(key, _)| key.clone())?;
         threads.remove(&key)
@@ -135,7 +136,7 @@ impl ServerShared {
     }
 }
 
-/// What a request does to its thread.
+/// The run that a request begins.
 enum Start {
     Run(Prompt),
     Resume(Box<AgentLoop>, Decisions),
@@ -181,11 +182,10 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        let runs = self.shared.active_runs(scope);
-        if runs >= self.shared.limits.runs {
+        let reserved = thread.reserve()?;
+        if self.shared.active_runs(scope) > self.shared.limits.runs {
             return Err(UiRequestError::TooManyRuns { max: self.shared.limits.runs });
         }
-        let reserved = thread.reserve()?;
         let start = match (&request.prompt, thread.suspended()) {
             (Some(prompt), _) => {
                 let prompt = prompt.clone();
@@ -227,7 +227,12 @@ impl UiServer {
     /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
         let attached = self.scope().and_then(|scope| match self.shared.known(scope, thread) {
-            Some(known) => self.attach_to(&known, protocol, &UiRequest::new(thread), after),
+            Some(known) => {
+                let mut request = UiRequest::new(thread);
+                // A page that comes back is most likely the one that began.
+                request.is_current = known.is_current();
+                self.attach_to(&known, protocol, &request, after)
+            }
             None => Ok(UiResponse::empty()),
         });
         attached.unwrap_or_else(UiResponse::from)
@@ -238,7 +243,12 @@ impl UiServer {
     /// # Errors
     /// Returns an error if the server has no scope, or if the thread cannot be opened.
     pub async fn messages(&self, protocol: UiProtocol, thread: &str) -> Result<Value, UiRequestError> {
-        let thread = self.shared.thread(self.scope()?, thread).await?;
+        let scope = self.scope()?;
+        // Without a store, a thread that is not known has no messages; reading must not create it.
+        if self.shared.open.is_none() && self.shared.known(scope, thread).is_none() {
+            return Ok(Value::Array(Vec::new()));
+        }
+        let thread = self.shared.thread(scope, thread).await?;
         Ok(self.history(protocol, &thread))
     }
 
@@ -249,8 +259,7 @@ impl UiServer {
 
     /// Ends the responses of all readers, for a server that stops. Clients may reconnect to another one.
     pub fn disconnect(&self) {
-        let threads: Vec<_> =
-            self.shared.threads().values().filter_map(|cell| cell.get().cloned()).collect();
+        let threads: Vec<_> = self.shared.threads().values().filter_map(|cell| cell.get().cloned()).collect();
         threads.iter().for_each(|thread| thread.disconnect("restart"));
     }
 

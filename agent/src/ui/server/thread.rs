@@ -14,7 +14,7 @@ use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::message::Message;
 use crate::runtime::{Assistant, RunHandle};
 
-/// How long a run that is over can be read again.
+/// The time during which a run that is over can be read again.
 const KEPT: Duration = Duration::from_secs(60);
 
 pub(super) struct UiThread {
@@ -28,6 +28,8 @@ pub(super) struct ThreadState {
     pub(super) handle: Option<RunHandle>,
     pub(super) log: ReplayLog,
     pub(super) run_id: Option<Arc<str>>,
+    /// Whether the client that began the run speaks the current version of AG-UI.
+    pub(super) is_current: bool,
     pub(super) suspended: Option<Box<AgentLoop>>,
     /// How the run ended, for the last event.
     pub(super) error_code: Option<String>,
@@ -83,6 +85,7 @@ impl UiThread {
             handle: None,
             log: ReplayLog::default(),
             run_id: None,
+            is_current: true,
             suspended: None,
             error_code: None,
             readers: Vec::new(),
@@ -101,6 +104,10 @@ impl UiThread {
 
     pub(super) fn is_busy(&self) -> bool {
         self.lock().is_busy
+    }
+
+    pub(super) fn is_current(&self) -> bool {
+        self.lock().is_current
     }
 
     pub(super) fn active_run(&self) -> Option<RunHandle> {
@@ -126,7 +133,7 @@ impl UiThread {
             return Err(UiRequestError::Busy { run_id });
         }
         state.last_used = Instant::now();
-        Ok(Reservation { thread: self.clone() })
+        Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
     /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
@@ -134,11 +141,8 @@ impl UiThread {
         let mut state = self.lock();
         state.log.push(event.clone());
         if let EventKind::MessageEnd { message, .. } = &event.kind {
-            let label = MessageLabel {
-                run_id: event.run_id.clone(),
-                turn: event.turn,
-                _message: message.clone(),
-            };
+            let label =
+                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, _message: message.clone() };
             state.labels.insert(Arc::as_ptr(message).addr(), label);
         }
         let error_code = state.error_code.clone();
@@ -226,6 +230,7 @@ impl ThreadState {
 /// A thread that is about to run.
 pub(super) struct Reservation {
     thread: Arc<UiThread>,
+    is_kept: bool,
 }
 
 impl Reservation {
@@ -234,13 +239,15 @@ impl Reservation {
     }
 
     /// Hands the thread to its run, which settles it.
-    pub(super) fn keep(self) {
-        std::mem::forget(self);
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.thread.lock().is_busy = false;
+        if !self.is_kept {
+            self.thread.lock().is_busy = false;
+        }
     }
 }
