@@ -200,6 +200,26 @@ async fn an_interrupt_and_a_tool_of_the_browser() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_for_others_can_be_asked_about_and_given_up() {
+    let model = ScriptedModel::new([reply().tool_call("scroll", "{}"), reply().text("done")]);
+    let assistant = Assistant::builder(model).tools(tools![scroll]).build().unwrap();
+    let ui = UiServer::builder(assistant).single_user().build();
+    let first = ag_messages(&all(ui.post(UiProtocol::AgUi, &runs("go", "r1")).await).await);
+    let id = &first.outcome["interrupts"][0]["id"];
+    assert_eq!(first.outcome["interrupts"][0]["reason"], "waiting");
+    let answer = |run: &str, status: &str| {
+        let resume = json!([{"interruptId": id, "status": status}]);
+        json!({"threadId": "c", "runId": run, "protocolVersion": "1.0", "messages": [], "resume": resume})
+            .to_string()
+    };
+    let again = all(ui.post(UiProtocol::AgUi, answer("r2", "resolved").as_bytes()).await).await;
+    let again = ag_messages(&again);
+    assert_eq!((&again.outcome, again.messages.len()), (&first.outcome, 2));
+    let last = all(ui.post(UiProtocol::AgUi, answer("r3", "cancelled").as_bytes()).await).await;
+    assert!(last.contains("done") && last.contains(r#""outcome":{"type":"success"}"#), "{last}");
+}
+
+#[tokio::test]
 async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
     let model = || {
         ScriptedModel::new([

@@ -113,9 +113,10 @@ pub enum WhileBusy {
     /// It is rejected with the status 409. The chat of the AI SDK queues messages by itself.
     #[default]
     Reject,
-    /// It is added to the next request of the run.
+    /// It is added to the next request of the run. The response repeats the run from its start, for a page that shows it in the place of what
+    /// it has.
     Steer,
-    /// It is read when the run would end.
+    /// It is read when the run would end. The response is that of [`Steer`](Self::Steer).
     FollowUp,
 }
 
@@ -174,6 +175,7 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 /// # let _ = options;
 /// ```
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[must_use = "options are for an encoder or a server"]
 pub struct UiOptions {
     pub(super) results: ResultView,

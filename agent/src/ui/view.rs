@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ResultView, UiOptions};
-use crate::args::Coercion;
+use crate::args::{Coercion, InvalidArguments};
 use crate::message::{Content, Media, MediaSource, OutcomeKind, Part, ToolArguments, Usage};
 use crate::panics::catch;
 use crate::tool::outcome::{DenialCode, FailureCode, ToolOutcome, ToolResult};
@@ -123,7 +123,7 @@ impl View {
         }
         let plan = self.secrets.plan(tool);
         let refused = plan.and_then(|plan| plan.parse::<Value>(sent.text()).err());
-        let issues = refused.iter().flat_map(|refused| refused.issues()).take(MAX_ISSUES);
+        let issues = refused.iter().flat_map(InvalidArguments::issues).take(MAX_ISSUES);
         issues
             .map(|issue| {
                 let mut shown = json!({"path": issue.path, "code": issue.code, "problem": issue.problem});

@@ -242,11 +242,10 @@ impl WireFormat for AgUiFormat {
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, _input: &Value, end: &CallEnding) {
         let id = self.call_id(call);
         let (content, issues) = match &end.shown {
-            ShownEnd::Output(Value::String(text)) => (text.clone(), None),
+            ShownEnd::Output(Value::String(text)) | ShownEnd::Error(text) => (text.clone(), None),
             ShownEnd::Output(output) => (output.to_string(), None),
             ShownEnd::Denied => ("denied".to_owned(), None),
             ShownEnd::Refused { text, issues } => (text.clone(), Some(issues)),
-            ShownEnd::Error(text) => (text.clone(), None),
         };
         let mut facts = json!({"outcome": end.outcome});
         if let Some(code) = &end.code {

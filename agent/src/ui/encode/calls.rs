@@ -1,4 +1,8 @@
 //! The calls of a run, as a front end knows them.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(dead_code, reason = "each format reads its own part")
+)]
 
 use std::collections::HashMap;
 

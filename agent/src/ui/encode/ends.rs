@@ -128,6 +128,7 @@ impl UiEncoder {
         }
         // A call that is held back by the decision on another one would stop the chat of the AI SDK.
         if self.waiting.iter().any(|one| matches!(one.wants, Wants::Approval { .. })) {
+            let tells_held = self.protocol_has_held_calls();
             for at in self.calls.open_calls() {
                 let Some(call) = self.calls.get_mut(at) else { continue };
                 if waiting_calls.contains(&at)
@@ -140,14 +141,10 @@ impl UiEncoder {
                 let id = format!("held/{}", call.unique_id);
                 format.approval(w, call, &id, true);
                 // The format of AG-UI reports decisions, and none was made here.
-                if self.protocol_has_held_calls() {
-                    if let Some(call) = self.calls.get(at) {
-                        format.decision(w, call, Some(&id), true);
-                    }
+                if tells_held {
+                    format.decision(w, call, Some(&id), true);
                 }
-                if let Some(call) = self.calls.get_mut(at) {
-                    call.request = Some(id);
-                }
+                call.request = Some(id);
             }
         }
         self.phase = ResponsePhase::Suspended;

@@ -289,16 +289,11 @@ impl UiEncoder {
     }
 
     fn call_start(&mut self, call: &ToolCall, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
-        let at = match self.calls.unstarted(&call.id) {
-            Some(at) => at,
-            None => {
-                let at = self.calls.add(&call.id, &call.name, &self.message_id);
-                if let Some(call) = self.calls.get(at) {
-                    format.call_start(w, call);
-                }
-                at
-            }
-        };
+        let known = self.calls.unstarted(&call.id);
+        let at = known.unwrap_or_else(|| self.calls.add(&call.id, &call.name, &self.message_id));
+        if let Some(call) = self.calls.get(at).filter(|_| known.is_none()) {
+            format.call_start(w, call);
+        }
         let input = self.view.input(&call.name, &call.args);
         self.complete_call(at, call, w, format);
         let Some(known) = self.calls.get_mut(at) else { return };

@@ -1,4 +1,8 @@
 //! The interface of both formats.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(dead_code, reason = "each format reads its own part")
+)]
 
 use serde_json::Value;
 

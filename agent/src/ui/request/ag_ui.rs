@@ -76,7 +76,7 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&format!("{description}: {value}"));
+        text.extend([description, ": ", value]);
     }
     if text.len() > MAX_CONTEXT {
         return Err(UiRequestError::invalid("context", "at most 32 KiB"));

@@ -14,13 +14,12 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         Some(_) => return Err(UiRequestError::invalid("trigger", "a trigger of the protocol")),
     };
     let edits = optional(body.get("edits"), "edits", "an object", Value::as_object)?;
-    let (last, field) = match body.get("message") {
-        Some(message) => (Some(message), "message".to_owned()),
-        None => {
-            let messages = body.get("messages").and_then(Value::as_array);
-            let messages = messages.ok_or_else(|| UiRequestError::invalid("messages", "a list"))?;
-            (messages.last(), format!("messages/{}", messages.len().saturating_sub(1)))
-        }
+    let (last, field) = if let Some(message) = body.get("message") {
+        (Some(message), "message".to_owned())
+    } else {
+        let messages = body.get("messages").and_then(Value::as_array);
+        let messages = messages.ok_or_else(|| UiRequestError::invalid("messages", "a list"))?;
+        (messages.last(), format!("messages/{}", messages.len().saturating_sub(1)))
     };
     let message = last.ok_or(UiRequestError::Empty)?;
     let parts = list(message.get("parts"), &format!("{field}/parts"))?;

@@ -47,7 +47,7 @@ impl UiServer {
             return Ok(UiResponse::stream(protocol, UiBody::new(protocol, ready, None, is_cut, || {})));
         }
         let (sender, live) = mpsc::channel(QUEUE);
-        let id = thread.add_reader(&mut state, protocol, encoder, sender, is_cut.clone());
+        let id = state.add_reader(protocol, encoder, sender, is_cut.clone());
         drop(state);
         Ok(UiResponse::stream(protocol, self.body(thread, protocol, ready, live, is_cut, id)))
     }

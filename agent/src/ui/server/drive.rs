@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
-use super::log::ReplayLog;
 use super::response::{UiBody, UiResponse};
 use super::thread::{Reservation, UiThread};
 use super::{OnDisconnect, Start, UiServer};
@@ -45,7 +44,7 @@ impl UiServer {
         let (previous, id) = {
             let mut state = thread.lock();
             let handle = run.handle();
-            let previous = (!is_resumed).then(|| std::mem::replace(&mut state.log, ReplayLog::default()));
+            let previous = (!is_resumed).then(|| std::mem::take(&mut state.log));
             if is_resumed {
                 // The encoder knows the calls of the earlier part, which the client has.
                 let mut known = Vec::new();
@@ -56,7 +55,7 @@ impl UiServer {
             state.is_current = request.is_current;
             state.error_code = None;
             state.handle = Some(handle);
-            let id = thread.add_reader(&mut state, protocol, encoder, sender, is_cut.clone());
+            let id = state.add_reader(protocol, encoder, sender, is_cut.clone());
             (previous, id)
         };
         let (begun, has_begun) = oneshot::channel();

@@ -1,4 +1,8 @@
 //! The conversation of a thread, as the messages of a protocol.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(unused_imports, reason = "each protocol needs its own part")
+)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -158,10 +162,11 @@ impl HistoryRun {
                         let Some((end, _)) = &call.end else { continue };
                         let id = format!("{}/{}", self.id, call.unique_id);
                         let content = match end {
-                            ShownEnd::Output(Value::String(text)) | ShownEnd::Error(text) => text.clone(),
+                            ShownEnd::Output(Value::String(text))
+                            | ShownEnd::Error(text)
+                            | ShownEnd::Refused { text, .. } => text.clone(),
                             ShownEnd::Output(output) => output.to_string(),
                             ShownEnd::Denied => "denied".to_owned(),
-                            ShownEnd::Refused { text, .. } => text.clone(),
                         };
                         list.push(json!({"id": format!("{id}.result"), "role": "tool", "toolCallId": id, "content": content}));
                     }
@@ -184,12 +189,12 @@ impl HistoryRun {
 
 #[cfg(feature = "ui-ai-sdk")]
 fn user_parts(content: &[Part]) -> Vec<Value> {
-    let shown = content.iter().filter_map(|part| match part.as_text() {
-        Some(text) => Some(json!({"type": "text", "text": text})),
-        None => {
-            let (url, media_type) = file_of(&part.content)?;
-            Some(json!({"type": "file", "url": url, "mediaType": media_type}))
+    let shown = content.iter().filter_map(|part| {
+        if let Some(text) = part.as_text() {
+            return Some(json!({"type": "text", "text": text}));
         }
+        let (url, media_type) = file_of(&part.content)?;
+        Some(json!({"type": "file", "url": url, "mediaType": media_type}))
     });
     shown.collect()
 }

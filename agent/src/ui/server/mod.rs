@@ -21,7 +21,7 @@ pub use response::{UiBody, UiResponse};
 
 use self::builder::ServerLimits;
 use self::thread::UiThread;
-use super::{UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
+use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
 use crate::BoxFuture;
 use crate::loop_core::AgentLoop;
 use crate::runtime::{Assistant, Decisions, Prompt, RunHandle};
@@ -138,7 +138,7 @@ impl ServerShared {
 
 /// The run that a request begins.
 enum Start {
-    Run(Prompt),
+    Run(Box<Prompt>),
     Resume(Box<AgentLoop>, Decisions),
 }
 
@@ -182,6 +182,11 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
+        // A page that asks for a result from elsewhere is shown how the run waits.
+        let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
+        if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
+            return self.attach_to(&thread, protocol, &request, None);
+        }
         let reserved = thread.reserve()?;
         if self.shared.active_runs(scope) > self.shared.limits.runs {
             return Err(UiRequestError::TooManyRuns { max: self.shared.limits.runs });
@@ -190,10 +195,10 @@ impl UiServer {
             (Some(prompt), _) => {
                 let prompt = prompt.clone();
                 let assistant = &thread.assistant;
-                Start::Run(match &request.context {
+                Start::Run(Box::new(match &request.context {
                     Some(context) => assistant.prompt(context.clone()).with_message(prompt),
                     None => assistant.prompt(prompt),
-                })
+                }))
             }
             (None, Some(suspended)) => {
                 let decisions = request.decisions(&suspended)?;
@@ -225,6 +230,7 @@ impl UiServer {
     /// Lets a reader follow the run of a thread: everything so far, then what follows. The status is 204 if nothing runs or waits.
     ///
     /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start.
+    #[expect(clippy::unused_async, reason = "a thread that is not in memory may have to be opened")]
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
         let attached = self.scope().and_then(|scope| match self.shared.known(scope, thread) {
             Some(known) => {
@@ -260,7 +266,9 @@ impl UiServer {
     /// Ends the responses of all readers, for a server that stops. Clients may reconnect to another one.
     pub fn disconnect(&self) {
         let threads: Vec<_> = self.shared.threads().values().filter_map(|cell| cell.get().cloned()).collect();
-        threads.iter().for_each(|thread| thread.disconnect("restart"));
+        for thread in threads {
+            thread.disconnect("restart");
+        }
     }
 
     fn scope(&self) -> Result<&Arc<str>, UiRequestError> {

@@ -194,24 +194,23 @@ impl UiThread {
         drop(state);
         self.disconnect("incomplete");
     }
+}
 
+impl ThreadState {
     pub(super) fn add_reader(
-        &self,
-        state: &mut ThreadState,
+        &mut self,
         protocol: UiProtocol,
         encoder: UiEncoder,
         sender: Sender<Bytes>,
         is_cut: Arc<AtomicBool>,
     ) -> u64 {
-        state.next_reader += 1;
-        state.attendance += 1;
-        let id = state.next_reader;
-        state.readers.push(LiveReader { id, protocol, encoder, sender, is_cut });
+        self.next_reader += 1;
+        self.attendance += 1;
+        let id = self.next_reader;
+        self.readers.push(LiveReader { id, protocol, encoder, sender, is_cut });
         id
     }
-}
 
-impl ThreadState {
     pub(super) fn is_active(&self) -> bool {
         self.is_busy
     }
