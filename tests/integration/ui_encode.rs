@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::message::{Content, Media, Part, ProviderTool, ResourceLink, Usage};
-use agent::model::{ModelError, ModelEvent, ScriptedModel, reply};
+use agent::model::{ModelError, ModelEvent, Reply, ScriptedModel, reply};
 use agent::testing::EventLog;
 use agent::ui::{ResultView, UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
@@ -43,8 +43,8 @@ fn fail() -> Result<String, ToolError> {
 }
 
 /// Reads pages.
-#[tool]
-async fn read(cx: &ToolContext) -> String {
+#[tool(inline)]
+fn read(cx: &ToolContext) -> String {
     cx.progress(Progress::new("reading").of(1, 2).with_content([Part::text("page 1")]));
     "both".to_owned()
 }
@@ -87,7 +87,9 @@ fn encoded(
 ) -> Vec<UiChunk> {
     let mut encoder = UiEncoder::new(protocol, assistant.registry(), options, &request());
     let mut chunks = Vec::new();
-    events.iter().for_each(|event| encoder.encode(event, &mut chunks));
+    for event in events {
+        encoder.encode(event, &mut chunks);
+    }
     encoder.end(&mut chunks);
     chunks
 }
@@ -102,14 +104,14 @@ fn values(chunks: &[UiChunk]) -> Vec<Value> {
 
 fn read_ai_sdk(chunks: &[UiChunk]) -> AiSdkReader {
     let mut reader = AiSdkReader::default();
-    values(chunks).iter().for_each(|chunk| reader.read(chunk));
+    reader.read_all(&values(chunks));
     reader.assert_ended();
     reader
 }
 
 fn read_ag_ui(chunks: &[UiChunk]) -> AgUiReader {
     let mut reader = AgUiReader::default();
-    values(chunks).iter().for_each(|event| reader.read(event));
+    reader.read_all(&values(chunks));
     reader.assert_ended();
     reader
 }
@@ -193,7 +195,7 @@ async fn parts_that_are_no_text() {
         Part::new(Content::Image(Media::file_id("file-1"))),
         Part::opaque("acme", json!({"opaque": true})),
     ];
-    let model = ScriptedModel::new([parts.into_iter().fold(reply(), |reply, part| reply.part(part))]);
+    let model = ScriptedModel::new([parts.into_iter().fold(reply(), Reply::part)]);
     let (ai, ag) = golden(model, &UiOptions::default()).await;
     expect_test::expect_file!["../golden/ui/parts.ai-sdk.txt"].assert_eq(&ai);
     expect_test::expect_file!["../golden/ui/parts.ag-ui.txt"].assert_eq(&ag);
@@ -255,33 +257,39 @@ async fn suspended(decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decisi
         let options = UiOptions::default().results(ResultView::ForModel);
         let mut encoder = UiEncoder::new(protocol, assistant.registry(), &options, &request());
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        before.iter().for_each(|event| encoder.encode(event, &mut first));
+        for event in &before {
+            encoder.encode(event, &mut first);
+        }
         encoder.end(&mut first);
-        after.iter().for_each(|event| encoder.encode(event, &mut second));
+        for event in &after {
+            encoder.encode(event, &mut second);
+        }
         encoder.end(&mut second);
         if protocol == UiProtocol::AiSdk {
             let mut reader = AiSdkReader::default();
-            values(&first).iter().for_each(|chunk| reader.read(chunk));
+            reader.read_all(&values(&first));
             reader.assert_ended();
             assert_eq!(reader.finish.as_deref(), Some("tool-calls"));
             reader.next_response();
-            values(&second).iter().for_each(|chunk| reader.read(chunk));
+            reader.read_all(&values(&second));
             reader.assert_ended();
             // A client that reads all of it in one response has the same message.
             let replayed = encoded(protocol, &assistant, &options, &[&before[..], &after].concat());
             assert_eq!(read_ai_sdk(&replayed).message, reader.message);
         } else {
             let mut reader = AgUiReader::default();
-            values(&first).iter().for_each(|event| reader.read(event));
+            reader.read_all(&values(&first));
             reader.assert_ended();
             assert_eq!(reader.outcome["type"], "interrupt");
-            values(&second).iter().for_each(|event| reader.read(event));
+            reader.read_all(&values(&second));
             reader.assert_ended();
         }
         // A new encoder knows less, and says nothing wrong.
         let mut fresh = UiEncoder::new(protocol, assistant.registry(), &options, &request());
         let mut chunks = Vec::new();
-        after.iter().for_each(|event| fresh.encode(event, &mut chunks));
+        for event in &after {
+            fresh.encode(event, &mut chunks);
+        }
         fresh.end(&mut chunks);
         assert_eq!(
             chunks.len() + usize::from(protocol == UiProtocol::AiSdk),
@@ -490,7 +498,7 @@ impl Chance<'_> {
 fn any_model(bytes: &[u8]) -> ScriptedModel {
     let mut chance = Chance(bytes.iter());
     let mut replies = Vec::new();
-    for _ in 0..chance.below(4) + 1 {
+    for _ in 0..=chance.below(4) {
         let mut next = reply();
         for part in 0..chance.below(5) {
             next = match chance.below(10) {
@@ -549,7 +557,7 @@ proptest! {
                 && let Some(snapshot) = output.snapshot
             {
                 let requests = snapshot.approval_requests();
-                let made = requests.iter().fold(Decisions::new(), |made, request| made.allow(request));
+                let made = requests.iter().fold(Decisions::new(), Decisions::allow);
                 drop(assistant.resume(&snapshot, made).await);
             }
             (assistant, log.events())

@@ -55,6 +55,8 @@ const CHUNKS: &[(&str, &[&str], &[&str])] = &[
     ("error", &["errorText"], &[]),
 ];
 
+const REASONS: [&str; 6] = ["stop", "length", "content-filter", "tool-calls", "error", "other"];
+
 impl AiSdkReader {
     /// Reads the next response about the same message.
     pub(crate) fn next_response(&mut self) {
@@ -63,10 +65,16 @@ impl AiSdkReader {
         assert!(self.open.is_empty(), "open: {:?}", self.open);
     }
 
+    pub(crate) fn read_all(&mut self, chunks: &[Value]) {
+        for chunk in chunks {
+            self.read(chunk);
+        }
+    }
+
     pub(crate) fn read(&mut self, chunk: &Value) {
         assert!(!self.ended, "after the end: {chunk}");
         let kind = text(chunk, "type");
-        self.check_fields(kind, chunk);
+        Self::check_fields(kind, chunk);
         match kind {
             "start" => {
                 assert!(self.finish.is_none());
@@ -108,8 +116,6 @@ impl AiSdkReader {
                 if kind == "finish" {
                     assert!(!self.has_step, "the step is open");
                     self.finish = Some(text(chunk, "finishReason").to_owned());
-                    const REASONS: [&str; 6] =
-                        ["stop", "length", "content-filter", "tool-calls", "error", "other"];
                     assert!(REASONS.contains(&self.finish.as_deref().unwrap()), "{chunk}");
                     self.ended = true;
                 }
@@ -122,7 +128,7 @@ impl AiSdkReader {
         }
     }
 
-    fn check_fields(&self, kind: &str, chunk: &Value) {
+    fn check_fields(kind: &str, chunk: &Value) {
         let fields = chunk.as_object().unwrap();
         let (required, optional) = if kind.starts_with("data-") {
             (&["data"][..], &["id", "transient"][..])
@@ -182,13 +188,9 @@ impl AiSdkReader {
                 part["raw"] = grown.into();
             }
             "tool-input-available" | "tool-input-error" => {
-                let at = match known.filter(|at| *at >= self.step_from) {
-                    Some(at) => at,
-                    None => {
-                        assert!(known.is_none(), "a second part for one call: {chunk}");
-                        self.add_call(chunk, "")
-                    }
-                };
+                let in_step = known.filter(|at| *at >= self.step_from);
+                assert!(known == in_step, "a second part for one call: {chunk}");
+                let at = in_step.unwrap_or_else(|| self.add_call(chunk, ""));
                 let part = &mut self.message[at];
                 assert!(!text(part, "state").starts_with("output"), "input after the end: {chunk}");
                 part.as_object_mut().unwrap().remove("raw");
@@ -294,11 +296,19 @@ const EVENTS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 impl AgUiReader {
+    pub(crate) fn read_all(&mut self, events: &[Value]) {
+        for event in events {
+            self.read(event);
+        }
+    }
+
     pub(crate) fn read(&mut self, event: &Value) {
         let kind = text(event, "type");
         let (_, required, optional) = EVENTS.iter().find(|(known, ..)| *known == kind).expect(kind);
         let fields = event.as_object().unwrap();
-        required.iter().for_each(|key| assert!(fields.contains_key(*key), "`{key}` is missing in {event}"));
+        for key in *required {
+            assert!(fields.contains_key(*key), "`{key}` is missing in {event}");
+        }
         for (key, value) in fields.iter().filter(|(key, _)| *key != "type") {
             let is_known = required.contains(&key.as_str()) || optional.contains(&key.as_str());
             assert!(is_known && !(value.is_null() && key != "value"), "`{key}` in {event}");
@@ -328,7 +338,7 @@ impl AgUiReader {
                 assert!(self.steps.insert(text(event, "stepName").to_owned()), "open: {event}");
             }
             "STEP_FINISHED" => assert!(self.steps.remove(text(event, "stepName")), "not open: {event}"),
-            "MESSAGES_SNAPSHOT" => self.messages = event["messages"].as_array().unwrap().clone(),
+            "MESSAGES_SNAPSHOT" => self.messages.clone_from(event["messages"].as_array().unwrap()),
             "ACTIVITY_SNAPSHOT" => {
                 assert!(event["content"].is_object());
                 self.activities.insert(text(event, "messageId").to_owned(), event["content"].clone());

@@ -83,13 +83,13 @@ fn chunks(text: &str) -> Vec<Value> {
 
 fn ai_message(text: &str) -> AiSdkReader {
     let mut reader = AiSdkReader::default();
-    chunks(text).iter().for_each(|chunk| reader.read(chunk));
+    reader.read_all(&chunks(text));
     reader
 }
 
 fn ag_messages(text: &str) -> AgUiReader {
     let mut reader = AgUiReader::default();
-    chunks(text).iter().for_each(|event| reader.read(event));
+    reader.read_all(&chunks(text));
     reader
 }
 
@@ -161,7 +161,7 @@ async fn an_approval_over_three_requests() {
 
     let second = all(ui.post(UiProtocol::AiSdk, &decision(&id)).await).await;
     page.next_response();
-    chunks(&second).iter().for_each(|chunk| page.read(chunk));
+    page.read_all(&chunks(&second));
     page.assert_ended();
     assert!(second.contains("5 sent") && second.contains("done"));
     assert_rejected(ui.post(UiProtocol::AiSdk, &decision(&id)).await, 409, "not_pending").await;
@@ -180,7 +180,7 @@ async fn an_interrupt_and_a_tool_of_the_browser() {
     let ui = server(model).build();
     let mut page = AgUiReader::default();
     let mut read = |text: &str| {
-        chunks(text).iter().for_each(|event| page.read(event));
+        page.read_all(&chunks(text));
         page.assert_ended();
         page.outcome.clone()
     };

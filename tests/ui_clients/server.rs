@@ -42,8 +42,8 @@ fn scroll(to: u32) -> ToolOutcome {
 }
 
 /// Reads pages.
-#[tool]
-async fn read(cx: &ToolContext) -> String {
+#[tool(inline)]
+fn read(cx: &ToolContext) -> String {
     cx.progress(Progress::new("reading").of(1, 2));
     "both".to_owned()
 }
@@ -109,6 +109,8 @@ fn send_response(from: UiResponse) -> Response {
     head.body(body).unwrap_or_default()
 }
 
+type Ui = State<UiServer>;
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let tools = tools![add, send, log_in, scroll, read, much, wait];
@@ -119,7 +121,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_runs(100)
         .single_user()
         .build();
-    type Ui = State<UiServer>;
     let chat = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AiSdk, &body).await);
     let ag_ui = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AgUi, &body).await);
     let resume = async |State(ui): Ui, Path(id): Path<String>| {
