@@ -17,27 +17,29 @@ use serde_json::Value;
 use crate::runtime_scenarios::{given, model, play, setup};
 use crate::ui_readers::{AgUiReader, AiSdkReader};
 
+// All of them run where they are awaited, so that calls end in the order in which they begin.
+
 /// Adds two numbers.
-#[tool]
+#[tool(inline)]
 fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
 /// Signs in.
-#[tool]
+#[tool(inline)]
 fn log_in(user: String, #[arg(secret)] password: String) -> String {
     let _ = password;
     format!("{user} is in")
 }
 
 /// Sends money.
-#[tool(approval = "always")]
+#[tool(inline, approval = "always")]
 fn send(to: String, amount: u64) -> String {
     format!("{amount} to {to}")
 }
 
 /// Fails.
-#[tool]
+#[tool(inline)]
 fn fail() -> Result<String, ToolError> {
     Err(ToolError::new("the vault code is 4711").with_metadata("vault", 4711))
 }
