@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
 use super::response::{UiBody, UiResponse};
-use super::thread::{Reservation, UiThread};
+use super::thread::{KEPT, Reservation, UiThread};
 use super::{OnDisconnect, Start, UiServer};
 use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::runtime::{Run, RunError};
@@ -177,6 +177,11 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     // Another run may begin as soon as the thread is settled.
     unsettled.0 = None;
     thread.settle(suspended);
+    let thread = Arc::downgrade(&thread);
+    tokio::time::sleep(KEPT).await;
+    if let Some(thread) = thread.upgrade() {
+        thread.forget(&run_id);
+    }
 }
 
 /// Sends an event to the readers, and gives those that are far behind a moment. A run does not wait longer.

@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::runtime::{Assistant, RunHandle};
 
 /// The time during which a run that is over can be read again.
-const KEPT: Duration = Duration::from_secs(60);
+pub(super) const KEPT: Duration = Duration::from_secs(60);
 
 pub(super) struct UiThread {
     pub(super) assistant: Assistant,
@@ -171,6 +171,18 @@ impl UiThread {
     pub(super) fn has_late_reader(&self) -> bool {
         let state = self.lock();
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
+    }
+
+    /// Frees the events of a run that can no longer be read.
+    pub(super) fn forget(&self, run_id: &str) {
+        let mut state = self.lock();
+        let is_over = !state.is_busy && state.suspended.is_none();
+        if !is_over || state.run_id.as_deref() != Some(run_id) {
+            return;
+        }
+        let log = std::mem::take(&mut state.log);
+        drop(state);
+        drop(log);
     }
 
     /// Ends the responses of the readers.
