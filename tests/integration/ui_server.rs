@@ -340,6 +340,62 @@ async fn a_reader_that_does_not_read_is_cut_and_the_run_ends() {
     assert_eq!(replay.message[1]["text"].as_str().unwrap().len(), 20_000);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_that_come_at_any_moment_see_the_same() {
+    for _ in 0..30 {
+        let model = ScriptedModel::new([
+            reply().text("I add this. ".repeat(8)).tool_call("add", r#"{"a": 1, "b": 2}"#),
+            reply().text("It is three. ".repeat(8)),
+        ]);
+        let policy = OnDisconnect::Continue { idle: Duration::from_secs(60) };
+        let ui = server(model.with_chunk_size(2)).on_disconnect(policy).build();
+        let first = ui.post(UiProtocol::AiSdk, &says("go")).await;
+        let mut readers = vec![tokio::spawn(all(first))];
+        for _ in 0..6 {
+            readers.push(tokio::spawn(all(ui.attach(UiProtocol::AiSdk, "c", None).await)));
+            tokio::task::yield_now().await;
+        }
+        let other = all(ui.attach(UiProtocol::AgUi, "c", None).await).await;
+        let mut messages = Vec::new();
+        for reader in readers {
+            let message = ai_message(&reader.await.unwrap());
+            message.assert_ended();
+            messages.push(message.message);
+        }
+        assert!(messages.windows(2).all(|two| two[0] == two[1]));
+        let page = ag_messages(&other);
+        assert_eq!(page.messages.last().unwrap()["content"], "It is three. ".repeat(8));
+        page.assert_ended();
+    }
+}
+
+#[tokio::test]
+async fn functions_of_the_application_may_ask_the_server() {
+    let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": 1, "b": 2}"#), reply().text("3")]);
+    let assistant = Assistant::builder(model).tools(tools![add]).build().unwrap();
+    let cell: std::sync::Arc<std::sync::OnceLock<UiServer>> = std::sync::Arc::default();
+    let (asked, scopes) = (cell.clone(), std::sync::Arc::new(std::sync::Mutex::new(Vec::new())));
+    let view = ResultView::custom(move |_| {
+        let is_active = asked.get().is_some_and(|ui| ui.scoped("ann").run("c").is_some());
+        json!({"is_active": is_active})
+    });
+    let (template, seen) = (assistant.clone(), scopes.clone());
+    let ui = UiServer::builder(assistant).options(UiOptions::default().results(view)).threads(
+        move |scope, thread| {
+            seen.lock().unwrap().push((scope, thread));
+            let fork = template.fork();
+            async move { Ok(fork) }
+        },
+    );
+    let ui = ui.build();
+    assert!(cell.set(ui.clone()).is_ok());
+    let ui = ui.scoped("ann");
+    let text = all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
+    assert!(text.contains(r#""output":{"is_active":true}"#), "{text}");
+    assert!(all(ui.attach(UiProtocol::AgUi, "c", None).await).await.contains("is_active"));
+    assert_eq!(*scopes.lock().unwrap(), [("ann".to_owned(), "c".to_owned())]);
+}
+
 #[tokio::test]
 async fn a_message_during_a_run_can_steer_it() {
     let model = ScriptedModel::from_fn(|request| match request.messages.last().unwrap().text().as_str() {

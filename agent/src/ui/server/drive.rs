@@ -41,21 +41,23 @@ impl UiServer {
         };
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
+        if is_resumed {
+            // The encoder knows the calls of the earlier part, which the client has. Nothing is added to the log: the thread is reserved.
+            let (events, mut known) = (thread.lock().log.events().to_vec(), Vec::new());
+            for event in &events {
+                encoder.encode(event, &mut known);
+            }
+            encoder.end(&mut known);
+        }
         let (previous, id) = {
             let mut state = thread.lock();
             let handle = run.handle();
             let previous = (!is_resumed).then(|| std::mem::take(&mut state.log));
-            if is_resumed {
-                // The encoder knows the calls of the earlier part, which the client has.
-                let mut known = Vec::new();
-                state.log.events().iter().for_each(|event| encoder.encode(event, &mut known));
-                encoder.end(&mut known);
-            }
             state.run_id = Some(handle.run_id().into());
             state.is_current = request.is_current;
             state.error_code = None;
             state.handle = Some(handle);
-            let id = state.add_reader(protocol, encoder, sender, is_cut.clone());
+            let id = state.add_reader(protocol, Some(encoder), sender, is_cut.clone());
             (previous, id)
         };
         let (begun, has_begun) = oneshot::channel();
@@ -96,9 +98,8 @@ impl UiServer {
 fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
-        let at = state.readers.iter().position(|reader| reader.id == id);
-        let gone = at.map(|at| state.readers.swap_remove(at));
-        let is_alone = state.readers.is_empty() && state.is_active();
+        let gone = state.remove_reader(id);
+        let is_alone = !state.has_readers() && state.is_active();
         (gone, state.handle.clone().filter(|_| is_alone), state.attendance)
     };
     drop(gone);
@@ -113,7 +114,7 @@ fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
                 let Some(thread) = thread.upgrade() else { return };
                 let is_still_alone = {
                     let state = thread.lock();
-                    state.attendance == attendance && state.readers.is_empty()
+                    state.attendance == attendance && !state.has_readers()
                 };
                 if is_still_alone {
                     handle.cancel("no reader came back");

@@ -12,22 +12,43 @@ use serde_json::{Value, json};
 use super::super::UiProtocol;
 use super::super::view::{ShownEnd, View, file_of};
 use super::UiServer;
-use super::thread::{ThreadState, UiThread};
+use super::thread::{MessageLabel, ThreadState, UiThread};
 use crate::message::{Content, Message, OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
 use crate::tool::output::ToolOutput;
 
+/// A message, and where it is from.
+pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
+
+/// Returns the conversation as the events so far have it: a message whose event is still to come is left out.
+pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
+    let messages = thread.assistant.messages();
+    let mut list: Vec<LabelledMessage> =
+        messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
+    if state.is_active()
+        && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
+    {
+        list.truncate(last + 1);
+    }
+    list
+}
+
 impl UiServer {
     pub(super) fn history(&self, protocol: UiProtocol, thread: &UiThread) -> Value {
-        let state = thread.lock();
-        self.history_of(protocol, thread, &state)
+        let messages = labelled(thread, &thread.lock());
+        self.history_of(protocol, thread, &messages)
     }
 
-    pub(super) fn history_of(&self, protocol: UiProtocol, thread: &UiThread, state: &ThreadState) -> Value {
+    pub(super) fn history_of(
+        &self,
+        protocol: UiProtocol,
+        thread: &UiThread,
+        messages: &[LabelledMessage],
+    ) -> Value {
         let view = View::new(thread.assistant.registry(), &self.shared.options);
         let mut runs = Vec::new();
-        for (at, message) in thread.assistant.messages().shared().iter().enumerate() {
-            add_message(&mut runs, at, message, state);
+        for (at, (message, label)) in messages.iter().enumerate() {
+            add_message(&mut runs, at, message, label.as_ref());
         }
         match protocol {
             #[cfg(feature = "ui-ai-sdk")]
@@ -46,8 +67,7 @@ struct HistoryRun {
     messages: Vec<(u32, Arc<Message>)>,
 }
 
-fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, state: &ThreadState) {
-    let label = state.label(message);
+fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, label: Option<&MessageLabel>) {
     let run_id = label.as_ref().map(|label| label.run_id.to_string());
     let turn = label.map_or_else(|| u32::try_from(at).unwrap_or(u32::MAX), |label| label.turn);
     let is_user = matches!(**message, Message::User(_));

@@ -64,6 +64,9 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
+/// Stands before the name of a caller: one without a name is not the single user of a server.
+const CALLER: &str = "caller ";
+
 /// Threads by scope and id.
 type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
 
@@ -101,7 +104,10 @@ impl ServerShared {
         let open = || async {
             let assistant = match &self.open {
                 None => Ok(self.assistant.fork()),
-                Some(open) => open(scope.to_string(), thread.to_owned()).await,
+                Some(open) => {
+                    let caller = scope.strip_prefix(CALLER).unwrap_or(scope);
+                    open(caller.to_owned(), thread.to_owned()).await
+                }
             };
             let assistant = assistant.map_err(|error| {
                 tracing::error!(%error, "the assistant of a thread cannot be opened");
@@ -152,8 +158,7 @@ impl UiServer {
     /// sends.
     #[must_use = "the server itself stays as it is"]
     pub fn scoped(&self, caller: &str) -> UiServer {
-        // A caller without a name is not the single user of a server.
-        Self { shared: self.shared.clone(), scope: Some(format!("caller {caller}").into()) }
+        Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }
 
     /// Answers a request: begins a run, or continues one that waits.

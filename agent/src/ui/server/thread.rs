@@ -1,6 +1,6 @@
 //! One conversation: its run, the events of the run, and its readers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,12 +33,20 @@ pub(super) struct ThreadState {
     pub(super) suspended: Option<Box<AgentLoop>>,
     /// How the run ended, for the last event.
     pub(super) error_code: Option<String>,
-    pub(super) readers: Vec<LiveReader>,
+    readers: Vec<LiveReader>,
+    /// Readers that were disconnected while they attached.
+    ended: Vec<LiveReader>,
+    /// The readers that are connected, also while they are sent an event.
+    connected: BTreeSet<u64>,
     next_reader: u64,
     /// Raised when readers come, so that a timer for a run without readers knows.
     pub(super) attendance: u64,
     /// The run and turn of messages, by their address.
     labels: HashMap<usize, MessageLabel>,
+    /// Readers that left while they were sent an event.
+    left: Vec<u64>,
+    /// Why readers are disconnected that were sent an event at that moment.
+    closing: Option<String>,
     last_used: Instant,
 }
 
@@ -54,7 +62,10 @@ pub(super) struct MessageLabel {
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
-    pub(super) encoder: UiEncoder,
+    /// The encoder; `None` while the events so far are encoded.
+    encoder: Option<UiEncoder>,
+    /// The events that arrived meanwhile.
+    backlog: Vec<Arc<Event>>,
     pub(super) sender: Sender<Bytes>,
     pub(super) is_cut: Arc<AtomicBool>,
 }
@@ -78,6 +89,27 @@ impl LiveReader {
     }
 }
 
+impl LiveReader {
+    /// Closes what is open, and ends the response.
+    fn finish(mut self, code: &str) {
+        let mut chunks = Vec::new();
+        if let Some(encoder) = &mut self.encoder {
+            encoder.set_error_code(code);
+            encoder.end(&mut chunks);
+        }
+        self.send(&chunks, self.protocol.end_mark());
+    }
+}
+
+/// What a reader does that has read everything so far.
+pub(super) enum AttachStep {
+    Live,
+    /// More events arrived.
+    More(UiEncoder, Vec<Arc<Event>>),
+    /// The response was ended meanwhile, after these events.
+    Over(UiEncoder, Vec<Arc<Event>>),
+}
+
 impl UiThread {
     pub(super) fn new(assistant: Assistant) -> Self {
         let state = ThreadState {
@@ -89,9 +121,13 @@ impl UiThread {
             suspended: None,
             error_code: None,
             readers: Vec::new(),
+            ended: Vec::new(),
+            connected: BTreeSet::new(),
             next_reader: 0,
             attendance: 0,
             labels: HashMap::new(),
+            left: Vec::new(),
+            closing: None,
             last_used: Instant::now(),
         };
         Self { assistant, state: Mutex::new(state) }
@@ -118,7 +154,7 @@ impl UiThread {
     /// Returns since when nothing runs here; `None` while something does.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
-        (!state.is_busy && state.readers.is_empty()).then_some(state.last_used)
+        (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
     pub(super) fn suspended(&self) -> Option<Box<AgentLoop>> {
@@ -146,24 +182,50 @@ impl UiThread {
             state.labels.insert(Arc::as_ptr(message).addr(), label);
         }
         let error_code = state.error_code.clone();
-        let mut gone = Vec::new();
+        for reader in &mut state.readers {
+            if reader.encoder.is_none() {
+                reader.backlog.push(event.clone());
+            }
+        }
+        let (attaching, mut live): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.readers).into_iter().partition(|reader| reader.encoder.is_none());
+        state.readers = attaching;
+        state.left.clear();
+        state.closing = None;
+        drop(state);
+
+        // Without the lock: an encoder calls functions of the application.
         let mut is_close = false;
-        state.readers.retain_mut(|reader| {
-            if let Some(code) = &error_code {
-                reader.encoder.set_error_code(code);
-            }
+        let mut cut = Vec::new();
+        live.retain_mut(|reader| {
             let mut chunks = Vec::new();
-            reader.encoder.encode(event, &mut chunks);
-            let stays = reader.send(&chunks, "");
-            is_close |= reader.sender.capacity() * 2 < reader.sender.max_capacity();
-            if !stays {
-                gone.push(reader.sender.clone());
+            if let Some(encoder) = &mut reader.encoder {
+                if let Some(code) = &error_code {
+                    encoder.set_error_code(code);
+                }
+                encoder.encode(event, &mut chunks);
             }
+            let stays = reader.send(&chunks, "");
+            if !stays {
+                cut.push(reader.id);
+            }
+            is_close |= reader.sender.capacity() * 2 < reader.sender.max_capacity();
             stays
         });
+
+        let mut state = self.lock();
+        for id in cut {
+            state.connected.remove(&id);
+        }
+        let closing = state.closing.take();
+        let left = std::mem::take(&mut state.left);
+        let (stay, gone): (Vec<_>, Vec<_>) =
+            live.into_iter().partition(|reader| closing.is_none() && !left.contains(&reader.id));
+        state.readers.extend(stay);
         drop(state);
-        // A sender that is dropped wakes a task, which is the application's code.
-        drop(gone);
+        for reader in gone.into_iter().filter(|reader| !left.contains(&reader.id)) {
+            reader.finish(closing.as_deref().unwrap_or("incomplete"));
+        }
         is_close
     }
 
@@ -187,13 +249,33 @@ impl UiThread {
 
     /// Ends the responses of the readers.
     pub(super) fn disconnect(&self, code: &str) {
-        let readers = std::mem::take(&mut self.lock().readers);
-        for mut reader in readers {
-            let mut chunks = Vec::new();
-            reader.encoder.set_error_code(code);
-            reader.encoder.end(&mut chunks);
-            reader.send(&chunks, reader.protocol.end_mark());
+        let mut state = self.lock();
+        state.closing = Some(code.to_owned());
+        let readers = std::mem::take(&mut state.readers);
+        let (attaching, live): (Vec<_>, Vec<_>) =
+            readers.into_iter().partition(|reader| reader.encoder.is_none());
+        // Readers that attach find out when they have read the events so far.
+        state.ended.extend(attaching);
+        drop(state);
+        for reader in live {
+            reader.finish(code);
         }
+    }
+
+    /// Adds the encoder of a reader that has read everything so far; otherwise returns what arrived meanwhile.
+    pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
+        let mut state = self.lock();
+        let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
+            let at = state.ended.iter().position(|reader| reader.id == id);
+            let backlog = at.map(|at| state.ended.swap_remove(at).backlog);
+            return AttachStep::Over(encoder, backlog.unwrap_or_default());
+        };
+        let backlog = std::mem::take(&mut reader.backlog);
+        if !backlog.is_empty() {
+            return AttachStep::More(encoder, backlog);
+        }
+        reader.encoder = Some(encoder);
+        AttachStep::Live
     }
 
     /// Ends the run of this thread, and the responses of its readers.
@@ -212,15 +294,36 @@ impl ThreadState {
     pub(super) fn add_reader(
         &mut self,
         protocol: UiProtocol,
-        encoder: UiEncoder,
+        encoder: Option<UiEncoder>,
         sender: Sender<Bytes>,
         is_cut: Arc<AtomicBool>,
     ) -> u64 {
         self.next_reader += 1;
         self.attendance += 1;
         let id = self.next_reader;
-        self.readers.push(LiveReader { id, protocol, encoder, sender, is_cut });
+        self.connected.insert(id);
+        let backlog = Vec::new();
+        self.readers.push(LiveReader { id, protocol, encoder, backlog, sender, is_cut });
         id
+    }
+
+    /// Removes a reader, and returns it unless it is sent an event at this moment.
+    pub(super) fn remove_reader(&mut self, id: u64) -> Option<LiveReader> {
+        self.connected.remove(&id);
+        let at = self.readers.iter().position(|reader| reader.id == id);
+        if at.is_none() {
+            self.left.push(id);
+        }
+        at.map(|at| self.readers.swap_remove(at))
+    }
+
+    /// Returns the number of connected readers.
+    pub(super) fn reader_count(&self) -> usize {
+        self.connected.len()
+    }
+
+    pub(super) fn has_readers(&self) -> bool {
+        !self.connected.is_empty()
     }
 
     pub(super) fn is_active(&self) -> bool {
