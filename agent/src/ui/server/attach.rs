@@ -47,21 +47,18 @@ impl UiServer {
             let id = is_live.then(|| state.add_reader(protocol, None, sender, is_cut.clone()));
             (events, reply_at, after, messages, id)
         };
-        let mut chunks = match after {
-            Some(after) => rest(&events, &mut encoder, after, id.is_some()),
-            None => {
-                let (chunks, from) = replay(&events, reply_at, &mut encoder, id.is_some());
-                match protocol {
-                    #[cfg(feature = "ui-ai-sdk")]
-                    UiProtocol::AiSdk => {
-                        let _ = (from, messages);
-                        chunks
-                    }
-                    #[cfg(feature = "ui-ag-ui")]
-                    UiProtocol::AgUi => {
-                        snapshot(&chunks, from, &self.history_of(protocol, thread, &messages))
-                    }
+        let mut chunks = if let Some(after) = after {
+            rest(&events, &mut encoder, after, id.is_some())
+        } else {
+            let (chunks, from) = replay(&events, reply_at, &mut encoder, id.is_some());
+            match protocol {
+                #[cfg(feature = "ui-ai-sdk")]
+                UiProtocol::AiSdk => {
+                    let _ = (from, messages);
+                    chunks
                 }
+                #[cfg(feature = "ui-ag-ui")]
+                UiProtocol::AgUi => snapshot(&chunks, from, &self.history_of(protocol, thread, &messages)),
             }
         };
         let is_live = id.is_some_and(|id| catch_up(thread, id, encoder, &mut chunks));
