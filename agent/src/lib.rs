@@ -70,6 +70,7 @@
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: JSON Schema keywords that the library does not model are validated after coercion instead of rejected.
 //! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
+//! * `ui-ai-sdk`, `ui-ag-ui`: streams for front ends that use the AI SDK (`useChat`) or AG-UI; see `ui`.
 //! * `testing`: the module `testing`, with recorded models, event logs and property tests for your tools. For dev-dependencies.
 
 // The macros refer to this crate by its name, also in its own tests.
@@ -104,6 +105,8 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
+#[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+pub mod ui;
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -116,3 +116,7 @@ mod tool_context;
 mod tool_lint;
 mod trace_conventions;
 mod trace_support;
+mod ui_encode;
+mod ui_readers;
+mod ui_requests;
+mod ui_server;

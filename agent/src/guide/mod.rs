@@ -11,6 +11,7 @@
 //! | [runtime] | prompts, events, steering, cancellation, limits, hooks, approvals, structured output |
 //! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
 //! | [testing] | testing tools and agents without a key or a network |
+//! | [screens] | runs in a web page: the AI SDK, AG-UI, and what each of them loses |
 //! | [mcp] | serving your tools over MCP, and using the tools of MCP servers |
 //! | [durable] | records of calls, sessions, crash recovery, what may run twice |
 //! | [observability] | traces, metrics, events, and how much of a conversation they contain |
@@ -49,7 +50,9 @@
         feature = "mcp-server",
         feature = "runtime",
         feature = "store-sql",
-        feature = "testing"
+        feature = "testing",
+        feature = "ui-ag-ui",
+        feature = "ui-ai-sdk"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "pages link to what other features bring")
 )]
@@ -76,6 +79,10 @@ pub mod providers {}
 #[cfg(any(not(doctest), feature = "testing"))]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
+
+#[cfg(any(not(doctest), all(feature = "ui-ag-ui", feature = "ui-ai-sdk")))]
+#[doc = include_str!("screens.md")]
+pub mod screens {}
 
 #[cfg(any(not(doctest), all(feature = "mcp-client", feature = "mcp-server")))]
 #[doc = include_str!("mcp.md")]

@@ -1,0 +1,132 @@
+//! The calls of a run, as a front end knows them.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(dead_code, reason = "each format reads its own part")
+)]
+
+use std::collections::HashMap;
+
+use super::super::view::ShownEnd;
+use crate::message::ToolArguments;
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(super) struct UiCall {
+    /// The id that the events have. It may repeat in a run.
+    pub(super) id: String,
+    /// The id without repetitions.
+    pub(super) unique_id: String,
+    pub(super) tool: String,
+    /// The arguments as the model sent them, once they are complete.
+    pub(super) args: Option<ToolArguments>,
+    pub(super) progress: CallProgress,
+    /// The number of bytes of the arguments that were sent.
+    pub(super) streamed: usize,
+    /// The approval request that was sent.
+    pub(super) request: Option<String>,
+    /// The approval request that the run announced.
+    pub(super) wanted_request: Option<String>,
+    pub(super) was_denied: bool,
+    pub(super) was_edited: bool,
+    /// The end of a call with edited arguments: these are known from the result message, which follows.
+    pub(super) held_end: Option<Box<CallEnding>>,
+    pub(super) is_provider: bool,
+    /// The id of the reply with the call; empty if it is not known.
+    pub(super) message_id: String,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CallProgress {
+    /// The arguments grow.
+    Streaming,
+    /// The arguments are complete.
+    Complete,
+    /// The call was accepted by the run.
+    Started,
+    Ended,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub(super) struct CallEnding {
+    pub(super) shown: ShownEnd,
+    pub(super) outcome: String,
+    pub(super) code: Option<String>,
+}
+
+/// All calls so far, in the order in which they began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UiCalls {
+    list: Vec<UiCall>,
+    /// The number of uses of each id.
+    used: HashMap<String, usize>,
+    /// Everything before this position has ended.
+    settled: usize,
+}
+
+impl UiCalls {
+    /// Adds a call, and returns its position.
+    pub(super) fn add(&mut self, id: &str, tool: &str, message_id: &str) -> usize {
+        let used = self.used.entry(id.to_owned()).or_default();
+        *used += 1;
+        let unique_id = if *used == 1 { id.to_owned() } else { format!("{id}~{used}") };
+        self.list.push(UiCall {
+            id: id.to_owned(),
+            unique_id,
+            tool: tool.to_owned(),
+            args: None,
+            progress: CallProgress::Streaming,
+            streamed: 0,
+            request: None,
+            wanted_request: None,
+            was_denied: false,
+            was_edited: false,
+            held_end: None,
+            is_provider: false,
+            message_id: message_id.to_owned(),
+        });
+        self.list.len() - 1
+    }
+
+    /// Returns the call with this id that has not ended.
+    pub(super) fn open(&self, id: &str) -> Option<usize> {
+        let is_open = |call: &UiCall| call.id == id && call.progress < CallProgress::Ended;
+        self.list.get(self.settled..)?.iter().rposition(is_open).map(|at| at + self.settled)
+    }
+
+    /// Returns the call with this id that has not started.
+    pub(super) fn unstarted(&self, id: &str) -> Option<usize> {
+        self.open(id)
+            .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
+    }
+
+    /// Returns the call whose end waits for its result message.
+    pub(super) fn held(&self, id: &str) -> Option<usize> {
+        self.list.iter().rposition(|call| call.id == id && call.held_end.is_some())
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&UiCall> {
+        self.list.get(at)
+    }
+
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut UiCall> {
+        self.list.get_mut(at)
+    }
+
+    /// Returns the positions of the calls that have not ended.
+    pub(super) fn open_calls(&mut self) -> Vec<usize> {
+        let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
+        while self.list.get(self.settled).is_some_and(is_over) {
+            self.settled += 1;
+        }
+        let rest = self.list.iter().enumerate().skip(self.settled);
+        rest.filter(|(_, call)| call.progress < CallProgress::Ended).map(|(at, _)| at).collect()
+    }
+
+    /// Returns the positions of the calls whose end was not sent.
+    pub(super) fn held_calls(&self) -> Vec<usize> {
+        let all = self.list.iter().enumerate();
+        all.filter(|(_, call)| call.held_end.is_some()).map(|(at, _)| at).collect()
+    }
+}

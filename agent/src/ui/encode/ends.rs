@@ -1,0 +1,217 @@
+//! Ends: of calls, of responses, of runs.
+
+use serde_json::{Value, json};
+
+use super::super::chunk::ChunkWriter;
+use super::super::view::{ShownEnd, cut};
+use super::calls::{CallEnding, CallProgress};
+use super::wire::{RunEnding, WaitingCall, Wants, WireFormat};
+use super::{ResponsePhase, UiEncoder};
+use crate::loop_core::{PendingCall, RunStop};
+use crate::message::{ToolArguments, Usage};
+use crate::tool::outcome::ToolResult;
+
+/// Maximum length of the text of an interrupt, in bytes.
+const MAX_MESSAGE: usize = 2000;
+
+impl UiEncoder {
+    pub(super) fn call_end(
+        &mut self,
+        result: &ToolResult,
+        ran: bool,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let Some(kind) = result.outcome.kind() else { return };
+        let at = self.known_call(&result.call_id, &result.tool);
+        let coercions = self.view.coercions(&result.coercions);
+        let Some(call) = self.calls.get_mut(at) else { return };
+        if call.tool.is_empty() {
+            call.tool.clone_from(&result.tool);
+        }
+        let shown = self.view.end(result, ran, call.args.as_ref(), call.was_denied);
+        let code = result.outcome.code().map(|code| cut(code, 64));
+        let end = CallEnding { shown, outcome: kind.as_str().to_owned(), code };
+        if let Some(coercions) = coercions {
+            format.coercions(w, call, &coercions);
+        }
+        if call.was_edited {
+            call.held_end = Some(Box::new(end));
+            call.progress = CallProgress::Ended;
+            return;
+        }
+        let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+        format.call_end(w, call, &input, &end);
+        call.progress = CallProgress::Ended;
+    }
+
+    /// Ends a call whose arguments a person changed.
+    pub(super) fn release_end(
+        &mut self,
+        at: usize,
+        edited: Option<&ToolArguments>,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let Some(call) = self.calls.get_mut(at) else { return };
+        let Some(end) = call.held_end.take() else { return };
+        let args = edited.or(call.args.as_ref());
+        let input = args.map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+        if edited.is_some() {
+            format.input(w, call, &input);
+        }
+        format.call_end(w, call, &input, &end);
+    }
+
+    /// Ends the calls that the run will not end. `all`: also those of the provider, which may end in a later reply.
+    pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        for at in self.calls.held_calls() {
+            self.release_end(at, None, w, format);
+        }
+        for at in self.calls.open_calls() {
+            let Some(call) = self.calls.get_mut(at).filter(|call| all || !call.is_provider) else { continue };
+            let input =
+                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+            if call.progress < CallProgress::Complete {
+                format.call_complete(w, call, &input);
+            }
+            let (shown, outcome) = if call.is_provider {
+                (ShownEnd::Output(json!({"outcome": "completed"})), "completed")
+            } else {
+                (ShownEnd::Error("The call was stopped.".to_owned()), "interrupted")
+            };
+            let end = CallEnding { shown, outcome: outcome.to_owned(), code: None };
+            format.call_end(w, call, &input, &end);
+            call.progress = CallProgress::Ended;
+        }
+    }
+
+    pub(super) fn suspend(
+        &mut self,
+        pending: &[PendingCall],
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        self.close_texts(w, format);
+        self.waiting.clear();
+        let mut waiting_calls = Vec::new();
+        for one in pending {
+            let (call_id, tool, request) = match one {
+                PendingCall::Approval { call_id, tool, request_id } => (call_id, tool, Some(request_id)),
+                PendingCall::Deferred { call_id, tool, .. } => (call_id, tool, None),
+            };
+            let at = self.known_call(call_id, tool);
+            waiting_calls.push(at);
+            let is_browser = self.view.runs_in_browser(tool);
+            match request {
+                Some(id) => {
+                    if self.calls.get(at).is_some_and(|call| call.request.as_ref() != Some(id)) {
+                        self.request_approval(at, id, false, w, format);
+                    }
+                }
+                None => {
+                    if let Some(call) = self.calls.get(at) {
+                        format.waiting(w, call, is_browser);
+                    }
+                }
+            }
+            let Some(call) = self.calls.get(at).cloned() else { continue };
+            let wants = match request {
+                Some(request_id) => {
+                    let (message, schema) = self.question(tool, call.args.as_ref());
+                    Wants::Approval { request_id: request_id.clone(), message, schema }
+                }
+                None if is_browser => Wants::Browser,
+                None => Wants::Result,
+            };
+            self.waiting.push(WaitingCall { call, wants });
+        }
+        // A call that is held back by the decision on another one would stop the chat of the AI SDK.
+        if self.waiting.iter().any(|one| matches!(one.wants, Wants::Approval { .. })) {
+            let tells_held = self.protocol_has_held_calls();
+            for at in self.calls.open_calls() {
+                let Some(call) = self.calls.get_mut(at) else { continue };
+                if waiting_calls.contains(&at)
+                    || call.is_provider
+                    || call.progress < CallProgress::Started
+                    || call.request.is_some()
+                {
+                    continue;
+                }
+                let id = format!("held/{}", call.unique_id);
+                format.approval(w, call, &id, true);
+                // The format of AG-UI reports decisions, and none was made here.
+                if tells_held {
+                    format.decision(w, call, Some(&id), true);
+                }
+                call.request = Some(id);
+            }
+        }
+        self.phase = ResponsePhase::Suspended;
+    }
+
+    fn protocol_has_held_calls(&self) -> bool {
+        match self.protocol {
+            #[cfg(feature = "ui-ai-sdk")]
+            super::UiProtocol::AiSdk => true,
+            #[cfg(feature = "ui-ag-ui")]
+            super::UiProtocol::AgUi => false,
+        }
+    }
+
+    /// Returns what a person is asked about a call, and the schema of the answer.
+    fn question(&self, tool: &str, args: Option<&ToolArguments>) -> (String, Value) {
+        let shown = args.map(|args| self.view.input_to_decide(tool, args).to_string());
+        let message = cut(&format!("{tool} {}", shown.unwrap_or_default()), MAX_MESSAGE);
+        let mut schema = json!({
+            "type": "object",
+            "properties": {"approved": {"type": "boolean"}},
+            "required": ["approved"],
+        });
+        if let Some(edited) = self.view.schema(tool) {
+            schema["properties"]["editedArgs"] = edited;
+        }
+        schema["properties"]["reason"] = json!({"type": "string"});
+        (message, schema)
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        stop: RunStop,
+        detail: Option<&str>,
+        usage: &Usage,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        if stop == RunStop::Error {
+            let code = self.error_code.take().unwrap_or_else(|| "error".to_owned());
+            self.fail(&code, w, format);
+        } else {
+            self.close_texts(w, format);
+            self.end_open_calls(true, w, format);
+            let limit = detail.filter(|_| stop == RunStop::Limit);
+            let reason = self.last_stop.take();
+            let end = RunEnding { stop, reason: reason.as_ref(), limit, error: None };
+            let (usage, by_model) = (self.view.usage(usage), self.usage_by_model());
+            format.run_end(w, &end, usage.as_ref(), by_model.as_ref());
+        }
+        self.phase = ResponsePhase::Over;
+    }
+
+    /// Ends the run with an error. The details are in the log of the application.
+    pub(super) fn fail(&mut self, code: &str, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        self.close_texts(w, format);
+        self.end_open_calls(true, w, format);
+        let sentence = match code {
+            "incomplete" => "The response ended before the run did.",
+            "restart" => "The server is restarting.",
+            "rate_limit" | "overloaded" => "The model is busy.",
+            "context_length" => "The conversation is too long for the model.",
+            _ => "The run failed.",
+        };
+        let text = format!("{sentence} Reference: {}", self.run_id);
+        let end = RunEnding { stop: RunStop::Error, reason: None, limit: None, error: Some((code, text)) };
+        let by_model = self.usage_by_model();
+        format.run_end(w, &end, None, by_model.as_ref());
+    }
+}

@@ -1,0 +1,389 @@
+//! Events of a run to chunks.
+
+#[cfg(feature = "ui-ag-ui")]
+pub(super) mod ag_ui;
+#[cfg(feature = "ui-ai-sdk")]
+mod ai_sdk;
+mod calls;
+mod ends;
+mod reply;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use self::calls::{CallProgress, UiCalls};
+use self::reply::OpenText;
+use self::wire::{WaitingCall, WireFormat};
+use super::chunk::ChunkWriter;
+use super::view::View;
+use super::{UiChunk, UiOptions, UiProtocol, UiRequest};
+use crate::loop_core::{ApprovalDecision, Event, EventKind};
+use crate::message::{Message, StopReason, ToolCall, Usage};
+use crate::tool::progress::Progress;
+use crate::tool::registry::Registry;
+
+/// Writes the events of a run as chunks of a protocol.
+///
+/// It is pure: the same events give the same chunks. One encoder serves one connection. A run that was suspended continues with the encoder
+/// that wrote its beginning, or with a new one; the former knows all calls.
+///
+/// A response ends with [`end`](Self::end). If the run resumes afterwards, the next event begins a new response.
+///
+/// ```
+/// use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let request = UiRequest::new("chat-1");
+/// let mut encoder = UiEncoder::new(UiProtocol::AgUi, assistant.registry(), &UiOptions::default(), &request);
+/// let (mut run, mut chunks) = (assistant.run("Hi"), Vec::new());
+/// while let Some(event) = run.next().await {
+///     encoder.encode(&event, &mut chunks);
+/// }
+/// encoder.end(&mut chunks);
+/// assert!(chunks.first().unwrap().json.contains("RUN_STARTED"));
+/// assert!(chunks.last().unwrap().json.contains("RUN_FINISHED"));
+/// # Ok(()) }
+/// ```
+pub struct UiEncoder {
+    view: View,
+    protocol: UiProtocol,
+    request: UiRequest,
+    /// The format; `None` until the id of the run is known.
+    format: Option<Box<dyn WireFormat>>,
+    run_id: String,
+    seq: u64,
+    next_chunk: u32,
+    phase: ResponsePhase,
+    turn: u32,
+    calls: UiCalls,
+    /// The calls of the current reply by the index of their part.
+    call_parts: BTreeMap<usize, usize>,
+    texts: BTreeMap<usize, OpenText>,
+    /// The number of the reply in its turn.
+    reply: u32,
+    message_id: String,
+    /// Whether the current reply had updates. Without, its parts are read from the message.
+    has_updates: bool,
+    last_stop: Option<StopReason>,
+    usage: Usage,
+    /// The usage of this response by provider and model.
+    by_model: Vec<(String, String, Usage)>,
+    waiting: Vec<WaitingCall>,
+    /// The kind of the error that ends the run, if it is known.
+    error_code: Option<String>,
+}
+
+/// Where the response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponsePhase {
+    /// Nothing was written.
+    New,
+    Open,
+    /// The run waits; `end` closes the response.
+    Suspended,
+    /// The response is closed, and the run may resume.
+    Closed,
+    /// The run is over.
+    Over,
+}
+
+impl UiEncoder {
+    /// Creates an encoder. The registry knows which arguments are secret.
+    pub fn new(protocol: UiProtocol, registry: &Registry, options: &UiOptions, request: &UiRequest) -> Self {
+        Self {
+            view: View::new(registry, options),
+            protocol,
+            request: request.clone(),
+            format: None,
+            run_id: String::new(),
+            seq: 0,
+            next_chunk: 0,
+            phase: ResponsePhase::New,
+            turn: 0,
+            calls: UiCalls::default(),
+            call_parts: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            reply: 0,
+            message_id: String::new(),
+            has_updates: false,
+            last_stop: None,
+            usage: Usage::default(),
+            by_model: Vec::new(),
+            waiting: Vec::new(),
+            error_code: None,
+        }
+    }
+
+    /// Adds the chunks of an event.
+    pub fn encode(&mut self, event: &Event, chunks: &mut Vec<UiChunk>) {
+        if self.phase == ResponsePhase::Over {
+            return;
+        }
+        if self.format.is_none() {
+            self.run_id = event.run_id.to_string();
+        }
+        (self.seq, self.next_chunk) = (event.seq, 0);
+        self.turn = event.turn.max(self.turn);
+        self.with_writer(chunks, |this, w, format| {
+            this.open(w, format);
+            this.write(event, w, format);
+            this.write_data(event, w, format);
+        });
+    }
+
+    /// Closes what is open, and ends the response. A run that is neither over nor suspended ends with an error.
+    pub fn end(&mut self, chunks: &mut Vec<UiChunk>) {
+        self.with_writer(chunks, |this, w, format| match this.phase {
+            ResponsePhase::Open | ResponsePhase::New => {
+                this.open(w, format);
+                let code = this.error_code.take().unwrap_or_else(|| "incomplete".to_owned());
+                this.fail(&code, w, format);
+                this.phase = ResponsePhase::Over;
+            }
+            ResponsePhase::Suspended => {
+                let unanswered = this.calls.open_calls().len();
+                let by_model = this.usage_by_model();
+                format.suspended(w, &this.waiting, unanswered, by_model.as_ref());
+                this.phase = ResponsePhase::Closed;
+            }
+            ResponsePhase::Closed | ResponsePhase::Over => {}
+        });
+    }
+
+    /// Sets the kind of error for the end of the run, which the event does not have.
+    #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "the server sets it"))]
+    pub(super) fn set_error_code(&mut self, code: impl Into<String>) {
+        self.error_code = Some(code.into());
+    }
+
+    fn with_writer(
+        &mut self,
+        chunks: &mut Vec<UiChunk>,
+        write: impl FnOnce(&mut Self, &mut ChunkWriter<'_>, &mut dyn WireFormat),
+    ) {
+        let mut format = self.format.take().unwrap_or_else(|| self.new_format());
+        let run_id = std::mem::take(&mut self.run_id);
+        let mut next = self.next_chunk;
+        let mut writer = ChunkWriter { chunks, run_id: &run_id, seq: self.seq, next: &mut next };
+        // The id is also part of other ids.
+        self.run_id.clone_from(&run_id);
+        write(self, &mut writer, &mut *format);
+        self.next_chunk = next;
+        self.format = Some(format);
+    }
+
+    fn new_format(&self) -> Box<dyn WireFormat> {
+        match self.protocol {
+            #[cfg(feature = "ui-ai-sdk")]
+            UiProtocol::AiSdk => {
+                let format = ai_sdk::AiSdkFormat::new(self.view.options.ai_sdk_version);
+                Box::new(format.for_run(&self.run_id))
+            }
+            #[cfg(feature = "ui-ag-ui")]
+            UiProtocol::AgUi => Box::new(ag_ui::AgUiFormat::new(&self.request, &self.run_id)),
+        }
+    }
+
+    /// Begins the response, unless it has begun.
+    fn open(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        if matches!(self.phase, ResponsePhase::New | ResponsePhase::Closed) {
+            self.phase = ResponsePhase::Open;
+            self.by_model.clear();
+            self.waiting.clear();
+            format.begin(w);
+        }
+    }
+
+    fn write(&mut self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        match &event.kind {
+            EventKind::AgentStart => {}
+            EventKind::TurnStart => {
+                self.reply = 0;
+                format.turn_start(w, event.turn);
+            }
+            EventKind::MessageStart { message } => match &**message {
+                Message::Assistant(_) => self.reply_start(w, format),
+                Message::ToolResult(result) => {
+                    if let Some(at) = self.calls.held(&result.call_id) {
+                        self.release_end(at, result.edited_args.as_ref(), w, format);
+                    }
+                }
+                _ => {}
+            },
+            EventKind::MessageUpdate { update } => self.update(update, w, format),
+            EventKind::MessageEnd { message, queued_id } => match &**message {
+                Message::Assistant(message) => self.reply_end(message, w, format),
+                Message::User(message) => {
+                    if let Some(id) = queued_id {
+                        format.queued_message(w, id, &message.content);
+                    }
+                }
+                _ => {}
+            },
+            EventKind::ToolExecutionStart { call } => self.call_start(call, w, format),
+            EventKind::ToolExecutionUpdate { call_id, tool, partial } => {
+                let at = self.known_call(call_id, tool);
+                let content = self.view.preliminary(&partial.content);
+                if let Some(call) = self.calls.get(at) {
+                    format.progress(w, call, partial, content.as_ref());
+                }
+            }
+            EventKind::ApprovalRequired { call_id, tool, args, request_id } => {
+                let at = self.known_call(call_id, tool);
+                if let Some(call) = self.calls.get_mut(at) {
+                    call.wanted_request = Some(request_id.clone());
+                    call.args.get_or_insert_with(|| args.clone());
+                }
+            }
+            EventKind::ApprovalResolved { call_id, decision, edited } => {
+                self.decided(call_id, *decision == ApprovalDecision::Allow, *edited, w, format);
+            }
+            EventKind::ToolExecutionEnd { result, ran, .. } => self.call_end(result, *ran, w, format),
+            EventKind::TurnEnd { assistant, usage, .. } => {
+                self.close_texts(w, format);
+                self.end_open_calls(false, w, format);
+                self.last_stop.clone_from(assistant);
+                self.usage += usage;
+                let usage = self.view.usage(&self.usage);
+                format.turn_end(w, usage.as_ref());
+            }
+            EventKind::RunSuspended { pending } => self.suspend(pending, w, format),
+            EventKind::RunResumed => {
+                self.phase = ResponsePhase::Open;
+                self.waiting.clear();
+            }
+            EventKind::AgentEnd { stop, detail, usage, .. } => {
+                self.finish(*stop, detail.as_deref(), usage, w, format);
+            }
+        }
+    }
+
+    /// Adds the application's parts.
+    fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        // Updates are not repeated for a client that reconnects.
+        if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
+            return;
+        }
+        let Some(data) = self.view.options.data.clone() else { return };
+        match crate::panics::catch(|| data(event)) {
+            Ok(parts) => parts.iter().for_each(|part| format.data(w, part)),
+            Err(panic) => tracing::error!(%panic, "the function for parts of a user interface panicked"),
+        }
+    }
+
+    /// Returns the position of a call that has not ended. One that is not known began in an earlier response.
+    fn known_call(&mut self, id: &str, tool: &str) -> usize {
+        if let Some(at) = self.calls.open(id) {
+            return at;
+        }
+        let at = self.calls.add(id, tool, "");
+        if let Some(call) = self.calls.get_mut(at) {
+            call.progress = CallProgress::Started;
+        }
+        at
+    }
+
+    fn call_start(&mut self, call: &ToolCall, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
+        let known = self.calls.unstarted(&call.id);
+        let at = known.unwrap_or_else(|| self.calls.add(&call.id, &call.name, &self.message_id));
+        if let Some(call) = self.calls.get(at).filter(|_| known.is_none()) {
+            format.call_start(w, call);
+        }
+        let input = self.view.input(&call.name, &call.args);
+        self.complete_call(at, call, w, format);
+        let Some(known) = self.calls.get_mut(at) else { return };
+        known.progress = CallProgress::Started;
+        format.input(w, known, &input);
+    }
+
+    /// Notes the arguments of a call, once.
+    fn complete_call(
+        &mut self,
+        at: usize,
+        sent: &ToolCall,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let input = self.view.input(&sent.name, &sent.args);
+        let Some(call) = self.calls.get_mut(at) else { return };
+        call.args = Some(sent.args.clone());
+        if call.progress < CallProgress::Complete {
+            call.progress = CallProgress::Complete;
+            format.call_complete(w, call, &input);
+        }
+    }
+
+    fn decided(
+        &mut self,
+        call_id: &str,
+        is_allowed: bool,
+        is_edited: bool,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let known = self.calls.open(call_id);
+        // The tool of a call of an earlier response is not known; its end names it.
+        let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
+        // Decided within the run: the page was not asked.
+        let automatic = self
+            .calls
+            .get(at)
+            .filter(|call| call.request.is_none())
+            .and_then(|call| call.wanted_request.clone());
+        if let Some(id) = &automatic {
+            self.request_approval(at, id, true, w, format);
+        }
+        let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
+        let Some(call) = self.calls.get_mut(at) else { return };
+        // Version 6 gets no decisions that were made without the page, and refuses a denied call without one.
+        let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7;
+        (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
+        let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
+        call.wanted_request = None;
+        format.decision(w, call, request_id.as_deref(), is_allowed);
+    }
+
+    fn request_approval(
+        &mut self,
+        at: usize,
+        request_id: &str,
+        is_automatic: bool,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let Some(call) = self.calls.get_mut(at) else { return };
+        call.request = Some(request_id.to_owned());
+        // A person decides by the arguments, also where others are hidden.
+        if let Some(args) = call.args.as_ref().filter(|_| !self.view.options.args) {
+            let input = self.view.input_to_decide(&call.tool, args);
+            format.input(w, call, &input);
+        }
+        format.approval(w, call, request_id, is_automatic);
+    }
+}
+
+impl fmt::Debug for UiEncoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiEncoder")
+            .field("protocol", &self.protocol)
+            .field("run_id", &self.run_id)
+            .field("seq", &self.seq)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns progress without its content.
+fn progress_value(progress: &Progress) -> Value {
+    let mut shown = json!({"message": progress.message});
+    for (key, number) in [("done", progress.done), ("total", progress.total)] {
+        if let Some(number) = number {
+            shown[key] = json!(number);
+        }
+    }
+    shown
+}

@@ -1,0 +1,115 @@
+//! The interface of both formats.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(dead_code, reason = "each format reads its own part")
+)]
+
+use serde_json::Value;
+
+use super::super::UiData;
+use super::super::chunk::ChunkWriter;
+use super::calls::{CallEnding, UiCall};
+use crate::loop_core::RunStop;
+use crate::message::{Part, StopReason};
+use crate::tool::progress::Progress;
+
+/// A part of a reply that is not text.
+pub(super) enum UiPart<'a> {
+    Refusal(&'a str),
+    File { url: &'a str, media_type: &'a str },
+    Source { uri: &'a str, title: Option<&'a str>, media_type: Option<&'a str> },
+}
+
+/// Text or thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextKind {
+    Text,
+    Reasoning,
+}
+
+/// A call that a suspended run waits for.
+pub(super) struct WaitingCall {
+    pub(super) call: UiCall,
+    pub(super) wants: Wants,
+}
+
+/// The thing that a call waits for.
+pub(super) enum Wants {
+    Approval {
+        request_id: String,
+        message: String,
+        schema: Value,
+    },
+    /// A result from the browser.
+    Browser,
+    /// A result from elsewhere.
+    Result,
+}
+
+/// How a run ended.
+pub(super) struct RunEnding<'a> {
+    pub(super) stop: RunStop,
+    pub(super) reason: Option<&'a StopReason>,
+    /// The limit that was reached.
+    pub(super) limit: Option<&'a str>,
+    /// The kind of error, and a text without details.
+    pub(super) error: Option<(&'a str, String)>,
+}
+
+/// Writes the chunks of one protocol. It is called in an order that both allow.
+pub(super) trait WireFormat: Send + Sync {
+    /// A response begins.
+    fn begin(&mut self, w: &mut ChunkWriter<'_>);
+    fn turn_start(&mut self, w: &mut ChunkWriter<'_>, turn: u32);
+    fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
+    /// A message of the user that was queued during the run.
+    fn queued_message(&mut self, w: &mut ChunkWriter<'_>, id: &str, content: &[Part]);
+    fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);
+    fn text_delta(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str, delta: &str);
+    fn text_end(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);
+    fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
+    fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
+    fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
+    /// The arguments are complete; `input` as they are shown.
+    fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
+    /// The run accepted the call, or a person changed its arguments.
+    fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
+    fn coercions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, coercions: &Value);
+    fn progress(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        call: &UiCall,
+        progress: &Progress,
+        content: Option<&Value>,
+    );
+    fn approval(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, request_id: &str, is_automatic: bool);
+    fn decision(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        call: &UiCall,
+        request_id: Option<&str>,
+        is_allowed: bool,
+    );
+    fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
+    /// A call waits for a result from elsewhere, or from the browser.
+    fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
+    /// `usage`: the token counts of the run so far.
+    fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
+    /// The response ends, and the run waits. `unanswered`: the number of calls without a result.
+    fn suspended(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        waiting: &[WaitingCall],
+        unanswered: usize,
+        usage: Option<&Value>,
+    );
+    /// `usage`: the token counts of the run; `by_model`: those of this response.
+    fn run_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        end: &RunEnding<'_>,
+        usage: Option<&Value>,
+        by_model: Option<&Value>,
+    );
+    fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData);
+}

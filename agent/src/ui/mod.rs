@@ -1,0 +1,43 @@
+//! Two protocols of front ends: the UI message stream of the AI SDK, and AG-UI.
+//!
+//! [`UiEncoder`] writes the events of a run as chunks of a protocol. It uses no clock and no IO: the same events give the same chunks.
+//! [`UiRequest`] reads a body that a front end sends, and turns it into a prompt, decisions or results. With the feature `runtime`,
+//! `UiServer` connects both with an assistant.
+//!
+//! ```
+//! use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
+//! use agent::{Assistant, ScriptedModel};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let body = br#"{"id": "chat-1", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}"#;
+//! let request = UiRequest::decode(UiProtocol::AiSdk, body)?;
+//! let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+//!
+//! let mut encoder = UiEncoder::new(UiProtocol::AiSdk, assistant.registry(), &UiOptions::default(), &request);
+//! let mut run = assistant.run(request.prompt.clone().expect("it begins with a message of the user"));
+//! let mut chunks = Vec::new();
+//! while let Some(event) = run.next().await {
+//!     encoder.encode(&event, &mut chunks);
+//! }
+//! encoder.end(&mut chunks);
+//! assert!(chunks.iter().any(|chunk| chunk.json == r#"{"type":"text-delta","id":"1.0","delta":"Hello!"}"#));
+//! # Ok(()) }
+//! ```
+//!
+//! These never leave: secret arguments, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
+//! a run. [`UiOptions`] sets the rest.
+
+mod chunk;
+mod encode;
+mod options;
+mod request;
+#[cfg(feature = "runtime")]
+mod server;
+mod view;
+
+pub use chunk::UiChunk;
+pub use encode::UiEncoder;
+pub use options::{ResultView, UiData, UiOptions, UiProtocol, WhileBusy};
+pub use request::{BrowserTool, UiAnswer, UiRequest, UiRequestError};
+#[cfg(feature = "runtime")]
+pub use server::{OnDisconnect, UiBody, UiResponse, UiServer, UiServerBuilder};

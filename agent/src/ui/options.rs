@@ -1,0 +1,275 @@
+//! Options of encoders and servers.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::loop_core::Event;
+use crate::tool::outcome::ToolResult;
+
+/// A protocol of front ends.
+///
+/// ```
+/// use agent::ui::UiProtocol;
+///
+/// let headers = UiProtocol::AiSdk.headers();
+/// assert!(headers.contains(&("x-vercel-ai-ui-message-stream", "v1")));
+/// assert_eq!(UiProtocol::AiSdk.end_mark(), "data: [DONE]\n\n");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UiProtocol {
+    /// The UI message stream of the AI SDK (npm `ai` 7), which `useChat` reads.
+    #[cfg(feature = "ui-ai-sdk")]
+    AiSdk,
+    /// AG-UI 1.0, which `HttpAgent` reads.
+    #[cfg(feature = "ui-ag-ui")]
+    AgUi,
+}
+
+impl UiProtocol {
+    /// Returns the headers of a stream.
+    pub fn headers(self) -> &'static [(&'static str, &'static str)] {
+        const STREAM: [(&str, &str); 4] = [
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-cache"),
+            ("x-accel-buffering", "no"),
+            ("x-vercel-ai-ui-message-stream", "v1"),
+        ];
+        match self {
+            #[cfg(feature = "ui-ai-sdk")]
+            Self::AiSdk => &STREAM,
+            #[cfg(feature = "ui-ag-ui")]
+            Self::AgUi => &STREAM[..3],
+        }
+    }
+
+    /// Returns the text after the last chunk of a stream.
+    pub fn end_mark(self) -> &'static str {
+        match self {
+            #[cfg(feature = "ui-ai-sdk")]
+            Self::AiSdk => "data: [DONE]\n\n",
+            #[cfg(feature = "ui-ag-ui")]
+            Self::AgUi => "",
+        }
+    }
+}
+
+/// The part of the results of tools that is sent.
+///
+/// ```
+/// use agent::ui::{ResultView, UiOptions};
+///
+/// // Of the weather only the number of degrees.
+/// let degrees = ResultView::custom(|result| match result.outcome.output() {
+///     Some(output) => output.structured.as_ref().map_or_else(Default::default, |value| value["degrees"].clone()),
+///     None => "no thermometer".into(),
+/// });
+/// let options = UiOptions::default().results(degrees);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ResultView {
+    /// How the call ended, and nothing of its content: `{"outcome": "completed"}`, or the code of an error and a fixed sentence.
+    #[default]
+    Hidden,
+    /// The content that the model reads.
+    ForModel,
+    /// The value that this function returns, also for errors. If it panics, the result is hidden.
+    Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),
+}
+
+impl ResultView {
+    /// Sends what this function returns.
+    pub fn custom(view: impl Fn(&ToolResult) -> Value + Send + Sync + 'static) -> Self {
+        Self::Custom(Arc::new(view))
+    }
+}
+
+impl fmt::Debug for ResultView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hidden => "Hidden",
+            Self::ForModel => "ForModel",
+            Self::Custom(_) => "Custom(..)",
+        })
+    }
+}
+
+/// The treatment of a message that a user sends while a run of the thread is active.
+///
+/// ```
+/// use agent::ui::{UiOptions, WhileBusy};
+///
+/// let options = UiOptions::default().while_busy(WhileBusy::Steer);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhileBusy {
+    /// It is rejected with the status 409. The chat of the AI SDK queues messages by itself.
+    #[default]
+    Reject,
+    /// It is added to the next request of the run. The response repeats the run from its start, for a page that shows it in the place of what
+    /// it has.
+    Steer,
+    /// It is read when the run would end. The response is that of [`Steer`](Self::Steer).
+    FollowUp,
+}
+
+/// A part with data of the application: `data-{name}` for the AI SDK, an event `CUSTOM` for AG-UI.
+///
+/// ```
+/// use agent::ui::UiData;
+///
+/// let part = UiData::new("weather", agent::json!({"city": "Rome"})).with_id("rome");
+/// assert_eq!(part.id.as_deref(), Some("rome"));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UiData {
+    /// The name.
+    pub name: String,
+    /// The data.
+    pub data: Value,
+    /// The id. A later part with the same name and id replaces this one.
+    pub id: Option<String>,
+    /// Whether the part is only announced, and does not become a part of the message.
+    pub is_transient: bool,
+}
+
+impl UiData {
+    /// Creates a part that stays in the message.
+    pub fn new(name: impl Into<String>, data: impl Into<Value>) -> Self {
+        Self { name: name.into(), data: data.into(), id: None, is_transient: false }
+    }
+
+    /// Sets the id.
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Announces the part without adding it to the message.
+    pub fn transient(mut self) -> Self {
+        self.is_transient = true;
+        self
+    }
+}
+
+/// The application's data for an event.
+type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
+
+/// The options of an encoder or a server: the things that a front end gets to see, and may do.
+///
+/// Arguments, reasoning, sources and token counts are sent by default; results of tools are [hidden](ResultView::Hidden). Secret arguments,
+/// metadata, provider data, handles and error texts are never sent.
+///
+/// ```
+/// use agent::ui::{ResultView, UiOptions};
+///
+/// let options = UiOptions::default().results(ResultView::ForModel).reasoning(false);
+/// # let _ = options;
+/// ```
+#[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+#[must_use = "options are for an encoder or a server"]
+pub struct UiOptions {
+    pub(super) results: ResultView,
+    pub(super) args: bool,
+    pub(super) reasoning: bool,
+    pub(super) sources: bool,
+    pub(super) usage: bool,
+    pub(super) browser: BTreeSet<String>,
+    pub(super) while_busy: WhileBusy,
+    pub(super) ai_sdk_version: u8,
+    pub(super) data: Option<DataOfEvent>,
+}
+
+impl Default for UiOptions {
+    fn default() -> Self {
+        Self {
+            results: ResultView::Hidden,
+            args: true,
+            reasoning: true,
+            sources: true,
+            usage: true,
+            browser: BTreeSet::new(),
+            while_busy: WhileBusy::Reject,
+            ai_sdk_version: 7,
+            data: None,
+        }
+    }
+}
+
+impl UiOptions {
+    /// Sets how much of the results of tools is sent.
+    pub fn results(mut self, view: ResultView) -> Self {
+        self.results = view;
+        self
+    }
+
+    /// Sets whether the arguments of calls are sent. Those of calls that wait for approval are always sent, because a person
+    /// decides by them.
+    pub fn args(mut self, are_sent: bool) -> Self {
+        self.args = are_sent;
+        self
+    }
+
+    /// Sets whether the thinking of the model is sent.
+    pub fn reasoning(mut self, is_sent: bool) -> Self {
+        self.reasoning = is_sent;
+        self
+    }
+
+    /// Sets whether the sources of a reply are sent: its resources and links.
+    pub fn sources(mut self, are_sent: bool) -> Self {
+        self.sources = are_sent;
+        self
+    }
+
+    /// Sets whether token counts are sent. Costs never are.
+    pub fn usage(mut self, is_sent: bool) -> Self {
+        self.usage = is_sent;
+        self
+    }
+
+    /// Names tools whose results the browser delivers. Their bodies return [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
+    pub fn run_in_browser(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.browser.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what happens to a message while a run of its thread is active.
+    pub fn while_busy(mut self, what: WhileBusy) -> Self {
+        self.while_busy = what;
+        self
+    }
+
+    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 knows fewer chunks, which are left out.
+    pub fn ai_sdk_version(mut self, major: u8) -> Self {
+        self.ai_sdk_version = major;
+        self
+    }
+
+    /// Adds parts of the application. The function is called for every event but the updates of a reply, and again when a client reconnects:
+    /// it should return the same parts for the same event. They are sent as they are.
+    pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
+        self.data = Some(Arc::new(data));
+        self
+    }
+}
+
+impl fmt::Debug for UiOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiOptions")
+            .field("results", &self.results)
+            .field("args", &self.args)
+            .field("reasoning", &self.reasoning)
+            .field("while_busy", &self.while_busy)
+            .finish_non_exhaustive()
+    }
+}

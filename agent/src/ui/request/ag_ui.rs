@@ -1,0 +1,227 @@
+//! Requests of AG-UI: `RunAgentInput`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::super::encode::ag_ui::VERSION;
+use super::{BrowserTool, UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional};
+use crate::message::{Media, Part, UserMessage};
+
+/// Limits of the tools that a page declares.
+const MAX_TOOLS: usize = 64;
+const MAX_TOOL_BYTES: usize = 32 << 10;
+/// Limit of the facts of a page, in bytes.
+const MAX_CONTEXT: usize = 32 << 10;
+
+pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
+    let mut request = UiRequest::new(id(body.get("threadId"), "threadId")?);
+    request.run = Some(id(body.get("runId"), "runId")?);
+    request.parent_run = match body.get("parentRunId") {
+        None | Some(Value::Null) => None,
+        given => Some(id(given, "parentRunId")?),
+    };
+    request.is_current = body.get("protocolVersion").and_then(Value::as_str) == Some(VERSION);
+    request.tools = tools(list(body.get("tools"), "tools")?)?;
+    request.context = context(list(body.get("context"), "context")?)?;
+    let resume = list(body.get("resume"), "resume")?;
+    let messages = body.get("messages").and_then(Value::as_array);
+    let messages = messages.ok_or_else(|| UiRequestError::invalid("messages", "a list"))?;
+    if resume.is_empty() {
+        last_messages(messages, &mut request)?;
+    } else {
+        for (at, entry) in resume.iter().enumerate() {
+            request.answers.push(resume_entry(entry, &format!("resume/{at}"))?);
+        }
+    }
+    for known in
+        ["threadId", "runId", "parentRunId", "protocolVersion", "messages", "tools", "context", "resume"]
+    {
+        body.shift_remove(known);
+    }
+    request.extra = body;
+    Ok(request)
+}
+
+fn tools(list: &[Value]) -> Result<Vec<BrowserTool>, UiRequestError> {
+    let mut names = BTreeSet::new();
+    let mut bytes = 0;
+    let tool = |(at, tool): (usize, &Value)| {
+        let field = format!("tools/{at}");
+        let name = content::text(tool.get("name"), &format!("{field}/name"))?;
+        if !crate::tool::definition::is_valid_name(name) || !names.insert(name.to_owned()) {
+            return Err(UiRequestError::invalid(format!("{field}/name"), "the name of a tool, once"));
+        }
+        let description =
+            optional(tool.get("description"), &format!("{field}/description"), "a text", Value::as_str)?;
+        let parameters = optional(tool.get("parameters"), &format!("{field}/parameters"), "a schema", Some)?;
+        let parameters = parameters.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+        let description = description.unwrap_or_default().to_owned();
+        bytes += name.len() + description.len() + parameters.to_string().len();
+        Ok(BrowserTool { name: name.to_owned(), description, parameters })
+    };
+    let tools = list.iter().enumerate().map(tool).collect::<Result<Vec<_>, _>>()?;
+    if tools.len() > MAX_TOOLS || bytes > MAX_TOOL_BYTES {
+        return Err(UiRequestError::invalid("tools", "at most 64 tools of 32 KiB together"));
+    }
+    Ok(tools)
+}
+
+fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
+    let mut text = String::new();
+    for (at, fact) in list.iter().enumerate() {
+        let field = |key: &str| format!("context/{at}/{key}");
+        let description = content::text(fact.get("description"), &field("description"))?;
+        let value = content::text(fact.get("value"), &field("value"))?;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.extend([description, ": ", value]);
+    }
+    if text.len() > MAX_CONTEXT {
+        return Err(UiRequestError::invalid("context", "at most 32 KiB"));
+    }
+    Ok((!text.is_empty()).then(|| UserMessage::from(text)))
+}
+
+/// Reads the last message: a prompt, or results of tools that the page ran.
+fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
+    let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let last = messages.last().ok_or(UiRequestError::Empty)?;
+    let at = messages.len().saturating_sub(1);
+    match role(last).as_str() {
+        "user" => request.prompt = Some(prompt(last, &format!("messages/{at}"))?),
+        "assistant" | "activity" | "reasoning" => {}
+        "tool" => {
+            let first =
+                messages.iter().rposition(|message| role(message) == "assistant").map_or(0, |at| at + 1);
+            for (at, message) in messages.iter().enumerate().skip(first) {
+                if role(message) == "tool" {
+                    request.answers.push(tool_result(message, &format!("messages/{at}"))?);
+                }
+            }
+            if request.answers.len() > super::MAX_PARTS {
+                return Err(UiRequestError::invalid("messages", "at most 256 results"));
+            }
+        }
+        role @ ("system" | "developer") => return Err(UiRequestError::Role { role: role.to_owned() }),
+        _ => {
+            let field = format!("messages/{at}/role");
+            return Err(UiRequestError::invalid(field, "a role of the protocol"));
+        }
+    }
+    Ok(())
+}
+
+fn prompt(message: &Value, field: &str) -> Result<UserMessage, UiRequestError> {
+    let field = format!("{field}/content");
+    let content = match message.get("content") {
+        Some(Value::String(text)) if text.is_empty() => Vec::new(),
+        Some(Value::String(text)) => vec![Part::text(&**text)],
+        given @ Some(Value::Array(_)) => {
+            let parts = list(given, &field)?;
+            let part = |(at, part): (usize, &Value)| content_part(part, &format!("{field}/{at}"));
+            parts.iter().enumerate().map(part).collect::<Result<_, _>>()?
+        }
+        _ => return Err(UiRequestError::invalid(field, "a text or a list of parts")),
+    };
+    if content.is_empty() {
+        return Err(UiRequestError::Empty);
+    }
+    Ok(UserMessage::new(content))
+}
+
+fn content_part(part: &Value, field: &str) -> Result<Part, UiRequestError> {
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "text" => Ok(Part::text(content::text(part.get("text"), &format!("{field}/text"))?)),
+        "image" | "audio" | "video" | "document" => {
+            let source = part.get("source").unwrap_or(&Value::Null);
+            let field = format!("{field}/source/value");
+            let value = content::text(source.get("value"), &field)?;
+            let media_type = source.get("mimeType").and_then(Value::as_str);
+            match source.get("type").and_then(Value::as_str) {
+                Some("data") => {
+                    let default = match kind {
+                        "image" => "image/png",
+                        "audio" => "audio/wav",
+                        _ => "application/octet-stream",
+                    };
+                    let media: Media = content::bytes(value, media_type.unwrap_or(default), &field)?;
+                    Ok(content::part(media, None))
+                }
+                Some("url") => {
+                    let default = if kind == "image" || kind == "audio" { Some(kind) } else { None };
+                    let mut part = content::file(value, media_type, None, &field)?;
+                    if media_type.is_none() && default.is_some() {
+                        part = typed(part, kind);
+                    }
+                    Ok(part)
+                }
+                // Files of the provider belong to the application.
+                _ => Err(UiRequestError::invalid(field, "data or an address")),
+            }
+        }
+        _ => Err(UiRequestError::invalid(format!("{field}/type"), "a kind of part of the protocol")),
+    }
+}
+
+/// Returns media without a media type as the kind that the page names.
+fn typed(part: Part, kind: &str) -> Part {
+    use crate::message::Content;
+    match part.content {
+        Content::Document(media) if kind == "image" => Part::new(Content::Image(media)),
+        Content::Document(media) if kind == "audio" => Part::new(Content::Audio(media)),
+        content => Part::new(content),
+    }
+}
+
+fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError> {
+    let call_id = id(message.get("toolCallId"), &format!("{field}/toolCallId"))?;
+    let error = optional(message.get("error"), &format!("{field}/error"), "a text", Value::as_str)?;
+    if let Some(error) = error {
+        return Ok(UiAnswer::Failed { call_id, message: error.to_owned() });
+    }
+    let output = match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        given @ Some(Value::Array(_)) => {
+            let texts = list(given, &format!("{field}/content"))?;
+            texts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        _ => return Err(UiRequestError::invalid(format!("{field}/content"), "a text or a list of parts")),
+    };
+    Ok(UiAnswer::Output { call_id, output: output.into() })
+}
+
+fn resume_entry(entry: &Value, field: &str) -> Result<UiAnswer, UiRequestError> {
+    let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
+    let is_cancelled = match entry.get("status").and_then(Value::as_str) {
+        Some("resolved") => false,
+        Some("cancelled") => true,
+        _ => return Err(UiRequestError::invalid(format!("{field}/status"), "`resolved` or `cancelled`")),
+    };
+    if let Some(call_id) = id.strip_prefix("waiting/") {
+        return Ok(UiAnswer::Waiting { call_id: call_id.to_owned(), is_abandoned: is_cancelled });
+    }
+    if is_cancelled {
+        return Ok(UiAnswer::Deny { id, call_id: None, reason: "cancelled by the user".to_owned() });
+    }
+    let field = format!("{field}/payload");
+    let payload = entry.get("payload").unwrap_or(&Value::Null);
+    let reason = optional(payload.get("reason"), &format!("{field}/reason"), "a text", Value::as_str)?;
+    let edited = optional(payload.get("editedArgs"), &format!("{field}/editedArgs"), "an object", Some)?;
+    match payload.get("approved") {
+        Some(Value::Bool(true)) => match edited {
+            Some(args) => {
+                let args = edited_args(args, &format!("{field}/editedArgs"))?;
+                Ok(UiAnswer::AllowWith { id, call_id: None, args })
+            }
+            None => Ok(UiAnswer::Allow { id, call_id: None }),
+        },
+        Some(Value::Bool(false)) => {
+            let reason = reason.unwrap_or("denied by the user").to_owned();
+            Ok(UiAnswer::Deny { id, call_id: None, reason })
+        }
+        _ => Err(UiRequestError::invalid(format!("{field}/approved"), "true or false")),
+    }
+}

@@ -1,0 +1,138 @@
+//! Requests of `DefaultChatTransport`.
+
+use serde_json::{Map, Value};
+
+use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional};
+use crate::message::{Part, UserMessage};
+
+pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
+    let mut request = UiRequest::new(id(body.get("id"), "id")?);
+    let trigger = optional(body.get("trigger"), "trigger", "a text", Value::as_str)?;
+    request.regenerates = match trigger {
+        None | Some("submit-message") => false,
+        Some("regenerate-message") => true,
+        Some(_) => return Err(UiRequestError::invalid("trigger", "a trigger of the protocol")),
+    };
+    let edits = optional(body.get("edits"), "edits", "an object", Value::as_object)?;
+    let (last, field) = if let Some(message) = body.get("message") {
+        (Some(message), "message".to_owned())
+    } else {
+        let messages = body.get("messages").and_then(Value::as_array);
+        let messages = messages.ok_or_else(|| UiRequestError::invalid("messages", "a list"))?;
+        (messages.last(), format!("messages/{}", messages.len().saturating_sub(1)))
+    };
+    let message = last.ok_or(UiRequestError::Empty)?;
+    let parts = list(message.get("parts"), &format!("{field}/parts"))?;
+    match message.get("role").and_then(Value::as_str) {
+        Some("user") => request.prompt = Some(prompt(parts, &field)?),
+        Some("assistant") => request.answers = answers(parts, edits, &field)?,
+        Some(role @ "system") => return Err(UiRequestError::Role { role: role.to_owned() }),
+        _ => {
+            return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
+        }
+    }
+    for known in ["id", "messages", "message", "messageId", "trigger", "edits"] {
+        body.shift_remove(known);
+    }
+    request.extra = body;
+    Ok(request)
+}
+
+fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
+    let mut content = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let field = format!("{field}/parts/{at}");
+        match part.get("type").and_then(Value::as_str) {
+            Some("text") => {
+                let text = content::text(part.get("text"), &format!("{field}/text"))?;
+                if !text.is_empty() {
+                    content.push(Part::text(text));
+                }
+            }
+            Some("file") => {
+                let url = content::text(part.get("url"), &format!("{field}/url"))?;
+                let read =
+                    |key: &str| optional(part.get(key), &format!("{field}/{key}"), "a text", Value::as_str);
+                content.push(content::file(
+                    url,
+                    read("mediaType")?,
+                    read("filename")?,
+                    &format!("{field}/url"),
+                )?);
+            }
+            // Parts for the page alone.
+            Some(_) => {}
+            None => return Err(UiRequestError::invalid(format!("{field}/type"), "a text")),
+        }
+    }
+    if content.is_empty() {
+        return Err(UiRequestError::Empty);
+    }
+    Ok(UserMessage::new(content))
+}
+
+/// Returns the answers in the last step of a message of the assistant: calls that wait are in no other.
+fn answers(
+    parts: &[Value],
+    edits: Option<&Map<String, Value>>,
+    field: &str,
+) -> Result<Vec<UiAnswer>, UiRequestError> {
+    let kind = |part: &Value| part.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let last_step = parts.iter().rposition(|part| kind(part) == "step-start").map_or(0, |at| at + 1);
+    let mut answers = Vec::new();
+    for (at, part) in parts.iter().enumerate().skip(last_step) {
+        let kind = kind(part);
+        if !(kind.starts_with("tool-") || kind == "dynamic-tool")
+            || part.get("providerExecuted") == Some(&Value::Bool(true))
+        {
+            continue;
+        }
+        let field = format!("{field}/parts/{at}");
+        let call_id = id(part.get("toolCallId"), &format!("{field}/toolCallId"))?;
+        match part.get("state").and_then(Value::as_str) {
+            Some("approval-responded") => {
+                let approval = part.get("approval").unwrap_or(&Value::Null);
+                if approval.get("isAutomatic") != Some(&Value::Bool(true)) {
+                    answers.push(decision(approval, call_id, edits, &format!("{field}/approval"))?);
+                }
+            }
+            Some("output-available") if part.get("preliminary") != Some(&Value::Bool(true)) => {
+                let output = part.get("output").cloned().unwrap_or_default();
+                answers.push(UiAnswer::Output { call_id, output });
+            }
+            Some("output-error") => {
+                let message = content::text(part.get("errorText"), &format!("{field}/errorText"))?;
+                answers.push(UiAnswer::Failed { call_id, message: message.to_owned() });
+            }
+            Some(_) => {}
+            None => return Err(UiRequestError::invalid(format!("{field}/state"), "a text")),
+        }
+    }
+    Ok(answers)
+}
+
+fn decision(
+    approval: &Value,
+    call_id: String,
+    edits: Option<&Map<String, Value>>,
+    field: &str,
+) -> Result<UiAnswer, UiRequestError> {
+    let id = id(approval.get("id"), &format!("{field}/id"))?;
+    let call_id = Some(call_id);
+    match approval.get("approved") {
+        Some(Value::Bool(true)) => match edits.and_then(|edits| edits.get(&id)) {
+            Some(args) => {
+                let args = edited_args(args, &format!("edits/{id}"))?;
+                Ok(UiAnswer::AllowWith { id, call_id, args })
+            }
+            None => Ok(UiAnswer::Allow { id, call_id }),
+        },
+        Some(Value::Bool(false)) => {
+            let reason =
+                optional(approval.get("reason"), &format!("{field}/reason"), "a text", Value::as_str)?;
+            let reason = reason.unwrap_or("denied by the user").to_owned();
+            Ok(UiAnswer::Deny { id, call_id, reason })
+        }
+        _ => Err(UiRequestError::invalid(format!("{field}/approved"), "true or false")),
+    }
+}

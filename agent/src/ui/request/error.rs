@@ -1,0 +1,146 @@
+//! Why a request is rejected.
+
+use serde_json::{Value, json};
+
+/// Why a request of a front end is rejected. Nothing has run, and a run that waits still waits.
+///
+/// ```
+/// use agent::ui::{UiProtocol, UiRequest};
+///
+/// let error = UiRequest::decode(UiProtocol::AgUi, b"{").unwrap_err();
+/// assert_eq!((error.status(), error.code()), (400, "not_json"));
+/// assert_eq!(error.to_json()["error"]["message"], "the body is not JSON");
+/// ```
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UiRequestError {
+    /// The body is not JSON.
+    #[error("the body is not JSON")]
+    NotJson,
+    /// The body is too long.
+    #[error("the body has more than {max} bytes")]
+    #[non_exhaustive]
+    TooLarge {
+        /// The limit, in bytes.
+        max: usize,
+    },
+    /// A field is missing, or does not have the form of the protocol.
+    #[error("`{field}` is not {expected}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The path of the field.
+        field: String,
+        /// The thing that the protocol has there.
+        expected: &'static str,
+    },
+    /// The last message has a role that a front end may not use.
+    #[error("messages of the role `{role}` are not accepted")]
+    #[non_exhaustive]
+    Role {
+        /// The role.
+        role: String,
+    },
+    /// A file has an address that is not accepted.
+    #[error("`{field}` is not a `data:` or `https:` address")]
+    #[non_exhaustive]
+    Address {
+        /// The path of the field.
+        field: String,
+    },
+    /// The request neither begins a run nor answers one.
+    #[error("the request has no message, decision or result")]
+    Empty,
+    /// Calls wait, and the request has no answer to them.
+    #[error("these calls have no answer: {}", ids.join(", "))]
+    #[non_exhaustive]
+    Unanswered {
+        /// The ids of the approval requests.
+        ids: Vec<String>,
+    },
+    /// The request answers nothing that waits: the decision was made before, or its id is not known.
+    #[error("nothing waits for this answer")]
+    NotPending,
+    /// One decision is in the request twice.
+    #[error("`{id}` is answered twice")]
+    #[non_exhaustive]
+    AnsweredTwice {
+        /// The id of the approval request, or of the call.
+        id: String,
+    },
+    /// A run of the thread is active.
+    #[error("run `{run_id}` of this thread is active")]
+    #[non_exhaustive]
+    Busy {
+        /// The id of the run.
+        run_id: String,
+    },
+    /// The last reply cannot be replaced.
+    #[error("a reply of this thread cannot be made again")]
+    Regenerate,
+    /// Too many runs are active.
+    #[error("{max} runs are active, which is the limit")]
+    #[non_exhaustive]
+    TooManyRuns {
+        /// The limit.
+        max: usize,
+    },
+    /// Too many readers are connected to a run.
+    #[error("{max} readers are connected to this run, which is the limit")]
+    #[non_exhaustive]
+    TooManyReaders {
+        /// The limit.
+        max: usize,
+    },
+    /// The server does not know who is asking.
+    #[error("the server has no scope: call `scoped`, or allow a single user")]
+    NotScoped,
+    /// The conversation cannot be read or continued. The log has the reason.
+    #[error("the thread cannot be used now")]
+    Unavailable,
+}
+
+crate::error_text::debug_is_the_sentence!(UiRequestError);
+
+impl UiRequestError {
+    /// Returns the status of the HTTP response.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooLarge { .. } => 413,
+            Self::NotPending | Self::Busy { .. } | Self::Regenerate => 409,
+            Self::TooManyRuns { .. } | Self::TooManyReaders { .. } => 429,
+            Self::NotScoped => 403,
+            Self::Unavailable => 503,
+            _ => 400,
+        }
+    }
+
+    /// Returns the kind of error as a word.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::TooLarge { .. } => "too_large",
+            Self::Invalid { .. } => "invalid",
+            Self::Role { .. } => "role",
+            Self::Address { .. } => "address",
+            Self::Empty => "empty",
+            Self::Unanswered { .. } => "unanswered",
+            Self::NotPending => "not_pending",
+            Self::AnsweredTwice { .. } => "answered_twice",
+            Self::Busy { .. } => "busy",
+            Self::Regenerate => "regenerate",
+            Self::TooManyRuns { .. } => "too_many_runs",
+            Self::TooManyReaders { .. } => "too_many_readers",
+            Self::NotScoped => "not_scoped",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`.
+    pub fn to_json(&self) -> Value {
+        json!({"error": {"code": self.code(), "message": self.to_string()}})
+    }
+
+    pub(super) fn invalid(field: impl Into<String>, expected: &'static str) -> Self {
+        Self::Invalid { field: field.into(), expected }
+    }
+}

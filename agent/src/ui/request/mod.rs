@@ -1,0 +1,270 @@
+//! Requests of front ends.
+
+#[cfg(feature = "ui-ag-ui")]
+mod ag_ui;
+#[cfg(feature = "ui-ai-sdk")]
+mod ai_sdk;
+mod content;
+#[cfg(feature = "runtime")]
+mod decisions;
+mod error;
+
+pub use error::UiRequestError;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::UiProtocol;
+use crate::message::UserMessage;
+
+/// The default limit of a body, in bytes.
+pub(super) const MAX_BODY: usize = 4 << 20;
+/// Maximum length of an id that a front end chooses, in bytes.
+const MAX_ID: usize = 512;
+/// Maximum number of parts of a message, and of answers of a request.
+const MAX_PARTS: usize = 256;
+
+/// A request of a front end.
+///
+/// Of the conversation only the last message counts: the server has its own.
+///
+/// ```
+/// use agent::ui::{UiProtocol, UiRequest};
+///
+/// let body = br#"{
+///     "threadId": "t-1", "runId": "r-1", "tools": [], "context": [], "state": {"page": 3},
+///     "messages": [{"id": "m1", "role": "user", "content": "Hi"}]
+/// }"#;
+/// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
+/// assert_eq!(request.thread, "t-1");
+/// assert_eq!(request.prompt.unwrap().text(), "Hi");
+/// assert_eq!(request.extra["state"]["page"], 3);
+/// # Ok::<(), agent::ui::UiRequestError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct UiRequest {
+    /// The id of the conversation, chosen by the front end.
+    pub thread: String,
+    /// The message of the user, if the request begins a run.
+    pub prompt: Option<UserMessage>,
+    /// Facts of the page for the model, which precede the prompt.
+    pub context: Option<UserMessage>,
+    /// Decisions and results for a run that waits.
+    pub answers: Vec<UiAnswer>,
+    /// Tools that the front end declares.
+    pub tools: Vec<BrowserTool>,
+    /// Whether the front end wants another reply in the place of the last one.
+    pub regenerates: bool,
+    /// Everything else in the request, for the application only.
+    pub extra: Map<String, Value>,
+    /// The id that AG-UI gives to this part of a run.
+    pub(super) run: Option<String>,
+    pub(super) parent_run: Option<String>,
+    /// Whether the client of AG-UI declared version 1.0.
+    pub(super) is_current: bool,
+    /// Tools whose results the front end may deliver.
+    pub(super) browser: BTreeSet<String>,
+}
+
+/// A decision on a call, or the result of a call, as a front end sends it.
+///
+/// Its `Debug` text has no arguments and no results.
+///
+/// ```
+/// use agent::ui::{UiAnswer, UiProtocol, UiRequest};
+///
+/// let body = br#"{"threadId": "t", "runId": "r", "messages": [],
+///     "resume": [{"interruptId": "a1", "status": "resolved", "payload": {"approved": true}}]}"#;
+/// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
+/// assert!(matches!(&request.answers[..], [UiAnswer::Allow { id, .. }] if id == "a1"));
+/// # Ok::<(), agent::ui::UiRequestError>(())
+/// ```
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub enum UiAnswer {
+    /// The call may run.
+    #[non_exhaustive]
+    Allow {
+        /// The id of the approval request.
+        id: String,
+        /// The id of the call, if the protocol sends it.
+        call_id: Option<String>,
+    },
+    /// The call may run with these arguments.
+    #[non_exhaustive]
+    AllowWith {
+        /// The id of the approval request.
+        id: String,
+        /// The id of the call, if the protocol sends it.
+        call_id: Option<String>,
+        /// The arguments.
+        args: Value,
+    },
+    /// The call may not run.
+    #[non_exhaustive]
+    Deny {
+        /// The id of the approval request.
+        id: String,
+        /// The id of the call, if the protocol sends it.
+        call_id: Option<String>,
+        /// The reason, which the model reads.
+        reason: String,
+    },
+    /// The result of a tool that the front end ran.
+    #[non_exhaustive]
+    Output {
+        /// The id of the call, as the front end knows it.
+        call_id: String,
+        /// The result.
+        output: Value,
+    },
+    /// A tool failed in the front end.
+    #[non_exhaustive]
+    Failed {
+        /// The id of the call, as the front end knows it.
+        call_id: String,
+        /// The error.
+        message: String,
+    },
+    /// A call that waits for a result from elsewhere: whether the user gave up, or asked for its state.
+    #[non_exhaustive]
+    Waiting {
+        /// The id of the call.
+        call_id: String,
+        /// Whether the user gave up.
+        is_abandoned: bool,
+    },
+}
+
+impl UiAnswer {
+    /// Returns the id of the approval request, or of the call.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Allow { id, .. } | Self::AllowWith { id, .. } | Self::Deny { id, .. } => id,
+            Self::Output { call_id, .. } | Self::Failed { call_id, .. } | Self::Waiting { call_id, .. } => {
+                call_id
+            }
+        }
+    }
+
+    /// Returns the id of the call, if it is known.
+    pub fn call_id(&self) -> Option<&str> {
+        match self {
+            Self::Allow { call_id, .. } | Self::AllowWith { call_id, .. } | Self::Deny { call_id, .. } => {
+                call_id.as_deref()
+            }
+            Self::Output { call_id, .. } | Self::Failed { call_id, .. } | Self::Waiting { call_id, .. } => {
+                Some(call_id)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for UiAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Allow { .. } => "Allow",
+            Self::AllowWith { .. } => "AllowWith",
+            Self::Deny { .. } => "Deny",
+            Self::Output { .. } => "Output",
+            Self::Failed { .. } => "Failed",
+            Self::Waiting { .. } => "Waiting",
+        };
+        f.debug_struct(name).field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// A tool that a front end declares.
+///
+/// ```
+/// use agent::ui::{UiProtocol, UiRequest};
+///
+/// let body = br#"{"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "Hi"}],
+///     "tools": [{"name": "scroll", "description": "Scrolls the page.", "parameters": {"type": "object"}}]}"#;
+/// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
+/// assert_eq!(request.tools[0].name, "scroll");
+/// # Ok::<(), agent::ui::UiRequestError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BrowserTool {
+    /// The name.
+    pub name: String,
+    /// The description for the model.
+    pub description: String,
+    /// The JSON Schema of the arguments.
+    pub parameters: Value,
+}
+
+impl UiRequest {
+    /// Creates a request without content, for an encoder that no request began.
+    pub fn new(thread: impl Into<String>) -> Self {
+        Self { thread: thread.into(), is_current: true, ..Self::default() }
+    }
+
+    /// Reads the body of a request of at most 4 MiB.
+    ///
+    /// # Errors
+    /// Returns an error if the body does not have the form of the protocol, or has something that front ends may not send.
+    pub fn decode(protocol: UiProtocol, body: &[u8]) -> Result<Self, UiRequestError> {
+        if body.len() > MAX_BODY {
+            return Err(UiRequestError::TooLarge { max: MAX_BODY });
+        }
+        let body: Value = serde_json::from_slice(body).map_err(|_| UiRequestError::NotJson)?;
+        let Value::Object(body) = body else { return Err(UiRequestError::invalid("", "an object")) };
+        match protocol {
+            #[cfg(feature = "ui-ai-sdk")]
+            UiProtocol::AiSdk => ai_sdk::decode(body),
+            #[cfg(feature = "ui-ag-ui")]
+            UiProtocol::AgUi => ag_ui::decode(body),
+        }
+    }
+
+    /// Sets the tools whose results the front end may deliver; by default none. Results of other calls are ignored.
+    pub fn with_browser_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.browser = tools.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+/// Returns an id that a front end chose.
+fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
+    match value {
+        Some(Value::String(id))
+            if !id.is_empty() && id.len() <= MAX_ID && !id.chars().any(char::is_control) =>
+        {
+            Ok(id.clone())
+        }
+        _ => Err(UiRequestError::invalid(field, "an id of 1 to 512 bytes")),
+    }
+}
+
+/// Returns a field that may be missing.
+fn optional<'v, T>(
+    value: Option<&'v Value>,
+    field: &str,
+    expected: &'static str,
+    read: impl FnOnce(&'v Value) -> Option<T>,
+) -> Result<Option<T>, UiRequestError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => read(value).map(Some).ok_or_else(|| UiRequestError::invalid(field, expected)),
+    }
+}
+
+/// Returns a list, at most as long as messages and answers may be.
+fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequestError> {
+    let list = optional(value, field, "a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
+    if list.len() > MAX_PARTS {
+        return Err(UiRequestError::invalid(field, "a list of at most 256 items"));
+    }
+    Ok(list)
+}
+
+/// Returns the arguments that a person changed.
+fn edited_args(value: &Value, field: &str) -> Result<Value, UiRequestError> {
+    if value.is_object() { Ok(value.clone()) } else { Err(UiRequestError::invalid(field, "an object")) }
+}

@@ -1,0 +1,181 @@
+//! Readers that come while a run is active, waits, or has just ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequest, UiRequestError};
+use super::UiServer;
+use super::drive::QUEUE;
+use super::history::labelled;
+use super::response::{UiBody, UiResponse};
+use super::thread::{AttachStep, ThreadState, UiThread};
+use crate::loop_core::Event;
+
+impl UiServer {
+    pub(super) fn attach_to(
+        &self,
+        thread: &Arc<UiThread>,
+        protocol: UiProtocol,
+        request: &UiRequest,
+        after: Option<&str>,
+    ) -> Result<UiResponse, UiRequestError> {
+        let options = &self.shared.options;
+        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
+        let (sender, live) = mpsc::channel(QUEUE);
+        let is_cut = Arc::new(AtomicBool::new(false));
+        // The log is read and the reader added under one lock: nothing is missing, and nothing comes twice. Chunks are made without it,
+        // because an encoder calls functions of the application.
+        let (events, reply_at, after, messages, id) = {
+            let mut state = thread.lock();
+            if !state.is_readable() {
+                return Ok(UiResponse::empty());
+            }
+            if state.reader_count() >= self.shared.limits.readers {
+                return Err(UiRequestError::TooManyReaders { max: self.shared.limits.readers });
+            }
+            if let Some(code) = &state.error_code {
+                encoder.set_error_code(code);
+            }
+            let after = after.and_then(|after| position(&state, after));
+            let messages = labelled(thread, &state);
+            let (events, reply_at) = (state.log.events().to_vec(), state.log.open_reply());
+            let is_live = state.is_active();
+            let id = is_live.then(|| state.add_reader(protocol, None, sender, is_cut.clone()));
+            (events, reply_at, after, messages, id)
+        };
+        let mut chunks = if let Some(after) = after {
+            rest(&events, &mut encoder, after, id.is_some())
+        } else {
+            let (chunks, from) = replay(&events, reply_at, &mut encoder, id.is_some());
+            match protocol {
+                #[cfg(feature = "ui-ai-sdk")]
+                UiProtocol::AiSdk => {
+                    let _ = (from, messages);
+                    chunks
+                }
+                #[cfg(feature = "ui-ag-ui")]
+                UiProtocol::AgUi => snapshot(&chunks, from, &self.history_of(protocol, thread, &messages)),
+            }
+        };
+        let is_live = id.is_some_and(|id| catch_up(thread, id, encoder, &mut chunks));
+        let mut ready: VecDeque<Bytes> = chunks.iter().map(|chunk| chunk.to_sse().into()).collect();
+        if !is_live {
+            ready.push_back(protocol.end_mark().into());
+        }
+        let body = match id {
+            Some(id) => self.body(thread, protocol, ready, live, is_cut, id),
+            None => UiBody::new(protocol, ready, None, is_cut, || {}),
+        };
+        Ok(UiResponse::stream(protocol, body))
+    }
+}
+
+/// Encodes the events that arrived while others were encoded, until the reader follows the run. Returns false if the response was ended
+/// meanwhile.
+fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
+    loop {
+        match thread.go_live(id, encoder) {
+            AttachStep::Live => return true,
+            AttachStep::More(behind, events) => {
+                encoder = behind;
+                let code = thread.lock().error_code.clone();
+                if let Some(code) = code {
+                    encoder.set_error_code(code);
+                }
+                for event in &events {
+                    encoder.encode(event, chunks);
+                }
+            }
+            AttachStep::Over(mut over, events) => {
+                for event in &events {
+                    over.encode(event, chunks);
+                }
+                over.end(chunks);
+                return false;
+            }
+        }
+    }
+}
+
+/// Returns the whole run so far, and the position of the reply that grows now.
+fn replay(
+    events: &[Arc<Event>],
+    reply_at: Option<usize>,
+    encoder: &mut UiEncoder,
+    is_live: bool,
+) -> (Vec<UiChunk>, usize) {
+    let mut chunks = Vec::new();
+    let mut reply_from = None;
+    for (at, event) in events.iter().enumerate() {
+        if reply_at == Some(at) {
+            reply_from = Some(chunks.len());
+        }
+        encoder.encode(event, &mut chunks);
+    }
+    let from = reply_from.unwrap_or(chunks.len());
+    if !is_live {
+        encoder.end(&mut chunks);
+    }
+    (chunks, from)
+}
+
+/// Returns the number of the event after which a client wants the rest, if it can get that alone.
+fn position(state: &ThreadState, after: &str) -> Option<u64> {
+    let (run_id, position) = after.rsplit_once(':')?;
+    let seq = position.split_once('.').map_or(position, |(seq, _)| seq).parse().ok()?;
+    (state.run_id.as_deref() == Some(run_id) && state.log.has_all_after(seq)).then_some(seq)
+}
+
+fn rest(events: &[Arc<Event>], encoder: &mut UiEncoder, after: u64, is_live: bool) -> Vec<UiChunk> {
+    let (mut seen, mut chunks) = (Vec::new(), Vec::new());
+    for event in events {
+        encoder.encode(event, if event.seq <= after { &mut seen } else { &mut chunks });
+    }
+    if !is_live {
+        encoder.end(&mut chunks);
+    }
+    chunks
+}
+
+/// Returns a run of AG-UI as its start, the messages so far, and everything from `from` on: events that were sent before would be added to
+/// messages that the client has.
+#[cfg(feature = "ui-ag-ui")]
+fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
+    use serde_json::json;
+
+    let (before, rest) = chunks.split_at(from.min(chunks.len()));
+    let is = |chunk: &UiChunk, kind: &str| chunk.json.starts_with(&format!("{{\"type\":\"{kind}\""));
+    // A run that is over ends with its last event, and that is among those before.
+    let end = before.last().filter(|chunk| is(chunk, "RUN_FINISHED") || is(chunk, "RUN_ERROR"));
+    let mut step: Option<&UiChunk> = None;
+    for chunk in before {
+        if is(chunk, "STEP_STARTED") {
+            step = Some(chunk);
+        } else if is(chunk, "STEP_FINISHED") {
+            step = None;
+        }
+    }
+    let Some(start) = before.first().or_else(|| rest.first()) else { return Vec::new() };
+    let mut all = vec![start.clone()];
+    all.extend(step.filter(|_| end.is_none()).cloned());
+    let messages = json!({"type": "MESSAGES_SNAPSHOT", "messages": history});
+    all.push(UiChunk { id: start.id.clone(), json: messages.to_string() });
+    // Results become messages when all calls of a reply have ended.
+    let known = |chunk: &UiChunk| {
+        let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
+        history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))
+    };
+    let results = before.iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
+    all.extend(results.filter(|chunk| !known(chunk)).cloned());
+    if before.is_empty() {
+        all.extend(rest.iter().skip(1).cloned());
+    } else {
+        all.extend(rest.iter().cloned());
+    }
+    all.extend(end.cloned());
+    all
+}

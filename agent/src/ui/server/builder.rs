@@ -1,0 +1,187 @@
+//! Options of a server.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::{OpenThread, ServerShared, UiServer};
+use crate::BoxFuture;
+use crate::runtime::Assistant;
+use crate::ui::{UiOptions, UiRequestError};
+
+/// The fate of a run whose last reader leaves.
+///
+/// A page that is closed, one that loses its connection and one whose user stops the reply look the same.
+///
+/// ```
+/// use agent::ui::OnDisconnect;
+/// use std::time::Duration;
+///
+/// let patient = OnDisconnect::Continue { idle: Duration::from_secs(600) };
+/// assert_ne!(patient, OnDisconnect::Cancel);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnDisconnect {
+    /// The run is cancelled.
+    #[default]
+    Cancel,
+    /// The run continues, and a reader may come back. Without one for this long, the run is cancelled.
+    Continue {
+        /// The time that a run may be without a reader.
+        idle: Duration,
+    },
+}
+
+/// Limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerLimits {
+    /// Bytes of a body.
+    pub(super) body: usize,
+    /// Active runs of one scope.
+    pub(super) runs: usize,
+    /// Readers of one run.
+    pub(super) readers: usize,
+    /// Threads that are kept in memory without a run.
+    pub(super) threads: usize,
+}
+
+/// Builds a [`UiServer`].
+///
+/// ```
+/// use agent::ui::{OnDisconnect, ResultView, UiOptions, UiServer};
+/// use agent::{Assistant, ScriptedModel};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let ui = UiServer::builder(assistant)
+///     .options(UiOptions::default().results(ResultView::ForModel))
+///     .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
+///     .max_runs(2)
+///     .build();
+/// # drop(ui); Ok(()) }
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+pub struct UiServerBuilder {
+    assistant: Assistant,
+    options: UiOptions,
+    on_disconnect: OnDisconnect,
+    limits: ServerLimits,
+    open: Option<OpenThread>,
+    is_single_user: bool,
+}
+
+impl UiServerBuilder {
+    pub(super) fn new(assistant: Assistant) -> Self {
+        let limits = ServerLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000 };
+        let (options, on_disconnect) = (UiOptions::default(), OnDisconnect::default());
+        Self { assistant, options, on_disconnect, limits, open: None, is_single_user: false }
+    }
+
+    /// Sets what front ends get to see.
+    pub fn options(mut self, options: UiOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets what happens to a run when its last reader leaves.
+    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
+        self.on_disconnect = policy;
+        self
+    }
+
+    /// Sets where the assistant of a thread comes from: the function gets the scope and the thread. By default it is a
+    /// [fork](Assistant::fork), whose conversation is lost with the process; open a [session](crate::AssistantBuilder::session) here to keep
+    /// it. The assistant should have the tools of the one that the builder was given.
+    ///
+    /// An error is logged, and the request is rejected.
+    ///
+    /// ```
+    /// use agent::ui::UiServer;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let template = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let for_all = template.clone();
+    /// let ui = UiServer::builder(template).threads(move |_scope, _thread| {
+    ///     let assistant = for_all.fork();
+    ///     async move { Ok(assistant) }
+    /// });
+    /// # drop(ui.build()); Ok(()) }
+    /// ```
+    pub fn threads<F, Fut>(mut self, open: F) -> Self
+    where
+        F: Fn(String, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Assistant, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        self.open = Some(Arc::new(move |scope, thread| {
+            let opening: BoxFuture<'static, _> = Box::pin(open(scope, thread));
+            opening
+        }));
+        self
+    }
+
+    /// Answers without a [scope](UiServer::scoped): every caller is the same user, and reads every thread.
+    pub fn single_user(mut self) -> Self {
+        self.is_single_user = true;
+        self
+    }
+
+    /// Sets the maximum size of a body, 4 MiB by default and at most.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.limits.body = bytes;
+        self
+    }
+
+    /// Sets how many runs of one scope may be active, 4 by default.
+    pub fn max_runs(mut self, runs: usize) -> Self {
+        self.limits.runs = runs;
+        self
+    }
+
+    /// Sets how many readers one run may have, 8 by default.
+    pub fn max_readers(mut self, readers: usize) -> Self {
+        self.limits.readers = readers;
+        self
+    }
+
+    /// Sets how many threads are kept in memory, 1000 by default. Beyond that, the one that was used least recently is forgotten, unless it
+    /// has an active run.
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.limits.threads = threads;
+        self
+    }
+
+    /// Builds the server.
+    pub fn build(self) -> UiServer {
+        let Self { assistant, options, on_disconnect, limits, open, is_single_user } = self;
+        let shared = ServerShared {
+            assistant,
+            options,
+            on_disconnect,
+            limits,
+            open,
+            threads: Mutex::new(HashMap::new()),
+        };
+        UiServer { shared: Arc::new(shared), scope: is_single_user.then(|| Arc::from("")) }
+    }
+}
+
+impl fmt::Debug for UiServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiServerBuilder")
+            .field("on_disconnect", &self.on_disconnect)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerLimits {
+    pub(super) fn check_body(&self, body: &[u8]) -> Result<(), UiRequestError> {
+        if body.len() > self.body {
+            return Err(UiRequestError::TooLarge { max: self.body });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Drives a run whether or not its readers keep up.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
+use super::response::{UiBody, UiResponse};
+use super::thread::{KEPT, Reservation, UiThread};
+use super::{OnDisconnect, Start, UiServer};
+use crate::loop_core::{AgentLoop, Event, EventKind};
+use crate::runtime::{Run, RunError};
+
+/// Maximum number of pieces that wait for a reader.
+pub(super) const QUEUE: usize = 256;
+/// The wait of a run for a reader that is far behind: turns of the scheduler, then short pauses.
+const YIELDS: usize = 64;
+const PAUSES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl UiServer {
+    /// Begins a run, and returns a response that follows it.
+    pub(super) async fn begin(
+        &self,
+        reserved: Reservation,
+        protocol: UiProtocol,
+        request: &UiRequest,
+        start: Start,
+    ) -> Result<UiResponse, UiRequestError> {
+        let thread = reserved.thread().clone();
+        let options = &self.shared.options;
+        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
+        let (run, is_resumed) = match start {
+            Start::Run(prompt) => (prompt.stream(), false),
+            Start::Resume(suspended, decisions) => {
+                (thread.assistant.resume(&suspended, decisions).stream(), true)
+            }
+        };
+        let (sender, live) = mpsc::channel(QUEUE);
+        let is_cut = Arc::new(AtomicBool::new(false));
+        if is_resumed {
+            // The encoder knows the calls of the earlier part, which the client has. Nothing is added to the log: the thread is reserved.
+            let (events, mut known) = (thread.lock().log.events().to_vec(), Vec::new());
+            for event in &events {
+                encoder.encode(event, &mut known);
+            }
+            encoder.end(&mut known);
+        }
+        let (previous, id) = {
+            let mut state = thread.lock();
+            let handle = run.handle();
+            let previous = (!is_resumed).then(|| std::mem::take(&mut state.log));
+            state.run_id = Some(handle.run_id().into());
+            state.is_current = request.is_current;
+            state.error_code = None;
+            state.handle = Some(handle);
+            let id = state.add_reader(protocol, Some(encoder), sender, is_cut.clone());
+            (previous, id)
+        };
+        let (begun, has_begun) = oneshot::channel();
+        tokio::spawn(drive(thread.clone(), run, begun));
+        reserved.keep();
+        let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
+        match has_begun.await {
+            Ok(Ok(())) => Ok(UiResponse::stream(protocol, body)),
+            Ok(Err(error)) => {
+                if let Some(previous) = previous {
+                    thread.lock().log = previous;
+                }
+                Err(rejected(&error))
+            }
+            Err(_) => Err(UiRequestError::Unavailable),
+        }
+    }
+
+    pub(super) fn body(
+        &self,
+        thread: &Arc<UiThread>,
+        protocol: UiProtocol,
+        ready: VecDeque<bytes::Bytes>,
+        live: mpsc::Receiver<bytes::Bytes>,
+        is_cut: Arc<AtomicBool>,
+        id: u64,
+    ) -> UiBody {
+        let (thread, policy) = (Arc::downgrade(thread), self.shared.on_disconnect);
+        UiBody::new(protocol, ready, Some(live), is_cut, move || {
+            if let Some(thread) = thread.upgrade() {
+                leave(&thread, id, policy);
+            }
+        })
+    }
+}
+
+/// Removes a reader. The application chose whether a run without readers continues.
+fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
+    let (gone, handle, attendance) = {
+        let mut state = thread.lock();
+        let gone = state.remove_reader(id);
+        let is_alone = !state.has_readers() && state.is_active();
+        (gone, state.handle.clone().filter(|_| is_alone), state.attendance)
+    };
+    drop(gone);
+    let Some(handle) = handle else { return };
+    match policy {
+        OnDisconnect::Cancel => handle.cancel("the reader disconnected"),
+        OnDisconnect::Continue { idle } => {
+            let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+            let thread = Arc::downgrade(thread);
+            runtime.spawn(async move {
+                tokio::time::sleep(idle).await;
+                let Some(thread) = thread.upgrade() else { return };
+                let is_still_alone = {
+                    let state = thread.lock();
+                    state.attendance == attendance && !state.has_readers()
+                };
+                if is_still_alone {
+                    handle.cancel("no reader came back");
+                }
+            });
+        }
+    }
+}
+
+/// Makes a thread idle again, also if the task that drives its run ends early.
+struct SettleOnDrop(Option<Arc<UiThread>>);
+
+impl Drop for SettleOnDrop {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            thread.settle(None);
+        }
+    }
+}
+
+/// Drives a run to its end. `begun` learns whether it begins.
+async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
+    let mut unsettled = SettleOnDrop(Some(thread.clone()));
+    let Some(first) = run.next().await else {
+        let error = run.output().await.err().unwrap_or(RunError::NoRuntime);
+        let suspended = thread.suspended();
+        unsettled.0 = None;
+        thread.settle(suspended);
+        drop(begun.send(Err(error)));
+        return;
+    };
+    let mut begun = Some(begun);
+    let mut next = Some(first);
+    let mut last = None;
+    while let Some(event) = next {
+        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+            // The kind of an error is known when the run returned.
+            last = Some(event);
+        } else {
+            publish(&thread, &event).await;
+        }
+        if let Some(begun) = begun.take() {
+            drop(begun.send(Ok(())));
+        }
+        next = run.next().await;
+    }
+    let run_id = run.handle().run_id().to_owned();
+    let (suspended, error): (Option<Box<AgentLoop>>, Option<RunError>) = match run.output().await {
+        Ok(output) => (output.snapshot, None),
+        Err(RunError::Suspended(snapshot)) => (Some(snapshot), None),
+        Err(error) => (None, Some(error)),
+    };
+    if let Some(error) = error {
+        let code = code_of(&error);
+        tracing::warn!(%run_id, code, "a run of a front end failed");
+        thread.lock().error_code = Some(code.to_owned());
+    }
+    if let Some(event) = last {
+        publish(&thread, &event).await;
+    }
+    // Another run may begin as soon as the thread is settled.
+    unsettled.0 = None;
+    thread.settle(suspended);
+    let thread = Arc::downgrade(&thread);
+    tokio::time::sleep(KEPT).await;
+    if let Some(thread) = thread.upgrade() {
+        thread.forget(&run_id);
+    }
+}
+
+/// Sends an event to the readers, and gives those that are far behind a moment. A run does not wait longer.
+async fn publish(thread: &UiThread, event: &Arc<Event>) {
+    if !thread.publish(event) {
+        return;
+    }
+    for turn in 0..YIELDS + PAUSES {
+        if turn < YIELDS {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(PAUSE).await;
+        }
+        if !thread.has_late_reader() {
+            return;
+        }
+    }
+}
+
+/// Returns the kind of an error as a word.
+fn code_of(error: &RunError) -> &'static str {
+    match error.as_model_error() {
+        Some(error) => error.kind().as_str(),
+        None => error.code(),
+    }
+}
+
+/// Returns why a run does not begin. Details are in the log.
+fn rejected(error: &RunError) -> UiRequestError {
+    match error {
+        RunError::Resume(error) => {
+            tracing::warn!(%error, "a run that waited cannot be resumed");
+            UiRequestError::NotPending
+        }
+        RunError::Busy => UiRequestError::Busy { run_id: String::new() },
+        error => {
+            tracing::error!(code = error.code(), "a run of a front end does not begin");
+            UiRequestError::Unavailable
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The conversation of a thread, as the messages of a protocol.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(unused_imports, reason = "each protocol needs its own part")
+)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::UiProtocol;
+use super::super::view::{ShownEnd, View, file_of};
+use super::UiServer;
+use super::thread::{MessageLabel, ThreadState, UiThread};
+use crate::message::{Content, Message, OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
+use crate::tool::output::ToolOutput;
+
+/// A message, and where it is from.
+pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
+
+/// Returns the conversation as the events so far have it: a message whose event is still to come is left out.
+pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
+    let messages = thread.assistant.messages();
+    let mut list: Vec<LabelledMessage> =
+        messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
+    if state.is_active()
+        && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
+    {
+        list.truncate(last + 1);
+    }
+    list
+}
+
+impl UiServer {
+    pub(super) fn history(&self, protocol: UiProtocol, thread: &UiThread) -> Value {
+        let messages = labelled(thread, &thread.lock());
+        self.history_of(protocol, thread, &messages)
+    }
+
+    pub(super) fn history_of(
+        &self,
+        protocol: UiProtocol,
+        thread: &UiThread,
+        messages: &[LabelledMessage],
+    ) -> Value {
+        let view = View::new(thread.assistant.registry(), &self.shared.options);
+        let mut runs = Vec::new();
+        for (at, (message, label)) in messages.iter().enumerate() {
+            add_message(&mut runs, at, message, label.as_ref());
+        }
+        match protocol {
+            #[cfg(feature = "ui-ai-sdk")]
+            UiProtocol::AiSdk => runs.iter().map(|run| run.ui_message(&view)).collect(),
+            #[cfg(feature = "ui-ag-ui")]
+            UiProtocol::AgUi => runs.iter().flat_map(|run| run.messages(&view)).collect(),
+        }
+    }
+}
+
+/// The messages that one run added, or one message of a user.
+struct HistoryRun {
+    id: String,
+    is_user: bool,
+    /// The messages with their turns.
+    messages: Vec<(u32, Arc<Message>)>,
+}
+
+fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, label: Option<&MessageLabel>) {
+    let run_id = label.as_ref().map(|label| label.run_id.to_string());
+    let turn = label.map_or_else(|| u32::try_from(at).unwrap_or(u32::MAX), |label| label.turn);
+    let is_user = matches!(**message, Message::User(_));
+    if !is_user && !matches!(**message, Message::Assistant(_) | Message::ToolResult(_)) {
+        return;
+    }
+    if let Some(run) = runs.last_mut().filter(|run| !run.is_user) {
+        // Without a label the run is not known; a message of the user then begins another one.
+        let is_same = run_id.as_ref().map_or(!is_user, |id| *id == run.id);
+        if is_same {
+            return run.messages.push((turn, message.clone()));
+        }
+    }
+    let id = match run_id {
+        Some(id) if !is_user => id,
+        Some(id) => format!("{id}.prompt.{at}"),
+        None => format!("message.{at}"),
+    };
+    runs.push(HistoryRun { id, is_user, messages: vec![(turn, message.clone())] });
+}
+
+/// A call of the history, and its result if there is one.
+struct HistoryCall<'m> {
+    call: &'m ToolCall,
+    unique_id: String,
+    end: Option<(ShownEnd, &'m ToolResultMessage)>,
+}
+
+impl HistoryRun {
+    /// Returns the calls of each message of the assistant. A result answers the last call with its id before it.
+    fn calls(&self, view: &View) -> Vec<Vec<HistoryCall<'_>>> {
+        let mut used: HashMap<&str, usize> = HashMap::new();
+        let mut all: Vec<Vec<HistoryCall<'_>>> = Vec::new();
+        for (_, message) in &self.messages {
+            let mut own = Vec::new();
+            match &**message {
+                Message::Assistant(reply) => {
+                    for call in reply.tool_calls() {
+                        let n = used.entry(&call.id).or_default();
+                        *n += 1;
+                        let unique_id = if *n == 1 { call.id.clone() } else { format!("{}~{n}", call.id) };
+                        own.push(HistoryCall { call, unique_id, end: None });
+                    }
+                }
+                Message::ToolResult(result) => {
+                    let mut open = all.iter_mut().rev().flatten();
+                    let call = open.find(|call| call.call.id == result.call_id && call.end.is_none());
+                    if let Some(call) = call {
+                        call.end = Some((shown_end(view, result, &call.call.args), result));
+                    }
+                }
+                _ => {}
+            }
+            all.push(own);
+        }
+        all
+    }
+
+    #[cfg(feature = "ui-ai-sdk")]
+    fn ui_message(&self, view: &View) -> Value {
+        if self.is_user {
+            let parts = self.messages.iter().flat_map(|(_, message)| user_parts(message.content()));
+            return json!({"id": self.id, "role": "user", "parts": parts.collect::<Vec<_>>()});
+        }
+        let mut parts = Vec::new();
+        for ((at, (_, message)), calls) in self.messages.iter().enumerate().zip(self.calls(view)) {
+            match &**message {
+                Message::Assistant(reply) => {
+                    parts.push(json!({"type": "step-start"}));
+                    let mut calls = calls.into_iter();
+                    for part in &reply.content {
+                        match &part.content {
+                            Content::ToolCall(_) => {
+                                parts.extend(calls.next().map(|call| tool_part(view, &call)));
+                            }
+                            _ => parts.extend(reply_part(view, part)),
+                        }
+                    }
+                }
+                Message::User(_) => {
+                    let own = user_parts(message.content());
+                    parts.push(
+                        json!({"type": "steering-message", "id": format!("{}.{at}", self.id), "parts": own}),
+                    );
+                }
+                _ => {}
+            }
+        }
+        json!({"id": self.id, "role": "assistant", "parts": parts})
+    }
+
+    #[cfg(feature = "ui-ag-ui")]
+    fn messages(&self, view: &View) -> Vec<Value> {
+        let mut list = Vec::new();
+        for ((at, (turn, message)), calls) in self.messages.iter().enumerate().zip(self.calls(view)) {
+            match &**message {
+                Message::User(message) => {
+                    let id = if self.is_user { self.id.clone() } else { format!("{}.user.{at}", self.id) };
+                    list.push(json!({"id": id, "role": "user", "content": message.text()}));
+                }
+                Message::Assistant(reply) => {
+                    let mut shown = json!({"id": format!("{}.{turn}", self.id), "role": "assistant"});
+                    let text = reply.text();
+                    if !text.is_empty() || calls.is_empty() {
+                        shown["content"] = json!(text);
+                    }
+                    if !calls.is_empty() {
+                        shown["toolCalls"] = calls.iter().map(|call| self.ag_ui_call(view, call)).collect();
+                    }
+                    list.push(shown);
+                    for call in &calls {
+                        let Some((end, _)) = &call.end else { continue };
+                        let id = format!("{}/{}", self.id, call.unique_id);
+                        let content = match end {
+                            ShownEnd::Output(Value::String(text))
+                            | ShownEnd::Error(text)
+                            | ShownEnd::Refused { text, .. } => text.clone(),
+                            ShownEnd::Output(output) => output.to_string(),
+                            ShownEnd::Denied => "denied".to_owned(),
+                        };
+                        list.push(json!({"id": format!("{id}.result"), "role": "tool", "toolCallId": id, "content": content}));
+                    }
+                }
+                _ => {}
+            }
+        }
+        list
+    }
+
+    #[cfg(feature = "ui-ag-ui")]
+    fn ag_ui_call(&self, view: &View, call: &HistoryCall<'_>) -> Value {
+        let input = view.input(&call.call.name, &call.call.args);
+        json!({
+            "id": format!("{}/{}", self.id, call.unique_id), "type": "function",
+            "function": {"name": call.call.name, "arguments": input.to_string()},
+        })
+    }
+}
+
+#[cfg(feature = "ui-ai-sdk")]
+fn user_parts(content: &[Part]) -> Vec<Value> {
+    let shown = content.iter().filter_map(|part| {
+        if let Some(text) = part.as_text() {
+            return Some(json!({"type": "text", "text": text}));
+        }
+        let (url, media_type) = file_of(&part.content)?;
+        Some(json!({"type": "file", "url": url, "mediaType": media_type}))
+    });
+    shown.collect()
+}
+
+#[cfg(feature = "ui-ai-sdk")]
+fn reply_part(view: &View, part: &Part) -> Option<Value> {
+    match &part.content {
+        Content::Text(text) if !text.is_empty() => {
+            Some(json!({"type": "text", "text": text, "state": "done"}))
+        }
+        Content::Thinking { text, redacted: false } if view.options.reasoning && !text.is_empty() => {
+            Some(json!({"type": "reasoning", "text": text, "state": "done"}))
+        }
+        Content::Refusal(text) => Some(json!({"type": "data-agent-refused", "data": {"text": text}})),
+        content => {
+            let (url, media_type) = file_of(content)?;
+            Some(json!({"type": "file", "url": url, "mediaType": media_type}))
+        }
+    }
+}
+
+#[cfg(feature = "ui-ai-sdk")]
+fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
+    let mut part = json!({"type": format!("tool-{}", call.call.name), "toolCallId": call.unique_id});
+    let edited = call.end.as_ref().and_then(|(_, result)| result.edited_args.as_ref());
+    part["input"] = view.input(&call.call.name, edited.unwrap_or(&call.call.args));
+    let state = match call.end.as_ref().map(|(end, _)| end) {
+        None => "input-available",
+        Some(ShownEnd::Output(output)) => {
+            part["output"] = output.clone();
+            "output-available"
+        }
+        Some(ShownEnd::Denied) => {
+            part["approval"] = json!({"id": format!("decided/{}", call.unique_id), "approved": false});
+            "output-denied"
+        }
+        Some(ShownEnd::Refused { text, .. } | ShownEnd::Error(text)) => {
+            part["errorText"] = json!(text);
+            "output-error"
+        }
+    };
+    part["state"] = json!(state);
+    part
+}
+
+/// Returns how a call ended, as it was shown while it ran.
+fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
+    let text = message.text();
+    let code = message.code.clone().unwrap_or_default();
+    let outcome = match &message.outcome {
+        OutcomeKind::Completed => {
+            let mut output = ToolOutput::parts(message.content.clone());
+            output.structured.clone_from(&message.structured);
+            ToolOutcome::Completed(output)
+        }
+        OutcomeKind::Denied => ToolOutcome::denied(DenialCode::new(code), text),
+        OutcomeKind::Interrupted => {
+            ToolOutcome::Interrupted { code: InterruptionCode::new(code), reason: text }
+        }
+        OutcomeKind::Retry => ToolOutcome::Retry { message: text, metadata: serde_json::Map::new() },
+        _ => ToolOutcome::failed(FailureCode::new(code), text),
+    };
+    let result = ToolResult::new(&*message.call_id, &*message.tool, outcome);
+    view.end(&result, true, Some(sent), true)
+}

@@ -1,0 +1,288 @@
+//! Runs of threads behind HTTP.
+
+mod attach;
+mod builder;
+mod drive;
+mod history;
+mod log;
+mod response;
+mod thread;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+pub use builder::{OnDisconnect, UiServerBuilder};
+pub use response::{UiBody, UiResponse};
+
+use self::builder::ServerLimits;
+use self::thread::UiThread;
+use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
+use crate::BoxFuture;
+use crate::loop_core::AgentLoop;
+use crate::runtime::{Assistant, Decisions, Prompt, RunHandle};
+
+type OpenThread = Arc<
+    dyn Fn(String, String) -> BoxFuture<'static, Result<Assistant, Box<dyn std::error::Error + Send + Sync>>>
+        + Send
+        + Sync,
+>;
+
+/// Answers front ends: it runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
+///
+/// It knows nothing of HTTP: an application passes it bodies, and sends the [responses](UiResponse). The application checks who is asking,
+/// and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
+///
+/// ```
+/// use agent::ui::{UiProtocol, UiServer};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let ui = UiServer::builder(assistant).build();
+/// let body = br#"{"id": "c1", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}"#;
+///
+/// let mut response = ui.scoped("ann").post(UiProtocol::AiSdk, body).await;
+/// assert_eq!(response.status, 200);
+/// let mut text = String::new();
+/// while let Some(bytes) = response.body.next().await {
+///     text += std::str::from_utf8(&bytes)?;
+/// }
+/// assert!(text.contains(r#""delta":"Hello!""#) && text.ends_with("data: [DONE]\n\n"));
+///
+/// // Without a scope nobody is answered.
+/// assert_eq!(ui.post(UiProtocol::AiSdk, body).await.status, 403);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct UiServer {
+    shared: Arc<ServerShared>,
+    scope: Option<Arc<str>>,
+}
+
+/// Stands before the name of a caller: one without a name is not the single user of a server.
+const CALLER: &str = "caller ";
+
+/// Threads by scope and id.
+type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
+
+struct ServerShared {
+    assistant: Assistant,
+    options: UiOptions,
+    on_disconnect: OnDisconnect,
+    limits: ServerLimits,
+    open: Option<OpenThread>,
+    threads: Mutex<Threads>,
+}
+
+impl ServerShared {
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        // Nothing that can panic runs under it.
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, scope: &Arc<str>, thread: &str) -> Option<Arc<UiThread>> {
+        let cell = self.threads().get(&(scope.clone(), thread.to_owned())).cloned()?;
+        cell.get().cloned()
+    }
+
+    /// Returns a thread, and opens it if it is not known.
+    async fn thread(&self, scope: &Arc<str>, thread: &str) -> Result<Arc<UiThread>, UiRequestError> {
+        let (cell, forgotten) = {
+            let mut threads = self.threads();
+            let key = (scope.clone(), thread.to_owned());
+            let forgotten =
+                if threads.contains_key(&key) { None } else { self.make_room(scope, &mut threads) };
+            (threads.entry(key).or_default().clone(), forgotten)
+        };
+        // Its assistant may run code of the application when it is dropped.
+        drop(forgotten);
+        let open = || async {
+            let assistant = match &self.open {
+                None => Ok(self.assistant.fork()),
+                Some(open) => {
+                    let caller = scope.strip_prefix(CALLER).unwrap_or(scope);
+                    open(caller.to_owned(), thread.to_owned()).await
+                }
+            };
+            let assistant = assistant.map_err(|error| {
+                tracing::error!(%error, "the assistant of a thread cannot be opened");
+                UiRequestError::Unavailable
+            })?;
+            Ok(Arc::new(UiThread::new(assistant)))
+        };
+        cell.get_or_try_init(open).await.cloned()
+    }
+
+    /// Forgets the thread that was used least recently, if there are too many: one of the same scope, if that has more than its share.
+    fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
+        let max = self.limits.threads.max(1);
+        if threads.len() < max {
+            return None;
+        }
+        let has_many = threads.keys().filter(|(of, _)| of == scope).count() > max / 10;
+        let candidates = threads.iter().filter(|((of, _), _)| !has_many || of == scope);
+        let idle = candidates.filter_map(|(key, cell)| Some((key, cell.get()?.idle_since()?)));
+        let oldest: Option<(_, Instant)> = idle.min_by_key(|(_, since)| *since);
+        let key = oldest.map(|(key, _)| key.clone())?;
+        threads.remove(&key)
+    }
+
+    fn active_runs(&self, scope: &Arc<str>) -> usize {
+        let threads: Vec<_> = {
+            let all = self.threads();
+            let own = all.iter().filter(|((of, _), _)| of == scope);
+            own.filter_map(|(_, cell)| cell.get().cloned()).collect()
+        };
+        threads.iter().filter(|thread| thread.is_busy()).count()
+    }
+}
+
+/// The run that a request begins.
+enum Start {
+    Run(Box<Prompt>),
+    Resume(Box<AgentLoop>, Decisions),
+}
+
+impl UiServer {
+    /// Returns a builder. The assistant is the template of all threads.
+    pub fn builder(assistant: Assistant) -> UiServerBuilder {
+        UiServerBuilder::new(assistant)
+    }
+
+    /// Returns the server for one caller, who reads and continues only threads of the same scope: an account, not a name that the front end
+    /// sends.
+    #[must_use = "the server itself stays as it is"]
+    pub fn scoped(&self, caller: &str) -> UiServer {
+        Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
+    }
+
+    /// Answers a request: begins a run, or continues one that waits.
+    pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> UiResponse {
+        match self.try_post(protocol, body).await {
+            Ok(response) => response,
+            Err(error) => {
+                tracing::debug!(code = error.code(), "a request of a front end is rejected");
+                error.into()
+            }
+        }
+    }
+
+    async fn try_post(&self, protocol: UiProtocol, body: &[u8]) -> Result<UiResponse, UiRequestError> {
+        let scope = self.scope()?;
+        self.shared.limits.check_body(body)?;
+        let request = UiRequest::decode(protocol, body)?
+            .with_browser_tools(self.shared.options.browser.iter().map(String::as_str));
+        if request.regenerates {
+            return Err(UiRequestError::Regenerate);
+        }
+        if request.prompt.is_none() && request.answers.is_empty() {
+            return Err(UiRequestError::Empty);
+        }
+        let thread = self.shared.thread(scope, &request.thread).await?;
+        if let Some(response) = self.queue(&thread, protocol, &request)? {
+            return Ok(response);
+        }
+        // A page that asks for a result from elsewhere is shown how the run waits.
+        let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
+        if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
+            return self.attach_to(&thread, protocol, &request, None);
+        }
+        let reserved = thread.reserve()?;
+        if self.shared.active_runs(scope) > self.shared.limits.runs {
+            return Err(UiRequestError::TooManyRuns { max: self.shared.limits.runs });
+        }
+        let start = match (&request.prompt, thread.suspended()) {
+            (Some(prompt), _) => {
+                let prompt = prompt.clone();
+                let assistant = &thread.assistant;
+                Start::Run(Box::new(match &request.context {
+                    Some(context) => assistant.prompt(context.clone()).with_message(prompt),
+                    None => assistant.prompt(prompt),
+                }))
+            }
+            (None, Some(suspended)) => {
+                let decisions = request.decisions(&suspended)?;
+                Start::Resume(suspended, decisions)
+            }
+            (None, None) => return Err(UiRequestError::NotPending),
+        };
+        self.begin(reserved, protocol, &request, start).await
+    }
+
+    /// Adds a message to the run that is active, if the options say so.
+    fn queue(
+        &self,
+        thread: &Arc<UiThread>,
+        protocol: UiProtocol,
+        request: &UiRequest,
+    ) -> Result<Option<UiResponse>, UiRequestError> {
+        let Some(run) = thread.active_run() else { return Ok(None) };
+        let busy = UiRequestError::Busy { run_id: run.run_id().to_owned() };
+        let Some(prompt) = &request.prompt else { return Err(busy) };
+        match self.shared.options.while_busy {
+            WhileBusy::Reject => return Err(busy),
+            WhileBusy::Steer => drop(run.steer(prompt.clone())),
+            WhileBusy::FollowUp => drop(run.follow_up(prompt.clone())),
+        }
+        self.attach_to(thread, protocol, request, None).map(Some)
+    }
+
+    /// Lets a reader follow the run of a thread: everything so far, then what follows. The status is 204 if nothing runs or waits.
+    ///
+    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start.
+    #[expect(clippy::unused_async, reason = "a thread that is not in memory may have to be opened")]
+    pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
+        let attached = self.scope().and_then(|scope| match self.shared.known(scope, thread) {
+            Some(known) => {
+                let mut request = UiRequest::new(thread);
+                // A page that comes back is most likely the one that began.
+                request.is_current = known.is_current();
+                self.attach_to(&known, protocol, &request, after)
+            }
+            None => Ok(UiResponse::empty()),
+        });
+        attached.unwrap_or_else(UiResponse::from)
+    }
+
+    /// Returns the conversation of a thread, for a page that loads: the list of messages of the protocol.
+    ///
+    /// # Errors
+    /// Returns an error if the server has no scope, or if the thread cannot be opened.
+    pub async fn messages(&self, protocol: UiProtocol, thread: &str) -> Result<Value, UiRequestError> {
+        let scope = self.scope()?;
+        // Without a store, a thread that is not known has no messages; reading must not create it.
+        if self.shared.open.is_none() && self.shared.known(scope, thread).is_none() {
+            return Ok(Value::Array(Vec::new()));
+        }
+        let thread = self.shared.thread(scope, thread).await?;
+        Ok(self.history(protocol, &thread))
+    }
+
+    /// Returns the active run of a thread, to steer or cancel it.
+    pub fn run(&self, thread: &str) -> Option<RunHandle> {
+        self.shared.known(self.scope.as_ref()?, thread)?.active_run()
+    }
+
+    /// Ends the responses of all readers, for a server that stops. Clients may reconnect to another one.
+    pub fn disconnect(&self) {
+        let threads: Vec<_> = self.shared.threads().values().filter_map(|cell| cell.get().cloned()).collect();
+        for thread in threads {
+            thread.disconnect("restart");
+        }
+    }
+
+    fn scope(&self) -> Result<&Arc<str>, UiRequestError> {
+        self.scope.as_ref().ok_or(UiRequestError::NotScoped)
+    }
+}
+
+impl fmt::Debug for UiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiServer").field("is_scoped", &self.scope.is_some()).finish_non_exhaustive()
+    }
+}

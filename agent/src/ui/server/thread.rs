@@ -1,0 +1,367 @@
+//! One conversation: its run, the events of the run, and its readers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::Sender;
+
+use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
+use super::log::ReplayLog;
+use crate::loop_core::{AgentLoop, Event, EventKind};
+use crate::message::Message;
+use crate::runtime::{Assistant, RunHandle};
+
+/// The time during which a run that is over can be read again.
+pub(super) const KEPT: Duration = Duration::from_secs(60);
+
+pub(super) struct UiThread {
+    pub(super) assistant: Assistant,
+    state: Mutex<ThreadState>,
+}
+
+pub(super) struct ThreadState {
+    /// Whether a run begins or is active.
+    is_busy: bool,
+    pub(super) handle: Option<RunHandle>,
+    pub(super) log: ReplayLog,
+    pub(super) run_id: Option<Arc<str>>,
+    /// Whether the client that began the run speaks the current version of AG-UI.
+    pub(super) is_current: bool,
+    pub(super) suspended: Option<Box<AgentLoop>>,
+    /// How the run ended, for the last event.
+    pub(super) error_code: Option<String>,
+    readers: Vec<LiveReader>,
+    /// Readers that were disconnected while they attached.
+    ended: Vec<LiveReader>,
+    /// The readers that are connected, also while they are sent an event.
+    connected: BTreeSet<u64>,
+    next_reader: u64,
+    /// Raised when readers come, so that a timer for a run without readers knows.
+    pub(super) attendance: u64,
+    /// The run and turn of messages, by their address.
+    labels: HashMap<usize, MessageLabel>,
+    /// Readers that left while they were sent an event.
+    left: Vec<u64>,
+    /// Why readers are disconnected that were sent an event at that moment.
+    closing: Option<String>,
+    last_used: Instant,
+}
+
+/// Where a message is from. It keeps the message alive, so that its address stays its own.
+#[derive(Clone)]
+pub(super) struct MessageLabel {
+    pub(super) run_id: Arc<str>,
+    pub(super) turn: u32,
+    _message: Arc<Message>,
+}
+
+/// A reader that is connected.
+pub(super) struct LiveReader {
+    pub(super) id: u64,
+    pub(super) protocol: UiProtocol,
+    /// The encoder; `None` while the events so far are encoded.
+    encoder: Option<UiEncoder>,
+    /// The events that arrived meanwhile.
+    backlog: Vec<Arc<Event>>,
+    pub(super) sender: Sender<Bytes>,
+    pub(super) is_cut: Arc<AtomicBool>,
+}
+
+impl LiveReader {
+    /// Sends chunks; false if the reader is gone or too slow.
+    fn send(&self, chunks: &[UiChunk], end_mark: &str) -> bool {
+        let mut text: String = chunks.iter().map(UiChunk::to_sse).collect();
+        text.push_str(end_mark);
+        if text.is_empty() {
+            return !self.sender.is_closed();
+        }
+        match self.sender.try_send(text.into()) {
+            Ok(()) => true,
+            Err(error) => {
+                let is_full = matches!(error, tokio::sync::mpsc::error::TrySendError::Full(_));
+                self.is_cut.store(is_full, Ordering::Release);
+                false
+            }
+        }
+    }
+}
+
+impl LiveReader {
+    /// Closes what is open, and ends the response.
+    fn finish(mut self, code: &str) {
+        let mut chunks = Vec::new();
+        if let Some(encoder) = &mut self.encoder {
+            encoder.set_error_code(code);
+            encoder.end(&mut chunks);
+        }
+        self.send(&chunks, self.protocol.end_mark());
+    }
+}
+
+/// What a reader does that has read everything so far.
+pub(super) enum AttachStep {
+    Live,
+    /// More events arrived.
+    More(UiEncoder, Vec<Arc<Event>>),
+    /// The response was ended meanwhile, after these events.
+    Over(UiEncoder, Vec<Arc<Event>>),
+}
+
+impl UiThread {
+    pub(super) fn new(assistant: Assistant) -> Self {
+        let state = ThreadState {
+            is_busy: false,
+            handle: None,
+            log: ReplayLog::default(),
+            run_id: None,
+            is_current: true,
+            suspended: None,
+            error_code: None,
+            readers: Vec::new(),
+            ended: Vec::new(),
+            connected: BTreeSet::new(),
+            next_reader: 0,
+            attendance: 0,
+            labels: HashMap::new(),
+            left: Vec::new(),
+            closing: None,
+            last_used: Instant::now(),
+        };
+        Self { assistant, state: Mutex::new(state) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, ThreadState> {
+        // A function of the application that panics under it is caught by the encoder.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.lock().is_busy
+    }
+
+    pub(super) fn is_current(&self) -> bool {
+        self.lock().is_current
+    }
+
+    pub(super) fn active_run(&self) -> Option<RunHandle> {
+        let state = self.lock();
+        state.handle.clone().filter(|_| state.is_busy)
+    }
+
+    /// Returns since when nothing runs here; `None` while something does.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
+    }
+
+    pub(super) fn suspended(&self) -> Option<Box<AgentLoop>> {
+        self.lock().suspended.clone()
+    }
+
+    /// Makes the thread busy, until the reservation is dropped or becomes a run.
+    pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, UiRequestError> {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.is_busy, true) {
+            let run_id = state.handle.as_ref().map(|run| run.run_id().to_owned()).unwrap_or_default();
+            return Err(UiRequestError::Busy { run_id });
+        }
+        state.last_used = Instant::now();
+        Ok(Reservation { thread: self.clone(), is_kept: false })
+    }
+
+    /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
+    pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
+        let mut state = self.lock();
+        state.log.push(event.clone());
+        if let EventKind::MessageEnd { message, .. } = &event.kind {
+            let label =
+                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, _message: message.clone() };
+            state.labels.insert(Arc::as_ptr(message).addr(), label);
+        }
+        let error_code = state.error_code.clone();
+        for reader in &mut state.readers {
+            if reader.encoder.is_none() {
+                reader.backlog.push(event.clone());
+            }
+        }
+        let (attaching, mut live): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.readers).into_iter().partition(|reader| reader.encoder.is_none());
+        state.readers = attaching;
+        state.left.clear();
+        state.closing = None;
+        drop(state);
+
+        // Without the lock: an encoder calls functions of the application.
+        let mut is_close = false;
+        let mut cut = Vec::new();
+        live.retain_mut(|reader| {
+            let mut chunks = Vec::new();
+            if let Some(encoder) = &mut reader.encoder {
+                if let Some(code) = &error_code {
+                    encoder.set_error_code(code);
+                }
+                encoder.encode(event, &mut chunks);
+            }
+            let stays = reader.send(&chunks, "");
+            if !stays {
+                cut.push(reader.id);
+            }
+            is_close |= reader.sender.capacity() * 2 < reader.sender.max_capacity();
+            stays
+        });
+
+        let mut state = self.lock();
+        for id in cut {
+            state.connected.remove(&id);
+        }
+        let closing = state.closing.take();
+        let left = std::mem::take(&mut state.left);
+        let (stay, gone): (Vec<_>, Vec<_>) =
+            live.into_iter().partition(|reader| closing.is_none() && !left.contains(&reader.id));
+        state.readers.extend(stay);
+        drop(state);
+        for reader in gone.into_iter().filter(|reader| !left.contains(&reader.id)) {
+            reader.finish(closing.as_deref().unwrap_or("incomplete"));
+        }
+        is_close
+    }
+
+    /// Whether a reader is close to its limit.
+    pub(super) fn has_late_reader(&self) -> bool {
+        let state = self.lock();
+        state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
+    }
+
+    /// Frees the events of a run that can no longer be read.
+    pub(super) fn forget(&self, run_id: &str) {
+        let mut state = self.lock();
+        let is_over = !state.is_busy && state.suspended.is_none();
+        if !is_over || state.run_id.as_deref() != Some(run_id) {
+            return;
+        }
+        let log = std::mem::take(&mut state.log);
+        drop(state);
+        drop(log);
+    }
+
+    /// Ends the responses of the readers.
+    pub(super) fn disconnect(&self, code: &str) {
+        let mut state = self.lock();
+        state.closing = Some(code.to_owned());
+        let readers = std::mem::take(&mut state.readers);
+        let (attaching, live): (Vec<_>, Vec<_>) =
+            readers.into_iter().partition(|reader| reader.encoder.is_none());
+        // Readers that attach find out when they have read the events so far.
+        state.ended.extend(attaching);
+        drop(state);
+        for reader in live {
+            reader.finish(code);
+        }
+    }
+
+    /// Adds the encoder of a reader that has read everything so far; otherwise returns what arrived meanwhile.
+    pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
+        let mut state = self.lock();
+        let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
+            let at = state.ended.iter().position(|reader| reader.id == id);
+            let backlog = at.map(|at| state.ended.swap_remove(at).backlog);
+            return AttachStep::Over(encoder, backlog.unwrap_or_default());
+        };
+        let backlog = std::mem::take(&mut reader.backlog);
+        if !backlog.is_empty() {
+            return AttachStep::More(encoder, backlog);
+        }
+        reader.encoder = Some(encoder);
+        AttachStep::Live
+    }
+
+    /// Ends the run of this thread, and the responses of its readers.
+    pub(super) fn settle(&self, suspended: Option<Box<AgentLoop>>) {
+        let mut state = self.lock();
+        state.is_busy = false;
+        state.handle = None;
+        state.suspended = suspended;
+        state.last_used = Instant::now();
+        drop(state);
+        self.disconnect("incomplete");
+    }
+}
+
+impl ThreadState {
+    pub(super) fn add_reader(
+        &mut self,
+        protocol: UiProtocol,
+        encoder: Option<UiEncoder>,
+        sender: Sender<Bytes>,
+        is_cut: Arc<AtomicBool>,
+    ) -> u64 {
+        self.next_reader += 1;
+        self.attendance += 1;
+        let id = self.next_reader;
+        self.connected.insert(id);
+        let backlog = Vec::new();
+        self.readers.push(LiveReader { id, protocol, encoder, backlog, sender, is_cut });
+        id
+    }
+
+    /// Removes a reader, and returns it unless it is sent an event at this moment.
+    pub(super) fn remove_reader(&mut self, id: u64) -> Option<LiveReader> {
+        self.connected.remove(&id);
+        let at = self.readers.iter().position(|reader| reader.id == id);
+        if at.is_none() {
+            self.left.push(id);
+        }
+        at.map(|at| self.readers.swap_remove(at))
+    }
+
+    /// Returns the number of connected readers.
+    pub(super) fn reader_count(&self) -> usize {
+        self.connected.len()
+    }
+
+    pub(super) fn has_readers(&self) -> bool {
+        !self.connected.is_empty()
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Whether the run can still be read.
+    pub(super) fn is_readable(&self) -> bool {
+        let is_recent = self.last_used.elapsed() < KEPT;
+        !self.log.events().is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)
+    }
+
+    pub(super) fn label(&self, message: &Arc<Message>) -> Option<MessageLabel> {
+        self.labels.get(&Arc::as_ptr(message).addr()).cloned()
+    }
+}
+
+/// A thread that is about to run.
+pub(super) struct Reservation {
+    thread: Arc<UiThread>,
+    is_kept: bool,
+}
+
+impl Reservation {
+    pub(super) fn thread(&self) -> &Arc<UiThread> {
+        &self.thread
+    }
+
+    /// Hands the thread to its run, which settles it.
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.thread.lock().is_busy = false;
+        }
+    }
+}

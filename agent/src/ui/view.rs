@@ -1,0 +1,280 @@
+//! The shown form of arguments, results and errors.
+
+use serde_json::{Map, Value, json};
+
+use super::{ResultView, UiOptions};
+use crate::args::{Coercion, InvalidArguments};
+use crate::message::{Content, Media, MediaSource, OutcomeKind, Part, ToolArguments, Usage};
+use crate::panics::catch;
+use crate::tool::outcome::{DenialCode, FailureCode, ToolOutcome, ToolResult};
+use crate::tool::registry::Registry;
+use crate::tool::secrets::SecretArguments;
+
+/// Arguments of unknown tools are not checked by any plan; no more bytes of them are sent.
+pub(super) const MAX_UNKNOWN: usize = 4096;
+/// Maximum number of issues that are sent of one call.
+const MAX_ISSUES: usize = 64;
+
+/// How a call ended, as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ShownEnd {
+    Output(Value),
+    /// Not allowed by a person.
+    Denied,
+    /// The arguments were refused.
+    Refused {
+        text: String,
+        issues: Vec<Value>,
+    },
+    Error(String),
+}
+
+/// Decides what is shown. It reads the plans of the tools, and no state.
+#[derive(Clone)]
+pub(super) struct View {
+    secrets: SecretArguments,
+    pub(super) options: UiOptions,
+}
+
+impl View {
+    pub(super) fn new(registry: &Registry, options: &UiOptions) -> Self {
+        let secrets = SecretArguments::new([registry.definitions()]);
+        Self { secrets, options: options.clone() }
+    }
+
+    pub(super) fn runs_in_browser(&self, tool: &str) -> bool {
+        self.options.browser.contains(tool)
+    }
+
+    pub(super) fn is_known(&self, tool: &str) -> bool {
+        self.secrets.definitions(tool).next().is_some()
+    }
+
+    /// Whether the text of the arguments may be sent while it grows.
+    pub(super) fn streams(&self, tool: &str) -> bool {
+        self.options.args && !self.secrets.may_hide(tool)
+    }
+
+    /// Returns the arguments of a call as they are shown.
+    pub(super) fn input(&self, tool: &str, args: &ToolArguments) -> Value {
+        if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
+    }
+
+    /// Returns the arguments of a call that a person decides on.
+    pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
+        if let Some(less) = self.secrets.arguments(tool, args) {
+            return value_or_text(&less);
+        }
+        if !self.is_known(tool) && args.text().len() > MAX_UNKNOWN {
+            return Value::String(cut(args.text(), MAX_UNKNOWN));
+        }
+        value_or_text(args)
+    }
+
+    pub(super) fn schema(&self, tool: &str) -> Option<Value> {
+        self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
+    }
+
+    /// Returns how a call ended. `was_denied`: a person denied it.
+    pub(super) fn end(
+        &self,
+        result: &ToolResult,
+        ran: bool,
+        sent: Option<&ToolArguments>,
+        was_denied: bool,
+    ) -> ShownEnd {
+        match &result.outcome {
+            ToolOutcome::Completed(_) => ShownEnd::Output(self.output(result)),
+            ToolOutcome::Denied { code, .. } if was_denied && *code == DenialCode::DENIED => ShownEnd::Denied,
+            ToolOutcome::Failed { code, .. } if !ran && *code == FailureCode::INVALID_ARGUMENTS => {
+                let issues = sent.map(|args| self.issues(&result.tool, args)).unwrap_or_default();
+                ShownEnd::Refused { text: self.error_text(result), issues }
+            }
+            _ => ShownEnd::Error(self.error_text(result)),
+        }
+    }
+
+    fn output(&self, result: &ToolResult) -> Value {
+        let hidden = || json!({"outcome": "completed"});
+        match &self.options.results {
+            ResultView::Hidden => hidden(),
+            ResultView::ForModel => for_model(&result.outcome),
+            ResultView::Custom(view) => catch(|| view(result)).unwrap_or_else(|_| hidden()),
+        }
+    }
+
+    fn error_text(&self, result: &ToolResult) -> String {
+        let hidden = || fixed_text(&result.outcome);
+        match &self.options.results {
+            ResultView::Hidden => hidden(),
+            ResultView::ForModel => result.outcome.text().into_owned(),
+            ResultView::Custom(view) => match catch(|| view(result)) {
+                Ok(Value::String(text)) => text,
+                Ok(value) => value.to_string(),
+                Err(_) => hidden(),
+            },
+        }
+    }
+
+    /// Returns the issues that the tool's plan finds. They have no secrets.
+    fn issues(&self, tool: &str, sent: &ToolArguments) -> Vec<Value> {
+        if !self.options.args {
+            return Vec::new();
+        }
+        let plan = self.secrets.plan(tool);
+        let refused = plan.and_then(|plan| plan.parse::<Value>(sent.text()).err());
+        let issues = refused.iter().flat_map(InvalidArguments::issues).take(MAX_ISSUES);
+        issues
+            .map(|issue| {
+                let mut shown = json!({"path": issue.path, "code": issue.code, "problem": issue.problem});
+                for (key, text) in [("expected", &issue.expected), ("received", &issue.received)] {
+                    if let Some(text) = text {
+                        shown[key] = json!(text);
+                    }
+                }
+                if !issue.suggestions.is_empty() {
+                    shown["suggestions"] = json!(issue.suggestions);
+                }
+                shown
+            })
+            .collect()
+    }
+
+    pub(super) fn coercions(&self, coercions: &[Coercion]) -> Option<Value> {
+        (self.options.args && !coercions.is_empty()).then(|| json!(coercions))
+    }
+
+    /// Returns the part of a result that is available before its end.
+    pub(super) fn preliminary(&self, content: &[Part]) -> Option<Value> {
+        let is_shown = matches!(self.options.results, ResultView::ForModel) && !content.is_empty();
+        is_shown.then(|| content_value(content))
+    }
+
+    /// Returns the result of a tool that the provider ran.
+    pub(super) fn provider_output(&self, output: &Value) -> Value {
+        match self.options.results {
+            ResultView::ForModel => output.clone(),
+            _ => json!({"outcome": "completed"}),
+        }
+    }
+
+    pub(super) fn usage(&self, usage: &Usage) -> Option<Value> {
+        (self.options.usage && !usage.is_empty()).then(|| token_counts(usage))
+    }
+}
+
+pub(super) fn token_counts(usage: &Usage) -> Value {
+    let mut counts = Map::new();
+    for (key, count) in [
+        ("inputTokens", usage.input),
+        ("outputTokens", usage.output),
+        ("totalTokens", usage.total),
+        ("reasoningTokens", usage.reasoning),
+        ("cachedInputTokens", usage.cache_read),
+        ("cacheWriteInputTokens", usage.cache_write),
+    ] {
+        // The first three are always known; the others are absent where the provider does not report them.
+        if counts.len() < 3 || count > 0 {
+            counts.insert(key.to_owned(), count.into());
+        }
+    }
+    Value::Object(counts)
+}
+
+fn value_or_text(args: &ToolArguments) -> Value {
+    match args.value() {
+        Some(value) => value,
+        None if args.text().trim().is_empty() => json!({}),
+        None => Value::String(args.text().to_owned()),
+    }
+}
+
+/// Returns the longest beginning of at most `max` bytes, with an ellipsis if something is missing.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let end = (0..=max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// Returns what the model reads. The structured value is used if it says the same as the text.
+fn for_model(outcome: &ToolOutcome) -> Value {
+    let Some(output) = outcome.output() else { return Value::Null };
+    if let Some(structured) = &output.structured
+        && let [only] = &output.content[..]
+        && only
+            .as_text()
+            .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured))
+    {
+        return structured.clone();
+    }
+    content_value(&output.content)
+}
+
+/// Returns text as a text, and anything else as a list of parts.
+pub(super) fn content_value(content: &[Part]) -> Value {
+    if content.iter().all(|part| part.as_text().is_some()) {
+        let texts: Vec<&str> = content.iter().filter_map(Part::as_text).collect();
+        return Value::String(texts.join("\n"));
+    }
+    content.iter().filter_map(shown_part).collect()
+}
+
+fn shown_part(part: &Part) -> Option<Value> {
+    if let Some(text) = part.as_text() {
+        return Some(json!({"type": "text", "text": text}));
+    }
+    if let Some((url, media_type)) = file_of(&part.content) {
+        return Some(json!({"type": "file", "url": url, "mediaType": media_type}));
+    }
+    match &part.content {
+        Content::ResourceLink(link) => Some(json!({"type": "source", "url": link.uri})),
+        Content::Resource(resource) => Some(json!({"type": "source", "url": resource.uri})),
+        _ => None,
+    }
+}
+
+/// Returns the address and media type of a file that a page can show; `None` for a file that only the provider has.
+pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
+    let (media, kind) = match content {
+        Content::Image(media) => (media, "image/*"),
+        Content::Document(media) => (media, "application/octet-stream"),
+        Content::Audio(media) => (media, "audio/*"),
+        _ => return None,
+    };
+    let Media { source, mime_type, .. } = media;
+    let media_type = mime_type.clone().unwrap_or_else(|| kind.to_owned());
+    match source {
+        MediaSource::Data(blob) => {
+            Some((format!("data:{media_type};base64,{}", blob.to_base64()), media_type))
+        }
+        MediaSource::Url(url) if is_web(url) => Some((url.clone(), media_type)),
+        _ => None,
+    }
+}
+
+/// Whether a page may link to this address.
+pub(super) fn is_web(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
+}
+
+/// Returns the code of an outcome and a fixed sentence.
+fn fixed_text(outcome: &ToolOutcome) -> String {
+    let sentence = match outcome.kind() {
+        Some(OutcomeKind::Retry) => "The tool asked for a better call.",
+        Some(OutcomeKind::Denied) => "The call was not allowed.",
+        Some(OutcomeKind::Interrupted) => "The call was stopped.",
+        _ => match outcome.code() {
+            Some("unknown_tool") => "There is no such tool.",
+            Some("invalid_arguments") => "The arguments were refused.",
+            Some("timeout") => "The tool took too long.",
+            _ => "The tool failed.",
+        },
+    };
+    match outcome.code() {
+        Some(code) => format!("{}: {sentence}", cut(code, 64)),
+        None => sentence.to_owned(),
+    }
+}

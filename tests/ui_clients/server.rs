@@ -1,0 +1,149 @@
+//! What the clients of npm are run against by `.ci/ui`: an assistant that does what the message of the user names.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::time::Duration;
+
+use agent::model::{ModelError, ModelErrorKind, Reply, ScriptedModel, reply};
+use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use futures_util::StreamExt as _;
+
+/// Adds two numbers.
+#[tool]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+/// Sends money.
+#[tool(approval = "always")]
+fn send(to: String, amount: u64) -> String {
+    format!("{amount} to {to}")
+}
+
+/// Signs in.
+#[tool]
+fn log_in(user: String, #[arg(secret)] password: String) -> String {
+    let _ = password;
+    format!("{user} is in")
+}
+
+/// Scrolls the page.
+#[tool]
+fn scroll(to: u32) -> ToolOutcome {
+    let _ = to;
+    ToolOutcome::Deferred { handle: "h".into() }
+}
+
+/// Reads pages.
+#[tool(inline)]
+fn read(cx: &ToolContext) -> String {
+    cx.progress(Progress::new("reading").of(1, 2));
+    "both".to_owned()
+}
+
+/// Returns much.
+#[tool]
+fn much() -> String {
+    "x".repeat(10 << 20)
+}
+
+/// Waits until it is cancelled.
+#[tool]
+async fn wait(cx: &ToolContext) -> String {
+    cx.cancelled().await;
+    "cancelled".to_owned()
+}
+
+const HOSTILE: &str =
+    "</script><img src=x onerror=alert(1)>\r\n\r\ndata: [DONE]\n\n\u{2028}\u{0}\u{1b}[31m\u{202e}";
+
+fn answer(asked: &str, results: usize) -> Reply {
+    match (asked, results) {
+        ("call", 0) => reply().thinking("I add.").text("Adding. ").tool_call("add", r#"{"a": "1", "b": 2}"#),
+        ("refused", 0) => {
+            reply().tool_call("add", r#"{"a": "x", "c": 1}"#).tool_call("nothing", r#"{"x": 1}"#)
+        }
+        ("approve", 0) => {
+            reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("send", r#"{"to": "Ann", "amount": 5}"#)
+        }
+        ("two", 0) => reply()
+            .tool_call("send", r#"{"to": "Ann", "amount": 5}"#)
+            .tool_call("send", r#"{"to": "Bo", "amount": 6}"#),
+        ("browser", 0) => reply().text("Look. ").tool_call("scroll", r#"{"to": 5}"#),
+        ("secret", 0) => reply().tool_call("log_in", r#"{"user": "ann", "password": "hunter2"}"#),
+        ("progress", 0) => reply().tool_call("read", "{}"),
+        ("big", 0) => reply().tool_call("much", "{}"),
+        ("wait", 0) => reply().text("Waiting. ").tool_call("wait", "{}"),
+        ("same ids", 0 | 1) => reply().tool_call_with_id("c", "add", r#"{"a": 1, "b": 2}"#),
+        ("hostile", 0) => {
+            reply().text(HOSTILE).tool_call("add", serde_json::json!({"a": HOSTILE}).to_string())
+        }
+        ("error", _) => {
+            reply().text("half").error(ModelError::new(ModelErrorKind::RateLimit, "key sk-1 is spent"))
+        }
+        _ => reply().text(format!("done: {asked}")),
+    }
+}
+
+fn model() -> ScriptedModel {
+    let model = ScriptedModel::from_fn(|request| {
+        let since = request.messages.iter().rev().take_while(|message| message.role() != "user");
+        let results = since.filter(|message| message.role() == "tool_result").count();
+        let user = request.messages.iter().rev().find(|message| message.role() == "user");
+        answer(&user.map(|message| message.text()).unwrap_or_default(), results)
+    });
+    model.with_chunk_size(4)
+}
+
+fn send_response(from: UiResponse) -> Response {
+    let head = Response::builder().status(from.status);
+    let head = from.headers.iter().fold(head, |head, (name, value)| head.header(*name, *value));
+    let body = Body::from_stream(from.body.map(Ok::<_, Infallible>));
+    head.body(body).unwrap_or_default()
+}
+
+type Ui = State<UiServer>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let tools = tools![add, send, log_in, scroll, read, much, wait];
+    let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
+    let ui = UiServer::builder(assistant)
+        .options(UiOptions::default().results(ResultView::ForModel).run_in_browser(["scroll"]))
+        .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
+        .max_runs(100)
+        .single_user()
+        .build();
+    let chat = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AiSdk, &body).await);
+    let ag_ui = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AgUi, &body).await);
+    let resume = async |State(ui): Ui, Path(id): Path<String>| {
+        send_response(ui.attach(UiProtocol::AiSdk, &id, None).await)
+    };
+    let follow = async |State(ui): Ui, Path(id): Path<String>| {
+        send_response(ui.attach(UiProtocol::AgUi, &id, None).await)
+    };
+    let history = async |State(ui): Ui, Path(id): Path<String>| {
+        ui.messages(UiProtocol::AiSdk, &id).await.map(|list| list.to_string()).unwrap_or_default()
+    };
+    let cancel = async |State(ui): Ui, Path(id): Path<String>| {
+        ui.run(&id).into_iter().for_each(|run| run.cancel("stopped by the user"));
+    };
+    let app = Router::new()
+        .route("/api/chat", post(chat))
+        .route("/api/chat/{id}", get(history))
+        .route("/api/chat/{id}/stream", get(resume))
+        .route("/api/chat/{id}/cancel", post(cancel))
+        .route("/api/ag-ui", post(ag_ui))
+        .route("/api/ag-ui/{id}", post(follow))
+        .with_state(ui);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
+    println!("http://{}", listener.local_addr()?);
+    Ok(axum::serve(listener, app).await?)
+}
