@@ -10,12 +10,12 @@ use crate::loop_core::{Limit, LimitReached};
 
 /// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
 #[derive(Clone, Copy)]
-pub(super) struct RunDeadline {
+pub(super) struct SharedDeadline {
     pub(super) begun: u64,
     pub(super) allowed: Duration,
 }
 
-impl RunDeadline {
+impl SharedDeadline {
     fn elapsed(self, now: u64) -> Duration {
         Duration::from_millis(now.saturating_sub(self.begun))
     }
@@ -36,7 +36,7 @@ impl RunDeadline {
 
 /// Drives a run, and cancels its steps in this process when its time is up.
 pub(super) async fn cancel_at<T>(
-    time_limit: Option<RunDeadline>,
+    time_limit: Option<SharedDeadline>,
     clock: &Clock,
     running: &ActiveRuns,
     run: &str,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::deadline::{Clock, RunDeadline, cancel_at};
+use super::deadline::{Clock, SharedDeadline, cancel_at};
 use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
 use super::running::{ActiveRuns, STEERED};
 use super::steps::JournalSteps;
@@ -60,7 +60,7 @@ pub(super) async fn play<J: RunJournal>(
         Some(allowed) => {
             let now = Box::pin(std::future::ready(Ok(served.clock.now())));
             let begun = journal.run(format!("{run}/begun"), RetryPolicy::ONE_ATTEMPT, now).await?;
-            Some(RunDeadline { begun, allowed })
+            Some(SharedDeadline { begun, allowed })
         }
         None => None,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::PendingAsk;
-use super::deadline::RunDeadline;
+use super::deadline::SharedDeadline;
 use super::journal::{
     InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
@@ -30,7 +30,7 @@ pub(super) struct JournalSteps<'r, J> {
     performer: Performer,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
-    time_limit: Option<RunDeadline>,
+    time_limit: Option<SharedDeadline>,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     /// The reply whose calls are being run.
@@ -59,7 +59,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         journal: &'r J,
         run: &Arc<str>,
         cancel: &CancelToken,
-        time_limit: Option<RunDeadline>,
+        time_limit: Option<SharedDeadline>,
     ) -> Self {
         Self {
             served,

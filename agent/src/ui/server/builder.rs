@@ -35,7 +35,7 @@ pub enum OnDisconnect {
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ServerLimits {
+pub(super) struct UiLimits {
     /// Bytes of a body.
     pub(super) body: usize,
     /// Active runs of one scope.
@@ -67,14 +67,14 @@ pub struct UiServerBuilder {
     assistant: Assistant,
     options: UiOptions,
     on_disconnect: OnDisconnect,
-    limits: ServerLimits,
+    limits: UiLimits,
     open: Option<OpenThread>,
     is_single_user: bool,
 }
 
 impl UiServerBuilder {
     pub(super) fn new(assistant: Assistant) -> Self {
-        let limits = ServerLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000 };
+        let limits = UiLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000 };
         let (options, on_disconnect) = (UiOptions::default(), OnDisconnect::default());
         Self { assistant, options, on_disconnect, limits, open: None, is_single_user: false }
     }
@@ -177,7 +177,7 @@ impl fmt::Debug for UiServerBuilder {
     }
 }
 
-impl ServerLimits {
+impl UiLimits {
     pub(super) fn check_body(&self, body: &[u8]) -> Result<(), UiRequestError> {
         if body.len() > self.body {
             return Err(UiRequestError::TooLarge { max: self.body });

@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 pub use builder::{OnDisconnect, UiServerBuilder};
 pub use response::{UiBody, UiResponse};
 
-use self::builder::ServerLimits;
+use self::builder::UiLimits;
 use self::thread::UiThread;
 use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
 use crate::BoxFuture;
@@ -74,7 +74,7 @@ struct ServerShared {
     assistant: Assistant,
     options: UiOptions,
     on_disconnect: OnDisconnect,
-    limits: ServerLimits,
+    limits: UiLimits,
     open: Option<OpenThread>,
     threads: Mutex<Threads>,
 }
