@@ -127,6 +127,7 @@ pub enum WhileBusy {
 ///
 /// let part = UiData::new("weather", agent::json!({"city": "Rome"})).with_id("rome");
 /// assert_eq!(part.id.as_deref(), Some("rome"));
+/// assert!(UiData::new("progress", 0.5).transient().is_transient);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -172,6 +173,26 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 /// use agent::ui::{ResultView, UiOptions};
 ///
 /// let options = UiOptions::default().results(ResultView::ForModel).reasoning(false);
+/// # let _ = options;
+/// ```
+///
+/// All of them:
+///
+/// ```
+/// use agent::EventKind;
+/// use agent::ui::{UiData, UiOptions, WhileBusy};
+///
+/// let options = UiOptions::default()
+///     .args(false)                                                            // except in approvals
+///     .sources(false)
+///     .usage(false)
+///     .run_in_browser(["pick_color"])
+///     .while_busy(WhileBusy::FollowUp)
+///     .ai_sdk_version(6)
+///     .data(|event| match &event.kind {
+///         EventKind::TurnStart => vec![UiData::new("turn", event.turn).with_id("turn")],
+///         _ => Vec::new(),
+///     });
 /// # let _ = options;
 /// ```
 #[derive(Clone)]

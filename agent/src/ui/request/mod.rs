@@ -41,6 +41,10 @@ const MAX_PARTS: usize = 256;
 /// assert_eq!(request.thread, "t-1");
 /// assert_eq!(request.prompt.unwrap().text(), "Hi");
 /// assert_eq!(request.extra["state"]["page"], 3);
+///
+/// // Results are taken of these tools only.
+/// let request = UiRequest::new("t-1").with_browser_tools(["pick_color"]);
+/// assert!(request.prompt.is_none());
 /// # Ok::<(), agent::ui::UiRequestError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +83,8 @@ pub struct UiRequest {
 /// let body = br#"{"threadId": "t", "runId": "r", "messages": [],
 ///     "resume": [{"interruptId": "a1", "status": "resolved", "payload": {"approved": true}}]}"#;
 /// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
-/// assert!(matches!(&request.answers[..], [UiAnswer::Allow { id, .. }] if id == "a1"));
+/// assert!(matches!(&request.answers[..], [UiAnswer::Allow { .. }]));
+/// assert_eq!((request.answers[0].id(), request.answers[0].call_id()), ("a1", None));
 /// # Ok::<(), agent::ui::UiRequestError>(())
 /// ```
 #[derive(Clone, PartialEq)]

@@ -59,6 +59,10 @@ pub(super) struct UiLimits {
 ///     .options(UiOptions::default().results(ResultView::ForModel))
 ///     .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
 ///     .max_runs(2)
+///     .max_readers(4)
+///     .max_threads(100)
+///     .max_body(1 << 20)
+///     .single_user()
 ///     .build();
 /// # drop(ui); Ok(()) }
 /// ```

@@ -54,8 +54,16 @@ type OpenThread = Arc<
 /// }
 /// assert!(text.contains(r#""delta":"Hello!""#) && text.ends_with("data: [DONE]\n\n"));
 ///
-/// // Without a scope nobody is answered.
+/// // Without a scope every request is refused.
 /// assert_eq!(ui.post(UiProtocol::AiSdk, body).await.status, 403);
+///
+/// // A page that loads gets the history, and follows the run if one is active.
+/// let ann = ui.scoped("ann");
+/// assert_eq!(ann.messages(UiProtocol::AiSdk, "c1").await?.as_array().map(Vec::len), Some(2));
+/// if ann.run("c1").is_none() {
+///     println!("nothing to follow: {}", ann.attach(UiProtocol::AiSdk, "c1", None).await.status);
+/// }
+/// ui.disconnect();                                                            // the process stops
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
