@@ -297,6 +297,11 @@ impl StepError {
     pub fn engine(message: impl Into<String>) -> Self {
         Self::Engine { message: message.into() }
     }
+
+    /// Whether the error ends the run, and not its driver.
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
+    }
 }
 
 /// Drives a run to its [end](AgentLoop::end), or until it is [suspended](AgentLoop::is_suspended).
@@ -332,32 +337,33 @@ impl StepError {
 /// Returns an error if the host failed, or if a step recorded a result that does not fit.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
-    loop {
+    let driven = loop {
         match advance(run, steps).await {
             Ok(Advanced::Stepped) => {}
-            Ok(Advanced::Done) => break,
+            Ok(Advanced::Done) => break Ok(()),
             Ok(Advanced::Suspended) => {
                 run.lock().suspend();
-                break;
+                break Ok(());
             }
             // A run that is over cannot be stopped.
-            Err(StepError::Cancelled { .. } | StepError::Limit(_) | StepError::Failed { .. })
-                if run.lock().end().is_some() =>
-            {
-                break;
-            }
+            Err(error) if error.is_stop() && run.lock().end().is_some() => break Ok(()),
             Err(StepError::Cancelled { reason }) => run.lock().abort(&reason),
             Err(StepError::Limit(reached)) => run.lock().abort_by_limit(reached),
             Err(StepError::Failed { message }) => run.lock().fail(&message),
             Err(StepError::Record(error)) => {
                 run.lock().fail(&error.to_string());
-                emit(run, steps).await?;
-                return Err(error.into());
+                break Err(error.into());
             }
             Err(error) => return Err(error),
         }
+    };
+    loop {
+        match emit(run, steps).await {
+            // Neither can one that is suspended: the next drive stops it.
+            Err(error) if error.is_stop() => {}
+            emitted => return emitted.and(driven),
+        }
     }
-    emit(run, steps).await
 }
 
 /// The state of a run after a step.

@@ -94,6 +94,7 @@ mod runtime_scenarios;
 mod runtime_secrets;
 mod runtime_shared_cache;
 mod runtime_steering;
+mod runtime_steps;
 mod runtime_traces;
 mod runtime_turn_tools;
 mod secret_hunt;

@@ -101,11 +101,11 @@ impl BegunRun {
             run.lock().fail(&error.to_string());
         }
         steps.close();
-        {
+        let (usage, stop) = {
             let run = run.lock();
-            let stop = run.end().map_or(RunStop::Suspended, End::stop);
-            telemetry::end_run(&span, run.usage(), stop.as_str(), stop == RunStop::Error);
-        }
+            (run.usage().clone(), run.end().map_or(RunStop::Suspended, End::stop))
+        };
+        telemetry::end_run(&span, &usage, stop.as_str(), stop == RunStop::Error);
         output(&mut steps, &run, store_error, answer.as_deref())
     }
 }

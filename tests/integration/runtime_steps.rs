@@ -1,0 +1,168 @@
+//! The one driver with steps of an application: what breaks its contract ends the run with a typed error, and never hangs.
+
+use std::sync::Arc;
+
+use agent::loop_core::{
+    AgentLoop, CallEnd, Decided, End, Event, LoopConfig, Prepared, Ready, Reply, UsageLimits,
+};
+use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
+use agent::model::{ScriptedModel, reply};
+use agent::steps::{SharedLoop, StepError, Steps, drive};
+use agent::{Assistant, EventKind, RunStop, StepKey, ToolOutput, tool, tools};
+
+/// A way to break the contract.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    NoEnd,
+    WrongCall,
+    NotPrepared,
+    PreparedTwice,
+    FewDecisions,
+    StopsAlways,
+    EventsFail,
+}
+
+struct Faulty(Fault);
+
+impl Steps for Faulty {
+    async fn model(&mut self, key: StepKey, _: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+        let calls = [Part::tool_call("a", "t", "{}"), Part::tool_call("b", "t", "{}")];
+        Ok(Reply::new(if key.turn == 1 { AssistantMessage::new(calls) } else { "done".into() }))
+    }
+
+    async fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<ToolCall>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        for (ord, _) in (key.ord..).zip(calls) {
+            let mut ready = Ready::default();
+            ready.approval = (self.0 == Fault::FewDecisions).then(|| "{}".into());
+            run.lock().record_prepared(ord, Prepared::Ready(ready))?;
+            if self.0 == Fault::NotPrepared {
+                return Ok(());
+            }
+        }
+        if self.0 == Fault::PreparedTwice {
+            run.lock().record_prepared(7, Prepared::Ready(Ready::default()))?;
+        }
+        Ok(())
+    }
+
+    async fn approvals(
+        &mut self,
+        _: Vec<(StepKey, agent::loop_core::ApprovalRequest)>,
+        _: &SharedLoop,
+    ) -> Result<Vec<Decided>, StepError> {
+        Ok(vec![Decided::Allow(None)])
+    }
+
+    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+        for (key, _) in calls {
+            let ord = if self.0 == Fault::WrongCall { key.ord + 5 } else { key.ord };
+            run.lock().record_call_end(ord, CallEnd::ran(ToolOutput::text("ok"), 1))?;
+            if self.0 == Fault::NoEnd {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
+        if self.0 == Fault::StopsAlways { Err(StepError::failed("no")) } else { Ok(()) }
+    }
+
+    async fn event(&mut self, _: Event, _: &SharedLoop) -> Result<(), StepError> {
+        if self.0 == Fault::EventsFail { Err(StepError::cancelled("no more")) } else { Ok(()) }
+    }
+}
+
+fn begin() -> SharedLoop {
+    let prompt = Message::user("go");
+    SharedLoop::new(AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [prompt]))
+}
+
+#[tokio::test]
+async fn a_broken_contract_ends_the_run_with_a_typed_error() {
+    for (fault, wanted) in [
+        (Fault::NoEnd, "no result of call 1 was recorded".to_owned()),
+        (Fault::WrongCall, "the run does not wait for a result of call 5".to_owned()),
+        (Fault::NotPrepared, "no result of call 1 was recorded".to_owned()),
+        (Fault::PreparedTwice, "the run does not wait for a result of call 7".to_owned()),
+        (Fault::FewDecisions, "the run waits for 2 results, 1 were recorded".to_owned()),
+    ] {
+        let run = begin();
+        let error = drive(&run, &mut Faulty(fault)).await.unwrap_err();
+        assert!(
+            matches!(&error, StepError::Record(record) if record.to_string() == wanted),
+            "{fault:?}: {error}"
+        );
+        let run = run.into_inner();
+        assert_eq!(run.end(), Some(&End::error(wanted)), "{fault:?}");
+        assert!(run.conversation().is_sound(), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn steps_that_always_stop_end_the_run_once() {
+    for (fault, end) in [
+        (Fault::None, End::Completed),
+        (Fault::StopsAlways, End::error("no")),
+        (Fault::EventsFail, End::aborted("no more")),
+    ] {
+        let run = begin();
+        drive(&run, &mut Faulty(fault)).await.unwrap();
+        assert_eq!(run.lock().end(), Some(&end), "{fault:?}");
+        assert!(run.lock().take_event().is_none(), "all events are received");
+    }
+}
+
+/// Pays.
+#[tool(inline, approval = "always")]
+fn pay(amount: u64) -> String {
+    format!("{amount} paid")
+}
+
+#[tokio::test]
+async fn a_listener_that_cancels_a_suspended_run_leaves_it_suspended() {
+    let model = ScriptedModel::new([reply().tool_call("pay", r#"{"amount": 5}"#), reply().text("paid")]);
+    let assistant = Assistant::builder(model).tools(tools![pay]).build().unwrap();
+    let same = assistant.clone();
+    assistant
+        .subscribe(move |event| {
+            if matches!(event.kind, EventKind::RunSuspended { .. }) {
+                same.cancel("too late");
+            }
+        })
+        .forever();
+    let output = assistant.prompt("go").await.unwrap();
+    assert_eq!(output.stop, RunStop::Suspended);
+    assert_eq!(output.snapshot.unwrap().approval_requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_can_be_looked_at_while_it_is_driven() {
+    let model = ScriptedModel::new([reply().tool_call("look_at_me", "{}"), reply().text("done")]);
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let assistant =
+        Assistant::builder(model).tools(tools![look_at_me]).limits(UsageLimits::default()).build().unwrap();
+    let (same, log) = (assistant.clone(), seen.clone());
+    assistant
+        .subscribe(move |event| {
+            log.lock().unwrap().push((event.kind.clone(), same.messages().len(), same.pending_calls().len()));
+        })
+        .forever();
+    assistant.prompt("go").await.unwrap();
+    let seen = seen.lock().unwrap();
+    let at = |is: fn(&EventKind) -> bool| seen.iter().find(|(kind, ..)| is(kind)).map(|(_, a, b)| (*a, *b));
+    assert_eq!(at(|kind| matches!(kind, EventKind::ToolExecutionStart { .. })), Some((2, 1)));
+    assert_eq!(at(|kind| matches!(kind, EventKind::AgentEnd { .. })), Some((4, 0)));
+}
+
+/// Looks.
+#[tool(inline)]
+fn look_at_me() -> &'static str {
+    "seen"
+}
