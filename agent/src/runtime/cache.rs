@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::assistant::Config;
-use super::prepare::CheckedCall;
+use super::prepare::CheckedArguments;
 use crate::tool::context::ToolContext;
 use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
@@ -213,7 +213,12 @@ impl fmt::Debug for Identity {
 
 impl CallKey {
     /// Returns the key of a call whose arguments were checked.
-    pub(super) fn new(config: &Config, name: &str, checked: &CheckedCall, context: &ToolContext) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        name: &str,
+        checked: &CheckedArguments,
+        context: &ToolContext,
+    ) -> Self {
         let state = config.registry.state_read_by(&**checked.tool());
         let state = state.into_iter().map(|value| Identity::new(value.address, value));
         let hooks = config.hooks.iter();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::prepare::CheckedCall;
+use super::prepare::CheckedArguments;
 use crate::args::ArgumentError;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
@@ -178,7 +178,7 @@ struct CallInner {
     assistant: Option<Arc<Message>>,
     call: ToolCall,
     /// The checked arguments; `None` if they were refused.
-    checked: Option<Arc<CheckedCall>>,
+    checked: Option<Arc<CheckedArguments>>,
     context: ToolContext,
 }
 
@@ -187,7 +187,7 @@ impl ToolCallInfo {
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,
-        checked: Option<Arc<CheckedCall>>,
+        checked: Option<Arc<CheckedArguments>>,
         context: ToolContext,
     ) -> Self {
         Self { inner: Arc::new(CallInner { assistant, call, checked, context }) }

@@ -10,7 +10,7 @@ use super::ask::{ReplyStream, is_update};
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::perform::Performer;
-use super::prepare::{CheckedCall, hook_error};
+use super::prepare::{CheckedArguments, hook_error};
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
@@ -63,7 +63,7 @@ pub(super) struct InProcessSteps {
     /// The calls of this segment that the store has records of, by their position.
     pub(super) found: HashMap<u32, InterruptedCall>,
     /// The calls of this segment that may run, by their position.
-    pub(super) checked: HashMap<u32, Arc<CheckedCall>>,
+    pub(super) checked: HashMap<u32, Arc<CheckedArguments>>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }

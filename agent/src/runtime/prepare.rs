@@ -41,7 +41,7 @@ impl Performer {
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
         cache: Option<&ResultCache>,
-    ) -> Result<(Ready, Arc<CheckedCall>), Option<Box<CallEnd>>> {
+    ) -> Result<(Ready, Arc<CheckedArguments>), Option<Box<CallEnd>>> {
         let ended = |outcome: ToolOutcome| Some(Box::new(CallEnd::new(outcome)));
         let source = self.context.source();
         let tool = self.find(&sent.name, tools).map_err(|unknown| ended(*unknown))?;
@@ -123,10 +123,10 @@ impl Config {
 }
 
 /// The result of preparing a call, and its checked arguments if it may run.
-pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedCall>>);
+pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedArguments>>);
 
-/// A call whose arguments its tool accepted. Hooks, approval, records, the cache and hooks after the call read what was parsed here.
-pub(crate) struct CheckedCall {
+/// The arguments of a call, as its tool accepted them. Hooks, approval, records, the cache and hooks after the call read what was parsed here.
+pub(crate) struct CheckedArguments {
     tool: Arc<dyn Tool>,
     args: ToolArguments,
     /// The text after the tool prepared it, if it changed it.
@@ -143,10 +143,10 @@ pub(super) fn check(
     tool: &Arc<dyn Tool>,
     args: &ToolArguments,
     source: Option<&Source>,
-) -> Result<CheckedCall, ToolReply> {
+) -> Result<CheckedArguments, ToolReply> {
     let checked = |prepared, own, coercions| {
         let (tool, args) = (tool.clone(), args.clone());
-        Ok(CheckedCall { tool, args, prepared, own, coercions, value: OnceLock::new() })
+        Ok(CheckedArguments { tool, args, prepared, own, coercions, value: OnceLock::new() })
     };
     let shown = |source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))).map_err(panic_text);
     let own = match source.map(shown) {
@@ -170,7 +170,7 @@ pub(super) fn check(
     }
 }
 
-impl CheckedCall {
+impl CheckedArguments {
     pub(super) fn tool(&self) -> &Arc<dyn Tool> {
         &self.tool
     }

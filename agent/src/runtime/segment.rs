@@ -11,7 +11,7 @@ use super::assistant::Config;
 use super::cache::CallKey;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook};
 use super::in_process::InProcessSteps;
-use super::prepare::{CheckedCall, check, hook_error};
+use super::prepare::{CheckedArguments, check, hook_error};
 use super::records::{CallStart, RunRecords};
 use super::spill::{READ_RESULT, SpilledResults};
 use crate::loop_core::{CallEnd, SteeringPolicy, steered};
@@ -203,7 +203,7 @@ pub(super) fn run(
     assistant: Option<Arc<Message>>,
     keeper: Option<(super::Assistant, bool)>,
     records: Option<(Arc<RunRecords>, String)>,
-    checked: Option<Arc<CheckedCall>>,
+    checked: Option<Arc<CheckedArguments>>,
 ) -> impl Future<Output = CallEnd> + Send {
     async move {
         let begun = Instant::now();
@@ -309,7 +309,7 @@ async fn after(
     call: &ToolCall,
     context: &ToolContext,
     assistant: Option<Arc<Message>>,
-    checked: Option<Arc<CheckedCall>>,
+    checked: Option<Arc<CheckedArguments>>,
     end: &mut CallEnd,
 ) {
     let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
@@ -332,7 +332,7 @@ pub(super) fn checked_call(
     config: &Config,
     call: &ToolCall,
     context: &ToolContext,
-) -> Option<Arc<CheckedCall>> {
+) -> Option<Arc<CheckedArguments>> {
     let tool = config.registry.get(&call.name)?;
     check(tool, &call.args, context.source()).ok().map(Arc::new)
 }

@@ -11,7 +11,7 @@ use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
 use crate::runtime::perform::Performer;
-use crate::runtime::prepare::CheckedCall;
+use crate::runtime::prepare::CheckedArguments;
 use crate::runtime::segment::checked_call;
 use crate::step_key::StepKey;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
@@ -144,7 +144,7 @@ impl RunRecords {
         config: &Config,
         key: &StepKey,
         call: &ToolCall,
-        checked: Option<&CheckedCall>,
+        checked: Option<&CheckedArguments>,
         text: &str,
     ) -> CallStart {
         if self.failure().is_some() {
