@@ -8,7 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::{
-    DynamicTool, Effect, Registry, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet, Value,
+    Effect, Registry, Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet, Value,
     message::ToolCall, tool, tools,
 };
 use std::error::Error;
@@ -25,7 +25,7 @@ const CONFIGURATION: &str = r#"[
 ]"#;
 
 /// One entry as a tool. A schema that cannot be honoured is an error here, with the keyword and its place.
-fn configured(entry: &Value) -> Result<DynamicTool, Box<dyn Error>> {
+fn configured(entry: &Value) -> Result<Tool, Box<dyn Error>> {
     let text =
         |key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(|| format!("no `{key}` in {entry}"));
     let answer = text("answer")?;
@@ -37,7 +37,7 @@ fn configured(entry: &Value) -> Result<DynamicTool, Box<dyn Error>> {
         }
         async move { said }
     };
-    Ok(DynamicTool::new(&text("name")?, text("description")?, entry["parameters"].clone(), body)?)
+    Ok(Tool::new(text("name")?, text("description")?, entry["parameters"].clone(), body)?)
 }
 
 /// The current time of day.

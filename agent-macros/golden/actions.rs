@@ -29,16 +29,17 @@ const _: () = {
         const NAME: &'static ::agent::__private::str = "notes";
         fn entry() -> ::agent::__private::Entry {
             const _: fn() = || ::agent::__private::runs::<Notes>();
-            fn __spec() -> ::agent::__private::Spec {
+            fn __options() -> ::agent::__private::ToolOptions {
                 #[allow(unused_imports)]
                 use ::agent::__private::Into as _;
-                ::agent::__private::Spec::new("notes", "Looks after notes.")
+                ::agent::__private::ToolOptions::new("notes")
+                    .description("Looks after notes.")
                     .output_schema({
                         #[allow(unused_imports)]
                         use ::agent::__private::{
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
-                        (&::agent::__private::OutputOf::<
+                        (&::agent::__private::ResultOf::<
                             <::agent::__private::Pick<
                                 {
                                     #[allow(unused_imports)]
@@ -51,14 +52,16 @@ const _: () = {
                             .schema()
                     })
             }
-            static __BLUEPRINT: ::agent::__private::LazyLock<
+            static __DEFINITION: ::agent::__private::LazyLock<
                 ::agent::__private::Compiled,
-            > = ::agent::__private::LazyLock::new(|| __spec().compile::<Notes>());
+            > = ::agent::__private::LazyLock::new(|| {
+                __options().compile_type::<Notes>()
+            });
             ::agent::__private::typed::<
                 Notes,
                 _,
             >(
-                &__BLUEPRINT,
+                &__DEFINITION,
                 ::agent::__private::keys(&[::agent::__private::Option::None]),
                 |args, cx| {
                     ::agent::__private::Box::pin(async move {

@@ -43,10 +43,11 @@ const _: () = {
                         ::std::string::String,
                         ::std::string::String,
                     >();
-                    fn __spec() -> ::agent::__private::Spec {
+                    fn __options() -> ::agent::__private::ToolOptions {
                         #[allow(unused_imports)]
                         use ::agent::__private::Into as _;
-                        ::agent::__private::Spec::new("read", "Reads.")
+                        ::agent::__private::ToolOptions::new("read")
+                            .description("Reads.")
                             .read_only(true)
                             .output_schema({
                                 #[allow(unused_imports)]
@@ -54,7 +55,7 @@ const _: () = {
                                     OutputOfValue as _, OutputUnknown as _,
                                     OutputWithSchema as _,
                                 };
-                                (&::agent::__private::OutputOf::<Result<String, Error>>::NEW
+                                (&::agent::__private::ResultOf::<Result<String, Error>>::NEW
                                     .value())
                                     .schema()
                             })
@@ -133,10 +134,10 @@ const _: () = {
                                 },
                             )
                         }
-                        static __BLUEPRINT: ::agent::__private::LazyLock<
+                        static __DEFINITION: ::agent::__private::LazyLock<
                             ::agent::__private::Compiled,
                         > = ::agent::__private::LazyLock::new(|| {
-                            __spec().compile::<__Args>()
+                            __options().compile::<__Args>()
                         });
                         let requires = {
                             #[allow(unused_imports)]
@@ -147,7 +148,7 @@ const _: () = {
                             __Args,
                             _,
                         >(
-                            &__BLUEPRINT,
+                            &__DEFINITION,
                             requires,
                             move |args: __Args, cx| {
                                 let __Args { path: p0 } = args;

@@ -68,7 +68,7 @@ const _: () = {
             },
         > as ::agent::__private::OrStandIn<__Mirror>>::Field;
         #[automatically_derived]
-        impl ::agent::__private::OutputSchema for Reading {
+        impl ::agent::__private::ResultSchema for Reading {
             type Described = __Described;
         }
         #[automatically_derived]

@@ -139,18 +139,19 @@ const _: () = {
                     ::agent::__private::Probe::<ToolContext>::BY_REFERENCE,
                 )
             };
-            fn __spec() -> ::agent::__private::Spec {
+            fn __options() -> ::agent::__private::ToolOptions {
                 #[allow(unused_imports)]
                 use ::agent::__private::Into as _;
-                ::agent::__private::Spec::new("temperature", "How warm it is.")
+                ::agent::__private::ToolOptions::new("temperature")
+                    .description("How warm it is.")
                     .read_only(true)
-                    .timeout_millis(10000u64)
+                    .timeout(::agent::__private::Duration::from_millis(10000u64))
                     .output_schema({
                         #[allow(unused_imports)]
                         use ::agent::__private::{
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
-                        (&::agent::__private::OutputOf::<Result<Reading, Missing>>::NEW
+                        (&::agent::__private::ResultOf::<Result<Reading, Missing>>::NEW
                             .value())
                             .schema()
                     })
@@ -289,9 +290,11 @@ const _: () = {
                         ::agent::__private::Box::pin(::agent::__private::sendable(body))
                     }
                 }
-                static __BLUEPRINT: ::agent::__private::LazyLock<
+                static __DEFINITION: ::agent::__private::LazyLock<
                     ::agent::__private::Compiled,
-                > = ::agent::__private::LazyLock::new(|| __spec().compile::<__Args>());
+                > = ::agent::__private::LazyLock::new(|| {
+                    __options().compile::<__Args>()
+                });
                 let requires = {
                     #[allow(unused_imports)]
                     use ::agent::__private::InjectState as _;
@@ -306,7 +309,7 @@ const _: () = {
                     __Args,
                     _,
                 >(
-                    &__BLUEPRINT,
+                    &__DEFINITION,
                     requires,
                     move |args: __Args, cx| {
                         let __Args { city: p0, decimals: p1, words: p2 } = args;

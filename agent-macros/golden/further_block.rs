@@ -44,10 +44,12 @@ const _: () = {
             set.push({
                 let this = ::agent::__private::share(&this);
                 (move || -> ::agent::__private::Entry {
-                    fn __spec() -> ::agent::__private::Spec {
+                    fn __options() -> ::agent::__private::ToolOptions {
                         #[allow(unused_imports)]
                         use ::agent::__private::Into as _;
-                        ::agent::__private::Spec::new("wipe", "Wipes.").destructive(true)
+                        ::agent::__private::ToolOptions::new("wipe")
+                            .description("Wipes.")
+                            .destructive(true)
                     }
                     {
                         #[allow(unused_imports)]
@@ -99,10 +101,10 @@ const _: () = {
                                 )
                             }
                         }
-                        static __BLUEPRINT: ::agent::__private::LazyLock<
+                        static __DEFINITION: ::agent::__private::LazyLock<
                             ::agent::__private::Compiled,
                         > = ::agent::__private::LazyLock::new(|| {
-                            __spec().compile::<__Args>()
+                            __options().compile::<__Args>()
                         });
                         let requires = {
                             #[allow(unused_imports)]
@@ -113,7 +115,7 @@ const _: () = {
                             __Args,
                             _,
                         >(
-                            &__BLUEPRINT,
+                            &__DEFINITION,
                             requires,
                             move |args: __Args, cx| {
                                 let __Args {} = args;

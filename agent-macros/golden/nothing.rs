@@ -41,10 +41,11 @@ const _: () = {
     impl renamed::sdk::__private::StaticTool for ping {
         const NAME: &'static renamed::sdk::__private::str = "ping";
         fn entry() -> renamed::sdk::__private::Entry {
-            fn __spec() -> renamed::sdk::__private::Spec {
+            fn __options() -> renamed::sdk::__private::ToolOptions {
                 #[allow(unused_imports)]
                 use renamed::sdk::__private::Into as _;
-                renamed::sdk::__private::Spec::new("ping", "Says pong.")
+                renamed::sdk::__private::ToolOptions::new("ping")
+                    .description("Says pong.")
             }
             {
                 #[allow(unused_imports)]
@@ -90,10 +91,10 @@ const _: () = {
                         )
                     }
                 }
-                static __BLUEPRINT: renamed::sdk::__private::LazyLock<
+                static __DEFINITION: renamed::sdk::__private::LazyLock<
                     renamed::sdk::__private::Compiled,
                 > = renamed::sdk::__private::LazyLock::new(|| {
-                    __spec().compile::<__Args>()
+                    __options().compile::<__Args>()
                 });
                 let requires = {
                     #[allow(unused_imports)]
@@ -104,7 +105,7 @@ const _: () = {
                     __Args,
                     _,
                 >(
-                    &__BLUEPRINT,
+                    &__DEFINITION,
                     requires,
                     move |args: __Args, cx| {
                         let __Args {} = args;

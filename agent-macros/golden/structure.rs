@@ -30,16 +30,17 @@ const _: () = {
                 <AddNumbers as ::agent::__private::ToolArgs>::OBJECT,
             );
             const _: fn() = || ::agent::__private::runs::<AddNumbers>();
-            fn __spec() -> ::agent::__private::Spec {
+            fn __options() -> ::agent::__private::ToolOptions {
                 #[allow(unused_imports)]
                 use ::agent::__private::Into as _;
-                ::agent::__private::Spec::new("add", "Adds.")
+                ::agent::__private::ToolOptions::new("add")
+                    .description("Adds.")
                     .output_schema({
                         #[allow(unused_imports)]
                         use ::agent::__private::{
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
-                        (&::agent::__private::OutputOf::<
+                        (&::agent::__private::ResultOf::<
                             <::agent::__private::Pick<
                                 {
                                     #[allow(unused_imports)]
@@ -52,14 +53,16 @@ const _: () = {
                             .schema()
                     })
             }
-            static __BLUEPRINT: ::agent::__private::LazyLock<
+            static __DEFINITION: ::agent::__private::LazyLock<
                 ::agent::__private::Compiled,
-            > = ::agent::__private::LazyLock::new(|| __spec().compile::<AddNumbers>());
+            > = ::agent::__private::LazyLock::new(|| {
+                __options().compile_type::<AddNumbers>()
+            });
             ::agent::__private::typed::<
                 AddNumbers,
                 _,
             >(
-                &__BLUEPRINT,
+                &__DEFINITION,
                 ::agent::__private::keys(&[::agent::__private::Option::None]),
                 |args, cx| {
                     ::agent::__private::Box::pin(async move {

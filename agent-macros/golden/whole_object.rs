@@ -61,16 +61,17 @@ const _: () = {
             fn __approval(value: &SearchArgs) -> ::agent::__private::bool {
                 (|limit: &u32| *limit > 9)(&value.limit)
             }
-            fn __spec() -> ::agent::__private::Spec {
+            fn __options() -> ::agent::__private::ToolOptions {
                 #[allow(unused_imports)]
                 use ::agent::__private::Into as _;
-                ::agent::__private::Spec::new("search", "Searches.")
+                ::agent::__private::ToolOptions::new("search")
+                    .description("Searches.")
                     .output_schema({
                         #[allow(unused_imports)]
                         use ::agent::__private::{
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
-                        (&::agent::__private::OutputOf::<Vec<Note>>::NEW.value())
+                        (&::agent::__private::ResultOf::<Vec<Note>>::NEW.value())
                             .schema()
                     })
             }
@@ -141,11 +142,11 @@ const _: () = {
                     use ::agent::__private::ObjectUnknown as _;
                     ::agent::__private::Probe::<SearchArgs>::OBJECT
                 };
-                static __BLUEPRINT: ::agent::__private::LazyLock<
+                static __DEFINITION: ::agent::__private::LazyLock<
                     ::agent::__private::Compiled,
                 > = ::agent::__private::LazyLock::new(|| {
                     if __WHOLE {
-                        __spec()
+                        __options()
                             .approval(
                                 ::agent::__private::Approval::when::<
                                     <::agent::__private::Pick<
@@ -175,7 +176,7 @@ const _: () = {
                                 > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                             >()
                     } else {
-                        __spec()
+                        __options()
                             .approval(
                                 ::agent::__private::Approval::when::<
                                     __Args,
@@ -209,13 +210,13 @@ const _: () = {
                             },
                         > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                         _,
-                    >(&__BLUEPRINT, requires, move |args, cx| __run(args, cx));
+                    >(&__DEFINITION, requires, move |args, cx| __run(args, cx));
                 }
                 ::agent::__private::typed::<
                     __Args,
                     _,
                 >(
-                    &__BLUEPRINT,
+                    &__DEFINITION,
                     requires,
                     move |args: __Args, cx| {
                         let __Args { args: p0 } = args;

@@ -1,6 +1,6 @@
 //! Doc comments as text for a model.
 //!
-//! Lines of a paragraph are joined by one space; a blank line between paragraphs stays one line break. What is
+//! Lines of a paragraph are joined by one space; a blank line between paragraphs stays one line break. Text that is
 //! Markdown by its line breaks keeps them: list items, table rows, headings, quotes, code. Sections for people and
 //! links that only rustdoc can follow are left out.
 
@@ -27,7 +27,7 @@ pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Te
     composed(&sections::split(&lines(attrs, errors)).0)
 }
 
-/// What the doc comments of a tool say.
+/// The doc comments of a tool.
 #[derive(Default)]
 pub(crate) struct Docs {
     pub(crate) description: Option<Text>,
@@ -57,7 +57,7 @@ pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Doc
         Doc::All => composed(&lines),
         Doc::Nothing => None,
     };
-    // What is listed in a text that is not known here describes no parameter.
+    // A list in a text that is not known here describes no parameter.
     let listed: Vec<String> = listed
         .into_iter()
         .filter_map(|line| match line {
@@ -84,7 +84,7 @@ fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     lines
 }
 
-/// The lines as one text: what is known in Markdown for models, and constants as they are.
+/// The lines as one text: known ones in Markdown for models, and constants as they are.
 fn composed(lines: &[Line]) -> Option<Text> {
     let mut pieces = Vec::new();
     let mut known: Vec<String> = Vec::new();
@@ -136,7 +136,7 @@ fn fragment(text: &str) -> Vec<String> {
     out
 }
 
-/// How a line stands in its surroundings.
+/// The role of a line among the lines around it.
 enum Markdown<'a> {
     Blank,
     /// Opens or closes a code block.

@@ -1,4 +1,4 @@
-//! What the macros write, as files to read: one for each shape. And no name in them that a user could have taken.
+//! The expansions of the macros, as files to read: one for each shape. A test checks that they have no name that a user could use.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p agent-macros` renews the files in `agent-macros/golden`; read the difference.
 

@@ -39,7 +39,7 @@ pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
     /// May stand several times.
     pub(crate) repeatable: &'static [&'static str],
-    /// Keys that exist, but elsewhere, and what to say about them.
+    /// Keys that exist elsewhere, with the advice about them.
     pub(crate) elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
@@ -135,7 +135,7 @@ fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
     Ok(())
 }
 
-/// What to write instead of a word that is not one of `words`.
+/// The advice for a word that is not one of `words`.
 pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     let all = listed(words, "and");
     match nearest(word, words) {

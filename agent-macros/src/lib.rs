@@ -1,8 +1,8 @@
-//! The macros of `agent`. Use them through that crate: what they generate names it, and their documentation
-//! stands there.
+//! The macros of `agent`. Use them through that crate: the generated code names it, and their documentation
+//! is there.
 //!
 //! Each macro is a pipeline: parse → validate → expand. Every mistake is collected, the user's item is always
-//! emitted, and all that is generated stands in one anonymous constant, behind rooted paths.
+//! emitted, and all generated code is in one anonymous constant, behind rooted paths.
 
 mod args;
 mod diag;
@@ -37,7 +37,7 @@ pub fn tool_output(item: TokenStream) -> TokenStream {
     args::derive(&syn::parse_macro_input!(item), args::Kind::Output).into()
 }
 
-/// What `agent::tools!` calls with its own crate's path in front.
+/// `agent::tools!` calls it with the path of its own crate in front.
 #[doc(hidden)]
 #[proc_macro]
 pub fn tools_impl(input: TokenStream) -> TokenStream {

@@ -1,6 +1,6 @@
 //! The name that a crate gives to the library in its manifest: `ai = { package = "agent", … }`.
 //!
-//! Only a few keys of a few tables are read, so this is not a parser of TOML: what it does not understand changes nothing.
+//! Only a few keys of a few tables are read, so this is not a parser of TOML: lines that it does not understand change nothing.
 
 use proc_macro2::Span;
 use std::path::Path;

@@ -40,7 +40,7 @@ impl ToTokens for Private {
     }
 }
 
-/// A name of ours that cannot meet a name of the user's.
+/// A generated name that cannot collide with a name of the user.
 pub(crate) fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

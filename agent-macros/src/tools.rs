@@ -25,7 +25,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     for mut entry in list {
         let cfgs = take_cfgs(&mut entry);
         let at = ours(span(&entry));
-        // A `path` fragment of `macro_rules!` stands in an invisible group.
+        // A `path` fragment of `macro_rules!` is in an invisible group.
         let mut tool_path = &entry;
         while let Expr::Group(group) = tool_path {
             tool_path = &group.expr;
@@ -53,8 +53,8 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         #[allow(unused_mut)]
         let mut #set = #private::ToolSet::new();
         #(#adds)*
-        // In a block of its own: the user's expressions above see none of these names. Behind them, because what is said of
-        // a name that is no type is said where it stands first.
+        // In a block of its own: the user's expressions above see none of these names. Behind them, because the compiler reports a name
+        // that is not a type at its first use.
         {
             #[allow(unused_imports)]
             use #private::{

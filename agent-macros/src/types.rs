@@ -1,4 +1,4 @@
-//! Types as tokens: what a macro may know of them without resolving a name.
+//! Types as tokens: facts that need no resolution of names.
 
 use crate::args::field::is_primitive;
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
@@ -6,14 +6,14 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath, parse_quote};
 
-/// `Self` means the user's type, also inside a type of ours. `with` is as [`as_self`] writes it.
+/// `Self` means the user's type, also inside a generated type. `with` is as [`as_self`] writes it.
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
     let starts_path = syn::parse2::<syn::Path>(with.clone()).is_ok();
     let qualified = if starts_path { with.clone() } else { quote!(<#with>) };
     replaced(tokens, with, &qualified)
 }
 
-/// `qualified` stands where `::` follows.
+/// `qualified` is used if `::` follows.
 fn replaced(tokens: TokenStream, with: &TokenStream, qualified: &TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut out = TokenStream::new();
@@ -129,7 +129,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
                     other => other.clone(),
                 };
             }
-            // Function pointers and traits name types that no value of theirs is made of.
+            // Function pointers and traits name types of which their values do not consist.
             if !matches!(ty, Type::FnPtr(_) | Type::TraitObject(_)) {
                 visit_mut::visit_type_mut(self, ty);
             }
@@ -163,7 +163,7 @@ pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     text
 }
 
-/// The type that a list, a map, an `Option` or a pointer is made of, for messages: who calls a type of their own
+/// The type that a list, a map, an `Option` or a pointer is made of, for messages: a user who gives a type
 /// `Vec` reads an advice about what is in it.
 pub(crate) fn innermost(ty: &Type) -> &Type {
     let inside = match ty {
@@ -202,8 +202,8 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
 
 /// The first type in `ty` that a reference leads to, where that has a name and is not `str`.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
-    struct Found(Option<Type>);
-    impl VisitMut for Found {
+    struct FoundType(Option<Type>);
+    impl VisitMut for FoundType {
         fn visit_type_mut(&mut self, ty: &mut Type) {
             if let Type::Reference(reference) = &*ty
                 && let Type::Path(path) = &*reference.elem
@@ -214,7 +214,7 @@ pub(crate) fn referenced(ty: &Type) -> Option<Type> {
             visit_mut::visit_type_mut(self, ty);
         }
     }
-    let mut found = Found(None);
+    let mut found = FoundType(None);
     found.visit_type_mut(&mut ty.clone());
     found.0
 }
@@ -231,8 +231,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
 /// The types in `ty` whose first of several arguments may be no text, as the key of a map has to be: a tuple, an array, or another
 /// type, which is returned.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
-    struct Found(Vec<(Type, Option<Type>)>);
-    impl VisitMut for Found {
+    struct FoundPairs(Vec<(Type, Option<Type>)>);
+    impl VisitMut for FoundPairs {
         fn visit_type_mut(&mut self, ty: &mut Type) {
             if let Type::Path(path) = &*ty
                 && let Some(PathArguments::AngleBracketed(arguments)) =
@@ -250,7 +250,7 @@ pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
             visit_mut::visit_type_mut(self, ty);
         }
     }
-    let mut found = Found(Vec::new());
+    let mut found = FoundPairs(Vec::new());
     found.visit_type_mut(&mut ty.clone());
     found.0
 }

@@ -15,24 +15,24 @@ pub use crate::tool::convert::{
 };
 pub use crate::tool::debug_secrets::{AskDebug, debug_is_asked};
 pub use crate::tool::glue::{
-    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, default, from_text, keys, limit_length,
-    read_with, sendable, show_default, skipped, typed,
+    AppState, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, blocking, default, from_text, keys,
+    limit_length, read_with, sendable, show_default, skipped, typed,
 };
 pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
+pub use crate::tool::options::ToolOptions;
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::policy::Effect;
 pub use crate::tool::probe::{
     AdviceUnknown, ArgumentUnknown, DebugUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown,
-    OrIdle, OrStandIn, OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field,
-    needs_name, output, own_argument, runs, shared, whole_object,
+    OrIdle, OrStandIn, OutputType, Pick, Probe, RunUnknown, SchemaUnknown, SharedReceiver, advise, argument,
+    field, needs_name, output, own_argument, runs, shared, whole_object,
 };
 pub use crate::tool::result_schema::{
-    NoOutputSchema, OutputField, OutputOf, OutputOfValue, OutputSchema, OutputUnknown, OutputWithSchema,
+    NoOutputSchema, OutputField, OutputOfValue, OutputUnknown, OutputWithSchema, ResultOf, ResultSchema,
     output_from,
 };
 pub use crate::tool::schemas::{CompareNames, Flattened, closed_set, names_of};
 pub use crate::tool::set::{Entry, IntoTools, ToolSet, further_tool_blocks_say_set_and_a_name};
-pub use crate::tool::spec::{Blueprint, Compiled, Spec};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;
 pub use std::boxed::Box;
@@ -42,6 +42,7 @@ pub use std::option::Option;
 pub use std::primitive::{bool, str, u8};
 pub use std::result::Result;
 pub use std::sync::{Arc, LazyLock};
+pub use std::time::Duration;
 pub use {schemars, serde, serde_json};
 
 /// Replaces `Option::Some`, which the expansion of schemars writes without a path. A function is only in the value namespace, so a user's

@@ -49,7 +49,7 @@
 //!
 //! | to | see |
 //! | --- | --- |
-//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`ToolBuilder`], [`DynamicTool`]; by hand [`Tool`] |
+//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`Tool`], [`ToolBuilder`]; by hand [`tool::ToolBody`](mod@tool) |
 //! | combine tools and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | learn what is accepted, coerced and reported | [`args`] |
 //! | learn what each provider receives, and what its schemas cannot express | [`schema`], [`Registry::check_dialect`] |
@@ -104,7 +104,7 @@ pub mod steps;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tool;
+pub mod tool;
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 pub mod ui;
 
@@ -128,7 +128,7 @@ pub use agent_macros::ToolOutput;
 #[doc(alias = "#[tool]")]
 pub use agent_macros::tool;
 
-/// Any JSON value: the `Value` of `serde_json`, which [`DynamicTool`]s, metadata and stored messages use.
+/// Any JSON value: the `Value` of `serde_json`, which tools made at run time, metadata and stored messages use.
 ///
 /// (This is an alias and not a re-export, because a re-export of its variant `String` would make the compiler write `String` with its full
 /// path in users' errors.)
@@ -195,32 +195,40 @@ pub use runtime::{
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::annotations::ToolAnnotations;
 pub use tool::approval::{Approval, ApprovalRule};
-pub use tool::arguments::{Argument, RunTool, ToolArgs};
+pub use tool::arguments::{Argument, ToolArgs};
+pub use tool::body::RunTool;
+/// A tool made at run time is a [`Tool`].
+#[deprecated(
+    note = "a tool is one value: write `Tool::new(name, description, schema, body)`, or `ToolBuilder` for options"
+)]
+#[doc(hidden)]
+pub type DynamicTool = Tool;
 pub use tool::builder::ToolBuilder;
+pub use tool::call_error::CallError;
 pub use tool::call_record::CallRecord;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
-pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+pub use tool::definition::ToolDefinition;
+pub use tool::definition_error::DefinitionError;
 pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDialect};
-pub use tool::dynamic::DynamicTool;
 pub use tool::error::ToolError;
 pub use tool::executor::Executor;
 pub use tool::lint::{Lint, LintFinding, LintReport};
 pub use tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
-pub use tool::outcome::{
-    DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
-};
+pub use tool::options::ToolOptions;
+pub use tool::outcome::{DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolResult};
 pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::parameters::Parameters;
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use tool::progress::{Progress, ToolUpdate};
-pub use tool::registry::{CallError, CheckedCall, Registry};
+pub use tool::registry::{CheckedCall, Registry};
 pub use tool::set::{IntoTools, ToolSet};
 pub use tool::source::Source;
 pub use tool::state::{DuplicateState, StateKey};
-pub use tool::traits::Tool;
+pub use tool::value::Tool;
 
 /// Returns the executor that calls use by default.
 #[cfg(feature = "runtime")]

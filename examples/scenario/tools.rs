@@ -4,9 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use agent::message::Part;
-use agent::{
-    Approval, Control, DynamicTool, Progress, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSet, json,
-};
+use agent::{Approval, Control, Progress, Tool, ToolContext, ToolError, ToolOutput, ToolSet, json};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -19,7 +17,7 @@ pub(crate) fn tools(names: &[String]) -> Result<ToolSet, Box<dyn Error>> {
     Ok(set)
 }
 
-fn tool(name: &str) -> Result<DynamicTool, Box<dyn Error>> {
+fn tool(name: &str) -> Result<Tool, Box<dyn Error>> {
     let tool = match name {
         "double" | "gated" => make(name, |args, _| async move { Ok(double(&args)) }),
         "ok" => make(name, |_, _| after(50, "ok")),
@@ -56,17 +54,15 @@ fn tool(name: &str) -> Result<DynamicTool, Box<dyn Error>> {
         }),
         other => return Err(format!("no such tool in scenarios; got string {other:?}").into()),
     };
-    let mut policy = ToolPolicy::default();
-    match name {
-        "solo" => policy.exclusive = true,
-        "gated" => policy.approval = Approval::Always,
-        "timed" => policy = policy.with_timeout(Duration::from_millis(100)),
-        _ => {}
-    }
-    Ok(tool?.with_policy(policy))
+    Ok(tool?.configure(|options| match name {
+        "solo" => options.exclusive(),
+        "gated" => options.approval(Approval::Always),
+        "timed" => options.timeout(Duration::from_millis(100)),
+        _ => options,
+    })?)
 }
 
-fn make<F>(name: &str, body: fn(Value, ToolContext) -> F) -> Result<DynamicTool, Box<dyn Error>>
+fn make<F>(name: &str, body: fn(Value, ToolContext) -> F) -> Result<Tool, Box<dyn Error>>
 where
     F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
@@ -76,7 +72,7 @@ where
         }
         _ => json!({"type": "object", "properties": {}}),
     };
-    Ok(DynamicTool::new(name, format!("The tool `{name}` of scenarios."), schema, body)?)
+    Ok(Tool::new(name, format!("The tool `{name}` of scenarios."), schema, body)?)
 }
 
 async fn after(millis: u64, text: &'static str) -> Result<ToolOutput, ToolError> {

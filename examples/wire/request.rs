@@ -6,7 +6,7 @@ use agent::args::{Plan, PlanOptions};
 use agent::message::{CacheMark, Conversation, HandOff, Message, Recipient};
 use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebFetch, WebSearch};
 use agent::provider::HttpRequest;
-use agent::{ToolDefinition, Value, json};
+use agent::{ToolDefinition, ToolOptions, Value, json};
 
 use crate::Options;
 
@@ -65,7 +65,7 @@ fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest
         let plan = Plan::compile(word("name"), &schema, PlanOptions::default())?;
         let examples = tool.get("examples").and_then(Value::as_array).into_iter().flatten();
         let definition = ToolDefinition::new(plan, word("description"))?;
-        tools.push(examples.cloned().fold(definition, ToolDefinition::with_example));
+        tools.push(definition.configure(|options| examples.cloned().fold(options, ToolOptions::example))?);
     }
     let is_set = |key: &str| given.get(key).and_then(Value::as_bool).unwrap_or_default();
     request.examples_in_descriptions = is_set("examples_in_descriptions");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::message::{OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ScriptedModel, reply, reply_with};
-use agent::{Assistant, DynamicTool, EventKind, RunStop, ToolError, ToolOutput};
+use agent::{Assistant, EventKind, RunStop, Tool, ToolError, ToolOutput};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -240,10 +240,9 @@ async fn every_call_has_a_key_of_its_own() {
 
 #[tokio::test]
 async fn pictures_and_structured_results_reach_the_model() {
-    let picture =
-        DynamicTool::new("picture", "Takes a picture.", json!({"type": "object"}), |_: Value, _| async {
-            Ok::<_, ToolError>(ToolOutput::image(b"png".to_vec(), "image/png").with_metadata("camera", 2))
-        });
+    let picture = Tool::new("picture", "Takes a picture.", json!({"type": "object"}), |_: Value, _| async {
+        Ok::<_, ToolError>(ToolOutput::image(b"png".to_vec(), "image/png").with_metadata("camera", 2))
+    });
     let model = ScriptedModel::new([reply().tool_call("picture", ""), reply().text("nice")]);
     let assistant = Assistant::builder(model.clone()).tools(picture.unwrap()).build().unwrap();
     assistant.prompt([Part::text("look"), Part::image_url("https://example.org/a.png")]).await.unwrap();

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use agent::message::Message;
 use agent::model::ScriptedModel;
-use agent::{Assistant, AssistantBuilder, Control, DynamicTool, ToolContext, ToolError, ToolOutput, ToolSet};
+use agent::{Assistant, AssistantBuilder, Control, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 /// The tools of the worked traces: `double`, `slow` (150 ms, deaf), `fast`, `wait` (until cancelled), `boom`, …
 pub(crate) fn tools() -> ToolSet {
-    fn tool<F>(name: &str, body: fn(Value, ToolContext) -> F) -> DynamicTool
+    fn tool<F>(name: &str, body: fn(Value, ToolContext) -> F) -> Tool
     where
         F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
@@ -20,7 +20,7 @@ pub(crate) fn tools() -> ToolSet {
             }
             _ => json!({"type": "object"}),
         };
-        DynamicTool::new(name, "A tool of a test.", schema, body).expect("the schema is fine")
+        Tool::new(name, "A tool of a test.", schema, body).expect("the schema is fine")
     }
     ToolSet::new()
         .with(tool("double", |args, _| async move {

@@ -1,10 +1,10 @@
 //! All tools at once: what a dialect cannot express, and what of a request may be strict.
 
 use agent::schema::Dialect;
-use agent::{DynamicTool, Registry, StrictBudget, ToolSet, tools};
+use agent::{Registry, StrictBudget, Tool, ToolSet, tools};
 use serde_json::{Map, Value, json};
 
-fn tool(name: &str, optional: usize, unions: usize) -> DynamicTool {
+fn tool(name: &str, optional: usize, unions: usize) -> Tool {
     let mut properties = Map::new();
     for i in 0..optional {
         properties.insert(format!("o{i}"), json!({"type": "integer"}));
@@ -16,11 +16,11 @@ fn tool(name: &str, optional: usize, unions: usize) -> DynamicTool {
     dynamic(name, json!({"type": "object", "properties": properties, "required": unions}))
 }
 
-fn dynamic(name: &str, schema: Value) -> DynamicTool {
-    DynamicTool::new(name, "Does something.", schema, |_: Value, _| async { "done" }).unwrap()
+fn dynamic(name: &str, schema: Value) -> Tool {
+    Tool::new(name, "Does something.", schema, |_: Value, _| async { "done" }).unwrap()
 }
 
-fn strict(tools: Vec<DynamicTool>) -> Vec<bool> {
+fn strict(tools: Vec<Tool>) -> Vec<bool> {
     let mut registry = Registry::new(ToolSet::default()).unwrap();
     for tool in tools {
         registry.register(tool).unwrap();
@@ -63,7 +63,7 @@ fn one_tool_beyond_the_budget_can_never_be_strict() {
 
 #[test]
 fn other_dialects_have_no_budget() {
-    let tools: Vec<DynamicTool> = (0..30).map(|i| tool(&format!("t{i}"), 2, 2)).collect();
+    let tools: Vec<Tool> = (0..30).map(|i| tool(&format!("t{i}"), 2, 2)).collect();
     let mut registry = Registry::default();
     for tool in tools {
         registry.register(tool).unwrap();

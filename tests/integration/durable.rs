@@ -445,7 +445,7 @@ fn what_cannot_be_done_is_refused() {
     );
     let endless = agent::ToolBuilder::new("endless")
         .description("Takes as long as it likes.")
-        .policy(agent::ToolPolicy::DEFAULT.without_timeout())
+        .without_timeout()
         .build(|_args: Value, _cx: agent::ToolContext| async move { "done".to_owned() })
         .unwrap();
     let error = Service::new(&of().tools(tools![{ endless }]).build().unwrap()).unwrap_err();

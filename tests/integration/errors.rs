@@ -8,8 +8,8 @@ use agent::provider::http::HttpModel;
 use agent::schema::Dialect;
 use agent::store::{StoreError, StoreErrorKind};
 use agent::{
-    Assistant, Decisions, DynamicTool, Registry, ScriptedModel, StepKey, ToolContext, ToolError, UsageLimits,
-    Value, json, tool, tools,
+    Assistant, Decisions, Registry, ScriptedModel, StepKey, Tool, ToolContext, ToolError, UsageLimits, Value,
+    json, tool, tools,
 };
 
 struct Database;
@@ -51,9 +51,13 @@ async fn errors_print_their_sentence_first() {
         request.with_output(agent::model::OutputSchema::new("answer", json!({"type": "any"})))
     });
     let schema = json!({"properties": {"n": {"$dynamicRef": "#n"}}});
-    let dynamic = DynamicTool::new("square", "Squares.", schema, |args: Value, _: ToolContext| async move {
-        args.to_string()
-    });
+    let dynamic =
+        Tool::new(
+            "square",
+            "Squares.",
+            schema,
+            |args: Value, _: ToolContext| async move { args.to_string() },
+        );
     for (shown, said) in [
         printed(Registry::new(tools![count, { tools![count] }]).unwrap_err()),
         printed(registry().check_state(&ToolContext::new()).unwrap_err()),

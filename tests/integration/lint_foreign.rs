@@ -1,12 +1,12 @@
 //! The lint of tools that the application only uses: few findings, each with something that the application can do.
 
-use agent::{DynamicTool, Lint, LintReport, Registry, ToolSet, json};
+use agent::{Lint, LintReport, Registry, Tool, ToolSet, json};
 use serde_json::Value;
 
-fn foreign(name: &str, description: &str, properties: Value) -> DynamicTool {
+fn foreign(name: &str, description: &str, properties: Value) -> Tool {
     let schema = [("type".to_owned(), "object".into()), ("properties".to_owned(), properties)];
     let schema: Value = schema.into_iter().collect();
-    DynamicTool::new(name, description, schema, |_: Value, _| async { "done" }).expect("a tool")
+    Tool::new(name, description, schema, |_: Value, _| async { "done" }).expect("a tool")
 }
 
 fn lint(tools: ToolSet) -> LintReport {

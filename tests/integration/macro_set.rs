@@ -1,12 +1,12 @@
 //! `tools![…]` and what is found when a registry is built.
 
 use agent::args::{Plan, PlanOptions};
+use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, DynamicTool, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolReply, ToolSet, tool,
+    BoxFuture, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, ToolOutput, ToolSet, tool,
     tools,
 };
 use serde_json::json;
-use std::sync::Arc;
 
 /// Adds.
 #[tool]
@@ -24,26 +24,26 @@ impl Counter {
     }
 }
 
-struct Echo(ToolDefinition);
-impl Tool for Echo {
-    fn definition(&self) -> &ToolDefinition {
-        &self.0
-    }
-    fn call<'a>(&'a self, arguments: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
-        Box::pin(async move { arguments.into() })
+struct Echo;
+impl ToolBody for Echo {
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move { ToolOutput::text(arguments.text()).into() })
     }
 }
 
-fn echo() -> Echo {
+fn echo() -> Tool {
     let plan = Plan::compile("echo", &json!({"type": "object"}), PlanOptions::default()).expect("sound");
-    Echo(ToolDefinition::new(plan, "Echo.").expect("sound"))
+    Tool::from_body(ToolDefinition::new(plan, "Echo.").expect("sound"), Echo)
 }
 
 #[test]
 fn everything_that_can_be_listed() {
-    let dynamic =
-        DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
-    let shared: Arc<dyn Tool> = Arc::new(echo());
+    let dynamic = Tool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
+    let shared = echo().clone();
     let nothing: Option<ToolSet> = None;
     let set = tools![
         add,
@@ -54,7 +54,7 @@ fn everything_that_can_be_listed() {
         tools![],
         ToolSet::new(),
         { nothing },
-        vec![Arc::new(echo()) as Arc<dyn Tool>],
+        vec![echo()],
     ];
     assert_eq!(format!("{set:?}"), r#"["add", "deep", "count", "dynamic", "echo", "echo"]"#);
     assert_eq!(set.len(), 6);

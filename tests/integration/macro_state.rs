@@ -121,7 +121,7 @@ async fn work_that_nobody_waits_for_does_not_begin() {
     let cx = ToolContext::builder().shared_state(ran.clone()).executor(later.clone()).build().expect("one");
     let registry = Registry::new(tools![mark]).expect("sound");
     let tool = registry.get("mark").expect("there");
-    let mut call = tool.call("{}", &cx);
+    let mut call = Box::pin(tool.call("{}", &cx));
     let poll =
         std::future::poll_fn(|task| std::task::Poll::Ready(call.as_mut().poll(task).is_pending())).await;
     assert!(poll);

@@ -28,6 +28,7 @@ mod macro_blocks;
 mod macro_clashes;
 mod macro_constraints;
 mod macro_defaults;
+mod macro_described_once;
 mod macro_docs;
 mod macro_fragments;
 mod macro_functions;

@@ -8,8 +8,8 @@ use agent::mcp::{Client, Server};
 use agent::message::{Content, ToolCall};
 use agent::model::reply;
 use agent::{
-    Assistant, CancelToken, DynamicTool, Effect, Progress, Registry, ScriptedModel, ToolContext, ToolOutcome,
-    json, tool, tools,
+    Assistant, CancelToken, Effect, Progress, Registry, ScriptedModel, Tool, ToolContext, ToolOutcome, json,
+    tool, tools,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -452,7 +452,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
         let greet = |description: &str| {
             let schema =
                 json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-            let made = DynamicTool::new("greet", description, schema, |args: Value, _cx| async move {
+            let made = Tool::new("greet", description, schema, |args: Value, _cx| async move {
                 format!("Hello, {}!", args["name"].as_str().unwrap_or_default())
             });
             made.unwrap()
@@ -528,16 +528,15 @@ async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
 #[tokio::test]
 async fn cancelling_reaches_the_server_in_every_way() {
     let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
-    let waits =
-        DynamicTool::new("waits", "Waits.", json!({"type": "object"}), move |_args, cx: ToolContext| {
-            let told = told.clone();
-            async move {
-                told.send("started").unwrap();
-                cx.cancelled().await;
-                told.send("cancelled").unwrap();
-                "gone"
-            }
-        });
+    let waits = Tool::new("waits", "Waits.", json!({"type": "object"}), move |_args, cx: ToolContext| {
+        let told = told.clone();
+        async move {
+            told.send("started").unwrap();
+            cx.cancelled().await;
+            told.send("cancelled").unwrap();
+            "gone"
+        }
+    });
     let server = run(Server::new(tools![{ waits.unwrap() }])).await;
     for (era, is_dropped) in [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, true)] {
         let client = Client::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();

@@ -3,7 +3,7 @@
 use super::mcp_support::{Running, ask, call, message, modern, names, post, read, run, send};
 use agent::mcp::Server;
 use agent::mcp::server::{Bearer, Caller, LoadError, RequestInfo, ResourceMetadata, ServerLimits, Token};
-use agent::{DynamicTool, Registry, ToolContext, ToolOutput, json, tool, tools};
+use agent::{Registry, Tool, ToolContext, ToolOutput, json, tool, tools};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,11 +65,11 @@ fn version(request: &RequestInfo) -> String {
 }
 
 /// A tool that says when it begins, and ends when it is let go.
-fn hold() -> (DynamicTool, UnboundedReceiver<()>, Arc<Notify>) {
+fn hold() -> (Tool, UnboundedReceiver<()>, Arc<Notify>) {
     let (told, begun) = unbounded_channel();
     let go = Arc::new(Notify::new());
     let waits = go.clone();
-    let tool = DynamicTool::new("hold", "Waits.", json!({"type": "object"}), move |_, _: ToolContext| {
+    let tool = Tool::new("hold", "Waits.", json!({"type": "object"}), move |_, _: ToolContext| {
         let (told, waits) = (told.clone(), waits.clone());
         async move {
             told.send(()).unwrap();
@@ -220,14 +220,14 @@ async fn none_is_a_text_that_says_so() {
 async fn structured_results_have_to_fit_and_long_ones_are_refused() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let structured = |name: &str, value: Value| {
-        let made = DynamicTool::new(name, "Gives data.", json!({"type": "object"}), move |_args, _cx| {
+        let made = Tool::new(name, "Gives data.", json!({"type": "object"}), move |_args, _cx| {
             let output = ToolOutput::empty().with_structured(value.clone());
             async move { output }
         });
         let schema = schema.clone();
-        made.unwrap().map_definition(|definition| definition.with_output_schema(schema))
+        made.unwrap().configure(|options| options.output_schema(schema)).unwrap()
     };
-    let long = DynamicTool::new("long", "Gives much.", json!({"type": "object"}), |_args, _cx| async {
+    let long = Tool::new("long", "Gives much.", json!({"type": "object"}), |_args, _cx| async {
         "x".repeat(5 << 20)
     });
     let fits = structured("fits", json!({"n": 1}));
@@ -485,16 +485,15 @@ async fn one_caller_over_its_limit_leaves_room_for_others() {
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
     let (told, mut hears) = unbounded_channel();
-    let waits =
-        DynamicTool::new("waits", "Waits.", json!({"type": "object"}), move |_args, cx: ToolContext| {
-            let told = told.clone();
-            async move {
-                told.send("started").unwrap();
-                cx.cancelled().await;
-                told.send("cancelled").unwrap();
-                "gone"
-            }
-        });
+    let waits = Tool::new("waits", "Waits.", json!({"type": "object"}), move |_args, cx: ToolContext| {
+        let told = told.clone();
+        async move {
+            told.send("started").unwrap();
+            cx.cancelled().await;
+            told.send("cancelled").unwrap();
+            "gone"
+        }
+    });
     let server = run(Server::new(tools![{ waits.unwrap() }])).await;
     let body = message("tools/call", &json!({"name": "waits"}));
     let mut stream = TcpStream::connect(server.address).await.unwrap();

@@ -5,7 +5,7 @@ use super::mcp_support::{ask, call, modern, run};
 use agent::mcp::client::{ClientConfig, Era};
 use agent::mcp::{Client, Server};
 use agent::message::ToolCall;
-use agent::{DynamicTool, Registry, ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools};
+use agent::{Registry, Tool, ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools};
 
 #[derive(agent::ToolOutput)]
 struct Hotel {
@@ -49,12 +49,12 @@ fn count() -> u32 {
 }
 
 /// A tool that gives `output`, and announces a schema.
-fn announced(name: &str, schema: Value, output: ToolOutput) -> impl agent::Tool + 'static {
-    let made = DynamicTool::new(name, "Gives data.", json!({"type": "object"}), move |_args, _cx| {
+fn announced(name: &str, schema: Value, output: ToolOutput) -> Tool {
+    let made = Tool::new(name, "Gives data.", json!({"type": "object"}), move |_args, _cx| {
         let output = output.clone();
         async move { output }
     });
-    made.unwrap().map_definition(|definition| definition.with_output_schema(schema))
+    made.unwrap().configure(|options| options.output_schema(schema)).unwrap()
 }
 
 fn hotels() -> Value {

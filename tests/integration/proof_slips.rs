@@ -2,9 +2,9 @@
 
 use agent::args::{CoercionPolicy, CoercionRule, Plan, PlanOptions};
 use agent::testing::{FindingKind, fuzz_tool, fuzz_tools};
+use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, DynamicTool, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolReply, json, tool,
-    tools,
+    BoxFuture, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, json, tool, tools,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,37 +105,32 @@ fn tools_made_at_run_time() {
         "at": {"type": "string", "format": "date-time"}, "deep": {"type": "object"}},
         "required": ["q", "n"]});
     let tool =
-        DynamicTool::new(
-            "find",
-            "Finds.",
-            schema,
-            |value: agent::Value, _| async move { agent::Json(value) },
-        );
+        Tool::new("find", "Finds.", schema, |value: agent::Value, _| async move { agent::Json(value) });
     let registry = Registry::new(tools![tool.unwrap()]).unwrap();
-    let report = fuzz_tool(&**registry.fetch("find").unwrap());
+    let report = fuzz_tool(registry.fetch("find").unwrap());
     report.assert_safe();
     assert!(report.slips.len() > 40, "{report}");
-    assert_eq!(report.to_string(), fuzz_tool(&**registry.fetch("find").unwrap()).to_string());
+    assert_eq!(report.to_string(), fuzz_tool(registry.fetch("find").unwrap()).to_string());
 }
 
 /// A tool that checks its arguments by itself, badly.
-struct Careless(ToolDefinition);
+struct Careless;
 
-impl Tool for Careless {
-    fn definition(&self) -> &ToolDefinition {
-        &self.0
-    }
-
-    fn call<'a>(&'a self, _: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+impl ToolBody for Careless {
+    fn call<'a>(&'a self, _: &'a AcceptedArguments, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
         unreachable!("not run")
     }
 
-    fn validate(&self, arguments: &str) -> Result<agent::args::Coercions, agent::args::InvalidArguments> {
+    fn check(
+        &self,
+        definition: &ToolDefinition,
+        arguments: &str,
+    ) -> Result<AcceptedArguments, agent::args::InvalidArguments> {
         assert!(!arguments.contains("lorem ipsum lorem"), "too much text");
         if arguments.starts_with("```") {
-            return Ok(agent::args::Coercions::default());
+            return Ok(AcceptedArguments::new(definition, arguments, agent::args::Coercions::default()));
         }
-        self.0.plan().parse::<agent::Value>(arguments).map(|parsed| parsed.coercions)
+        AcceptedArguments::parse::<agent::Value>(definition, arguments)
     }
 }
 
@@ -144,7 +139,7 @@ fn carelessness_is_noticed() {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let plan =
         Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
-    let report = fuzz_tool(&Careless(ToolDefinition::new(plan, "Notes.").unwrap()));
+    let report = fuzz_tool(&Tool::from_body(ToolDefinition::new(plan, "Notes.").unwrap(), Careless));
     let panicked =
         |kind: &FindingKind| matches!(kind, FindingKind::Panicked(words) if words == "too much text");
     assert!(report.findings.iter().any(|f| f.slip == "very long text" && panicked(&f.kind)), "{report}");
@@ -155,7 +150,7 @@ fn carelessness_is_noticed() {
     assert!(caught.is_err());
     let impossible = json!({"type": "object", "properties": {"v": false}, "required": ["v"]});
     let plan = Plan::compile("never", &impossible, PlanOptions::default()).unwrap();
-    let report = fuzz_tool(&Careless(ToolDefinition::new(plan, "Never.").unwrap()));
+    let report = fuzz_tool(&Tool::from_body(ToolDefinition::new(plan, "Never.").unwrap(), Careless));
     assert_eq!((report.samples, report.slips.len()), (0, 0));
     assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
 }

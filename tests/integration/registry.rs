@@ -2,13 +2,13 @@
 
 use agent::args::{Plan, PlanOptions};
 use agent::message::ToolCall;
+use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, CancelToken, DynamicTool, FailureCode, Registry, StateKey, Tool, ToolContext, ToolDefinition,
-    ToolError, ToolOutcome, ToolOutput, ToolPolicy, ToolReply, ToolSet, tools,
+    BoxFuture, CancelToken, FailureCode, Registry, StateKey, Tool, ToolContext, ToolDefinition, ToolError,
+    ToolOutcome, ToolOutput, ToolSet, tools,
 };
 use serde_json::{Value, json};
 use std::future::{Future, pending};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -19,42 +19,41 @@ fn definition(name: &str) -> ToolDefinition {
 
 /// A tool whose body is any function of its context.
 struct Scripted<F> {
-    definition: ToolDefinition,
-    policy: ToolPolicy,
     requires: Vec<StateKey>,
     run: F,
 }
 
-fn body<F>(name: &str, run: F) -> Scripted<F>
+fn body<F>(name: &str, run: F) -> Tool
 where
-    F: Fn(&ToolContext) -> BoxFuture<'_, ToolReply> + Send + Sync + 'static,
+    F: Fn(&ToolContext) -> BoxFuture<'_, ToolOutcome> + Send + Sync + 'static,
 {
-    Scripted { definition: definition(name), policy: ToolPolicy::default(), requires: Vec::new(), run }
+    requiring(name, Vec::new(), run)
 }
 
-impl<F> Tool for Scripted<F>
+fn requiring<F>(name: &str, requires: Vec<StateKey>, run: F) -> Tool
 where
-    F: Fn(&ToolContext) -> BoxFuture<'_, ToolReply> + Send + Sync + 'static,
+    F: Fn(&ToolContext) -> BoxFuture<'_, ToolOutcome> + Send + Sync + 'static,
 {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-    fn call<'a>(&'a self, _arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+    Tool::from_body(definition(name), Scripted { requires, run })
+}
+
+impl<F> ToolBody for Scripted<F>
+where
+    F: Fn(&ToolContext) -> BoxFuture<'_, ToolOutcome> + Send + Sync + 'static,
+{
+    fn call<'a>(&'a self, _: &'a AcceptedArguments, cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
         (self.run)(cx)
-    }
-    fn policy(&self) -> &ToolPolicy {
-        &self.policy
     }
     fn requires(&self) -> &[StateKey] {
         &self.requires
     }
 }
 
-fn text(text: &str) -> ToolReply {
-    ToolReply::from(ToolOutput::text(text))
+fn text(text: &str) -> ToolOutcome {
+    ToolOutcome::from(ToolOutput::text(text))
 }
 
-async fn outcome_with(tool: impl Tool, cx: &ToolContext) -> ToolOutcome {
+async fn outcome_with(tool: Tool, cx: &ToolContext) -> ToolOutcome {
     let name = tool.definition().name().to_owned();
     let mut registry = Registry::default();
     registry.register(tool).unwrap();
@@ -63,7 +62,7 @@ async fn outcome_with(tool: impl Tool, cx: &ToolContext) -> ToolOutcome {
     result.outcome
 }
 
-async fn outcome(tool: impl Tool) -> ToolOutcome {
+async fn outcome(tool: Tool) -> ToolOutcome {
     outcome_with(tool, &ToolContext::new()).await
 }
 
@@ -75,11 +74,11 @@ fn code(outcome: &ToolOutcome) -> &str {
 async fn panics_are_outcomes_wherever_they_come_from() {
     struct Bomb;
     impl Future for Bomb {
-        type Output = ToolReply;
+        type Output = ToolOutcome;
         fn poll(
             self: std::pin::Pin<&mut Self>,
             _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<ToolReply> {
+        ) -> std::task::Poll<ToolOutcome> {
             text("done").into_ready()
         }
     }
@@ -93,7 +92,7 @@ async fn panics_are_outcomes_wherever_they_come_from() {
             std::task::Poll::Ready(self)
         }
     }
-    impl IntoReady for ToolReply {}
+    impl IntoReady for ToolOutcome {}
 
     let made = outcome(body("made", |_| panic!("when it is made"))).await;
     let polled = outcome(body("polled", |_| Box::pin(async { panic!("when it is polled") }))).await;
@@ -114,7 +113,7 @@ async fn a_timeout_cancels_the_token_and_drops_the_body() {
         });
         Box::pin(pending())
     });
-    tool.policy = ToolPolicy::default().with_timeout(Duration::from_millis(1500));
+    tool = tool.configure(|options| options.timeout(Duration::from_millis(1500))).unwrap();
     let outcome = outcome(tool).await;
     assert_eq!(code(&outcome), "timeout");
     assert!(outcome.text().contains("1.5 s"), "{}", outcome.text());
@@ -132,13 +131,13 @@ async fn the_context_has_a_timeout_for_tools_that_have_none() {
             text("late")
         })
     });
-    patient.policy = ToolPolicy::default().without_timeout();
+    patient = patient.configure(|options| options.without_timeout()).unwrap();
     assert_eq!(outcome_with(patient, &cx).await.text(), "late");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_body_has_a_grace_period() {
-    async fn cancelled_after_1s(tool: impl Tool) -> (ToolOutcome, Duration) {
+    async fn cancelled_after_1s(tool: Tool) -> (ToolOutcome, Duration) {
         let token = CancelToken::new();
         let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();
         tokio::spawn(async move {
@@ -148,7 +147,7 @@ async fn a_cancelled_body_has_a_grace_period() {
         let start = tokio::time::Instant::now();
         (outcome_with(tool, &cx).await, start.elapsed())
     }
-    fn after_cancel(wait: u64, reply: fn() -> ToolReply) -> impl Tool {
+    fn after_cancel(wait: u64, reply: fn() -> ToolOutcome) -> Tool {
         body("t", move |cx| {
             Box::pin(async move {
                 cx.cancelled().await;
@@ -177,11 +176,11 @@ async fn a_call_that_is_cancelled_before_it_starts_does_not_run() {
 
 #[tokio::test]
 async fn missing_state_is_an_outcome_and_found_before() {
-    let mut tool = body("wants", |cx| {
+    let wants = vec![StateKey::of::<u32>(), StateKey::of::<str>()];
+    let tool = requiring("wants", wants, |cx| {
         let n = cx.get::<u32>().copied();
         Box::pin(async move { text(&format!("{n:?}")) })
     });
-    tool.requires = vec![StateKey::of::<u32>(), StateKey::of::<str>()];
     let registry = Registry::new(tools![{ tool }]).unwrap();
     let call = ToolCall::new("c", "wants", "{}");
 
@@ -207,7 +206,7 @@ async fn missing_state_is_an_outcome_and_found_before() {
 #[tokio::test]
 async fn a_tool_may_keep_its_errors_to_itself() {
     let mut tool = body("t", |_| Box::pin(async { ToolError::new("password is hunter2").into() }));
-    tool.policy = ToolPolicy::default().with_redacted_errors();
+    tool = tool.configure(|options| options.redact_errors()).unwrap();
     let outcome = outcome(tool).await;
     assert_eq!(code(&outcome), "tool_error");
     assert!(!outcome.text().contains("hunter2"));
@@ -269,7 +268,7 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
         let n = args["n"].as_i64().ok_or_else(|| ToolError::retry("n"))?;
         Ok::<_, ToolError>(format!("{} {}", n * 2, cx.call_id()))
     };
-    let tool = DynamicTool::new("double", "Doubles.", schema.clone(), run).unwrap();
+    let tool = Tool::new("double", "Doubles.", schema.clone(), run).unwrap();
     assert_eq!(tool.definition().parameters(), &schema, "it goes out as it was given");
     let registry = Registry::new(tools![{ tool }]).unwrap();
     let call = |args: &str| {
@@ -283,10 +282,10 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
     assert!(refused.text().contains(r#"did you mean "mode"?"#), "{}", refused.text());
 
     let remote = json!({"type": "object", "properties": {"v": {"$ref": "https://example.com/v.json"}}});
-    let bad = DynamicTool::new("bad", "Bad.", remote, run).unwrap_err().to_string();
+    let bad = Tool::new("bad", "Bad.", remote, run).unwrap_err().to_string();
     assert!(bad.contains("`$ref`") && bad.contains("/properties/v"), "{bad}");
-    assert!(DynamicTool::new("bad name", "Bad.", schema.clone(), run).is_err());
-    assert!(DynamicTool::new("blank", " ", schema, run).is_err());
+    assert!(Tool::new("bad name", "Bad.", schema.clone(), run).is_err());
+    assert!(Tool::new("blank", " ", schema, run).is_err());
 }
 
 #[tokio::test]
@@ -310,7 +309,7 @@ fn the_parts_can_be_shared_between_threads() {
     shared::<CancelToken>();
     shared::<ToolDefinition>();
     shared::<ToolOutcome>();
-    shared::<Arc<dyn Tool>>();
+    shared::<Tool>();
 }
 
 #[tokio::test]
@@ -372,25 +371,22 @@ async fn who_was_told_to_stop_is_not_late() {
 
 #[tokio::test]
 async fn a_panic_of_what_a_tool_says_about_itself_is_an_outcome_too() {
-    struct Shy(ToolDefinition);
-    impl Tool for Shy {
-        fn definition(&self) -> &ToolDefinition {
-            &self.0
-        }
-        fn call<'a>(&'a self, _arguments: &'a str, _cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+    struct Shy;
+    impl ToolBody for Shy {
+        fn call<'a>(&'a self, _: &'a AcceptedArguments, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
             Box::pin(async { text("ran") })
         }
         fn requires(&self) -> &[StateKey] {
             panic!("not telling")
         }
     }
-    assert_eq!(code(&outcome(Shy(definition("shy"))).await), "panic");
+    assert_eq!(code(&outcome(Tool::from_body(definition("shy"), Shy)).await), "panic");
 }
 
 #[test]
 fn arguments_are_in_no_debug_text() {
     let schema = json!({"type": "object", "properties": {"card": {"type": "string"}}});
-    let pay = DynamicTool::new("pay", "Pays.", schema, |_: Value, _: ToolContext| async {}).unwrap();
+    let pay = Tool::new("pay", "Pays.", schema, |_: Value, _: ToolContext| async {}).unwrap();
     let registry = Registry::new(tools![{ pay }]).unwrap();
     let call = ToolCall::new("c", "pay", r#"{"card": "4111"}"#);
     let checked = registry.validate(&call).unwrap();

@@ -9,8 +9,8 @@ use agent::loop_core::AgentLoop;
 use agent::message::{Message, ToolArguments, ToolResultMessage};
 use agent::model::{ScriptedModel, reply, reply_with};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, EventKind, ResumeError,
-    RunError, RunOutput, RunStop, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ResumeError, RunError,
+    RunOutput, RunStop, Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -395,7 +395,7 @@ async fn another_prompt_gives_up_what_waited() {
 
 /// An oven that says later that it is done.
 fn oven() -> ToolSet {
-    let bake = DynamicTool::new(
+    let bake = Tool::new(
         "bake",
         "Bakes.",
         json!({"type": "object", "properties": {"what": {"type": "string"}}}),

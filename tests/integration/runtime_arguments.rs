@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::args::{CoercionPolicy, PlanOptions};
+use agent::args::CoercionPolicy;
 use agent::loop_core::ApprovalRequest;
 use agent::model::{ScriptedModel, reply};
 use agent::{
-    ArgumentError, Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, RunTool,
-    ToolArgs, ToolContext, ToolSet, Value, json, tool, tools,
+    ArgumentError, Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunTool, Tool, ToolArgs,
+    ToolContext, ToolSet, Value, json, tool, tools,
 };
 
 /// What bodies got.
@@ -242,11 +242,11 @@ async fn a_decision_on_a_stored_run_reads_the_same_under_an_exact_policy() {
         "properties": {"amount": {"type": "integer", "format": "uint128"}, "n": {"type": "integer", "default": 7}},
         "required": ["amount"],
     });
-    let options = PlanOptions::default().coercion(CoercionPolicy::exact());
     let body = |args: Value, _: ToolContext| async move { args["amount"].to_string() };
-    let dynamic = DynamicTool::with_options("transfer", "Transfers.", schema, options, body).unwrap();
-    let policy = agent::ToolPolicy::default().with_approval(agent::Approval::Always);
-    let tools = ToolSet::new().with(dynamic.with_policy(policy));
+    let dynamic = Tool::new("transfer", "Transfers.", schema, body).unwrap();
+    let exact = dynamic
+        .configure(|options| options.coerce(CoercionPolicy::exact()).approval(agent::Approval::Always));
+    let tools = ToolSet::new().with(exact.unwrap());
     let model = calling("transfer", r#"{"amount": 12345}"#);
     let assistant = Assistant::builder(model).tools(tools).build().unwrap();
     let run = assistant.prompt("go").await.unwrap().snapshot.unwrap();

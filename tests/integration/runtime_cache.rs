@@ -8,8 +8,8 @@ use agent::message::Message;
 use agent::model::{ScriptedModel, reply};
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore, MemoryStore};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, EventKind, Source,
-    ToolContext, ToolPolicy, ToolSet, UsageLimits, Value, json, tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, Source, Tool, ToolContext,
+    ToolSet, UsageLimits, Value, json, tool, tools,
 };
 
 use crate::assistant_support::assert_sound;
@@ -201,8 +201,8 @@ async fn a_body_that_takes_the_whole_context_may_read_anything() {
         let text = format!("{} {}", cx.get::<User>().map_or("nobody", |user| user.0), count.next());
         async move { text }
     };
-    let who = DynamicTool::new("who", "Says who.", json!({"type": "object"}), body).unwrap();
-    let tools = ToolSet::new().with(who.with_policy(ToolPolicy::default().with_cache(true)));
+    let who = Tool::new("who", "Says who.", json!({"type": "object"}), body).unwrap();
+    let tools = ToolSet::new().with(who.configure(|options| options.cache(true)).unwrap());
     let assistant = Assistant::builder(calling("who", "{}")).tools(tools).build().unwrap();
     for said in ["ann 1", "bob 2"] {
         let user = said.split(' ').next().unwrap();

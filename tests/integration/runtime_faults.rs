@@ -10,8 +10,8 @@ use std::time::Duration;
 use agent::message::{Message, Part};
 use agent::model::{ModelError, ModelErrorKind, ScriptedModel, reply};
 use agent::{
-    AfterCall, Assistant, BeforeCall, Delivery, DynamicTool, EventKind, NotDelivered, RunError, ToolContext,
-    ToolError, ToolOutput, ToolPolicy, ToolSet, Value, json,
+    AfterCall, Assistant, BeforeCall, Delivery, EventKind, NotDelivered, RunError, Tool, ToolContext,
+    ToolError, ToolOutput, ToolSet, Value, json,
 };
 use tokio::time::sleep;
 
@@ -186,7 +186,7 @@ async fn a_thousand_calls_in_one_message() {
     let model = ScriptedModel::new([calls, reply().text("done")]);
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, high) = (running.clone(), most.clone());
-    let ok = DynamicTool::new("ok", "Waits.", json!({"type": "object"}), move |_: Value, _: ToolContext| {
+    let ok = Tool::new("ok", "Waits.", json!({"type": "object"}), move |_: Value, _: ToolContext| {
         let (now, high) = (now.clone(), high.clone());
         async move {
             high.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -242,12 +242,10 @@ async fn garbage_of_a_model_is_answered_and_the_next_prompt_works() {
 
 #[tokio::test]
 async fn a_result_of_100_mb_is_cut_in_the_conversation_and_whole_in_its_event() {
-    let big = DynamicTool::new(
-        "big",
-        "Returns much.",
-        json!({"type": "object"}),
-        |_: Value, _: ToolContext| async { ToolOutput::text("x".repeat(100_000_000)) },
-    );
+    let big =
+        Tool::new("big", "Returns much.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
+            ToolOutput::text("x".repeat(100_000_000))
+        });
     let model = ScriptedModel::new([reply().tool_call("big", "{}"), reply().text("done")]);
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();
@@ -269,14 +267,10 @@ async fn a_result_of_100_mb_is_cut_in_the_conversation_and_whole_in_its_event() 
 #[tokio::test]
 async fn a_long_result_is_kept_in_a_file_and_read_from_there() {
     let folder = std::env::temp_dir().join(format!("agent-spill-{}", std::process::id()));
-    let long = DynamicTool::new(
-        "long",
-        "Returns much.",
-        json!({"type": "object"}),
-        |_: Value, _: ToolContext| async {
+    let long =
+        Tool::new("long", "Returns much.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
             ToolOutput::text((0..2000).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat())
-        },
-    );
+        });
     let model = ScriptedModel::from_fn(|request| {
         match request.messages.last().and_then(|last| last.as_tool_result()) {
             None => reply().tool_call("long", "{}"),
@@ -306,11 +300,8 @@ async fn a_long_result_is_kept_in_a_file_and_read_from_there() {
 async fn tools_that_fail_from_outside_are_run_again_where_that_is_allowed() {
     let runs = Arc::new(AtomicUsize::new(0));
     let count = runs.clone();
-    let flaky = DynamicTool::new(
-        "flaky",
-        "Fails twice.",
-        json!({"type": "object"}),
-        move |_: Value, cx: ToolContext| {
+    let flaky =
+        Tool::new("flaky", "Fails twice.", json!({"type": "object"}), move |_: Value, cx: ToolContext| {
             let n = count.fetch_add(1, Ordering::SeqCst);
             async move {
                 match n {
@@ -319,19 +310,20 @@ async fn tools_that_fail_from_outside_are_run_again_where_that_is_allowed() {
                     _ => ToolOutput::text(format!("attempt {} of {}", cx.attempt(), cx.max_attempts())),
                 }
             }
-        },
-    );
-    let mut policy = ToolPolicy::default().with_effect(agent::Effect::Idempotent);
-    policy.max_attempts = Some(3);
+        });
     let flaky = flaky.unwrap();
     let once = flaky.clone();
-    let play = async |tool: DynamicTool| {
+    let play = async |tool: Tool| {
         let model = ScriptedModel::new([reply().tool_call("flaky", "{}"), reply().text("done")]);
         let assistant = Assistant::builder(model).tools(ToolSet::new().with(tool)).build().unwrap();
         assistant.prompt("go").await.unwrap();
         assistant.messages().get(2).unwrap().text()
     };
-    assert_eq!(play(flaky.with_policy(policy)).await, "attempt 3 of 3");
+    assert_eq!(
+        play(flaky.configure(|options| options.effect(agent::Effect::Idempotent).max_attempts(3)).unwrap())
+            .await,
+        "attempt 3 of 3"
+    );
     runs.store(0, Ordering::SeqCst);
     assert!(play(once).await.contains("crashed"), "what must not happen twice is not tried again");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
@@ -422,7 +414,7 @@ async fn forks_go_their_own_ways() {
 async fn equal_calls_are_answered_from_the_cache_until_it_is_reset() {
     let runs = Arc::new(AtomicUsize::new(0));
     let count = runs.clone();
-    let roll = DynamicTool::new(
+    let roll = Tool::new(
         "roll",
         "Rolls.",
         json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
@@ -437,8 +429,6 @@ async fn equal_calls_are_answered_from_the_cache_until_it_is_reset() {
             }
         },
     );
-    let mut policy = ToolPolicy::default();
-    policy.cache = Some(true);
     let calls = || {
         [r#"{"n": 1}"#, r#"{"n": "1"}"#, r#"{"n": 2}"#, r#"{"n": 13}"#]
             .into_iter()
@@ -451,7 +441,7 @@ async fn equal_calls_are_answered_from_the_cache_until_it_is_reset() {
         }
     });
     let assistant = Assistant::builder(model)
-        .tools(ToolSet::new().with(roll.unwrap().with_policy(policy)))
+        .tools(ToolSet::new().with(roll.unwrap().configure(|options| options.cache(true)).unwrap()))
         .sequential()
         .build()
         .unwrap();

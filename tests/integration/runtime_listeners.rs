@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use agent::model::{ScriptedModel, reply};
 use agent::{
-    Approval, Assistant, AssistantBuilder, Decision, DynamicTool, HookError, ToolContext, ToolOutput,
-    ToolPolicy, ToolSet, Value, json,
+    Approval, Assistant, AssistantBuilder, Decision, HookError, Tool, ToolContext, ToolOutput, ToolSet,
+    Value, json,
 };
 use tokio::time::{Instant, timeout};
 
@@ -113,18 +113,14 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
     };
     let own = Arc::<Mutex<Option<Assistant>>>::default();
     let (listener, hook, body) = (own.clone(), own.clone(), own.clone());
-    let wait = DynamicTool::new(
-        "wait_here",
-        "Waits.",
-        json!({"type": "object"}),
-        move |_: Value, _: ToolContext| {
+    let wait =
+        Tool::new("wait_here", "Waits.", json!({"type": "object"}), move |_: Value, _: ToolContext| {
             let waited = waits(&body);
             async move {
                 waited.await;
                 ToolOutput::text("waited")
             }
-        },
-    );
+        });
     let model = ScriptedModel::new([
         reply().tool_call("wait_here", "{}"),
         reply().text("done"),
@@ -208,13 +204,10 @@ type Change = fn(AssistantBuilder) -> AssistantBuilder;
 
 /// Each in a task of its own: a panic of the run is an error of the task.
 async fn goes_on(name: &str, change: Change, fails: bool) {
-    let asks =
-        DynamicTool::new("ask", "Asks.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
-            ToolOutput::text("asked")
-        });
-    let mut policy = ToolPolicy::default();
-    policy.approval = Approval::Always;
-    let asks = asks.unwrap().with_policy(policy);
+    let asks = Tool::new("ask", "Asks.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
+        ToolOutput::text("asked")
+    });
+    let asks = asks.unwrap().configure(|options| options.approval(Approval::Always)).unwrap();
     let model = ScriptedModel::new([
         reply().tool_call("fast", "{}").tool_call("ask", "{}"),
         reply().text("done"),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedModel, StepCx, reply};
 use agent::{
-    Approval, Assistant, AssistantBuilder, BeforeCall, Decision, DynamicTool, EventKind, RunError,
-    ToolContext, ToolOutput, ToolPolicy, ToolSet, Value, json,
+    Approval, Assistant, AssistantBuilder, BeforeCall, Decision, EventKind, RunError, Tool, ToolContext,
+    ToolOutput, ToolSet, Value, json,
 };
 use tokio::time::{Instant, sleep};
 
@@ -57,7 +57,7 @@ async fn a_tool_that_ignores_cancelling_has_its_grace_and_no_more() {
 #[tokio::test]
 async fn a_tool_that_panics_is_a_result() {
     let panics =
-        DynamicTool::new("panics", "Panics.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
+        Tool::new("panics", "Panics.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
             panic!("{}", "a secret of the application");
             #[expect(unreachable_code, reason = "its type")]
             ToolOutput::empty()
@@ -121,15 +121,12 @@ async fn hooks_that_fail_are_results_or_end_the_run() {
         ("an error after", |builder| builder.after_tool_call(|_, _| async { Err("no".into()) })),
         ("a rule over arguments", |builder| {
             let rule = Approval::when(|_: &Value| panic!("a rule"));
-            let bad =
-                DynamicTool::new("bad", "", json!({"type": "object"}), |_: Value, _: ToolContext| async {});
+            let bad = Tool::new("bad", "", json!({"type": "object"}), |_: Value, _: ToolContext| async {});
             let bad = bad.or_else(|_| {
-                DynamicTool::new("bad", "Bad.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
-                })
+                Tool::new("bad", "Bad.", json!({"type": "object"}), |_: Value, _: ToolContext| async {})
             });
-            builder.tools(
-                ToolSet::new().with(bad.unwrap().with_policy(ToolPolicy::default().with_approval(rule))),
-            )
+            builder
+                .tools(ToolSet::new().with(bad.unwrap().configure(|options| options.approval(rule)).unwrap()))
         }),
         ("arguments of a hook that do not fit", |builder| {
             builder.before_tool_call(|call| async move {
@@ -284,12 +281,10 @@ async fn an_approval_that_nobody_gives_is_not_waited_for_after_a_cancel() {
 #[tokio::test]
 async fn files_of_long_results_go_with_the_last_assistant_that_names_them() {
     let folder = std::env::temp_dir().join(format!("agent-spilled-{}", std::process::id()));
-    let long = DynamicTool::new(
-        "long",
-        "Returns much.",
-        json!({"type": "object"}),
-        |_: Value, _: ToolContext| async { ToolOutput::text("x".repeat(5000)) },
-    );
+    let long =
+        Tool::new("long", "Returns much.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
+            ToolOutput::text("x".repeat(5000))
+        });
     let model = ScriptedModel::from_fn(|request| match request.messages.last().map(|last| last.role()) {
         Some("user") => reply().tool_call("long", "{}"),
         _ => reply().text("done"),

@@ -16,7 +16,7 @@ use crate::assistant_support::{assert_sound, outline};
 struct Admin;
 
 /// A tool with an old name for its parameter, one more parameter for admins, and results that are shown live.
-fn list(live: &Arc<AtomicUsize>) -> agent::DynamicTool {
+fn list(live: &Arc<AtomicUsize>) -> agent::Tool {
     let live = live.clone();
     ToolBuilder::new("list")
         .description("Lists users.")

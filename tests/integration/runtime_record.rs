@@ -24,7 +24,7 @@ fn looked_at(page: String) {
     let _ = page;
 }
 
-fn job(says: impl Fn(&str) -> bool + Send + Sync + 'static) -> agent::DynamicTool {
+fn job(says: impl Fn(&str) -> bool + Send + Sync + 'static) -> agent::Tool {
     let job = ToolBuilder::new("job").description("Runs a job.");
     let job = job.required_string("name", "Which.");
     let job = job.triggers_follow_up(move |record| {
@@ -207,7 +207,7 @@ fn a_run_that_has_begun_is_refused() {
 }
 
 /// Shows live what is recorded.
-fn live(now: Arc<std::sync::atomic::AtomicU32>) -> agent::DynamicTool {
+fn live(now: Arc<std::sync::atomic::AtomicU32>) -> agent::Tool {
     ToolBuilder::new("live")
         .description("Shows how far it is.")
         .required_integer("id", "Which.")

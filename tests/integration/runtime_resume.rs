@@ -8,8 +8,8 @@ use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::AgentLoop;
 use agent::model::{ScriptedModel, reply};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, DynamicTool, ResumeError,
-    RunError, RunStop, ToolContext, ToolOutcome, ToolOutput, ToolSet, UsageLimits, Value, json, tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, ResumeError, RunError, RunStop,
+    Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, UsageLimits, Value, json, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -37,10 +37,9 @@ fn pay(to: String, amount: u64, ledger: &Ledger) -> String {
 
 /// A job whose result comes later.
 fn job() -> ToolSet {
-    let job =
-        DynamicTool::new("job", "Works.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
-            ToolOutcome::Deferred { handle: "h".to_owned() }
-        });
+    let job = Tool::new("job", "Works.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
+        ToolOutcome::Deferred { handle: "h".to_owned() }
+    });
     ToolSet::new().with(job.unwrap())
 }
 

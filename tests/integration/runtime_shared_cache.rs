@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent::durable::Service;
 use agent::model::{ScriptedModel, reply};
 use agent::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, DynamicTool, NotCached, ResultCache, Source,
-    ToolContext, ToolError, ToolPolicy, ToolSet, Value, json, message::Part, tool, tools,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, NotCached, ResultCache, Source, Tool, ToolContext,
+    ToolError, ToolSet, Value, json, message::Part, tool, tools,
 };
 
 use crate::trace_support::{Traces, hear};
@@ -201,8 +201,8 @@ async fn a_tool_whose_parameters_are_others_is_another_tool() {
             let text = count.next().to_string();
             async move { text }
         };
-        let tool = DynamicTool::new("count", "Counts.", schema, body).unwrap();
-        let tools = ToolSet::new().with(tool.with_policy(ToolPolicy::default().with_cache(true)));
+        let tool = Tool::new("count", "Counts.", schema, body).unwrap();
+        let tools = ToolSet::new().with(tool.configure(|options| options.cache(true)).unwrap());
         let assistant =
             Assistant::builder(calling("count", "{}")).tools(tools).cache_results_in(&cache).build().unwrap();
         assert_eq!(text(&assistant).await, said);

@@ -2,7 +2,7 @@
 
 use agent::message::{Message, ToolCall};
 use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, DynamicTool, ToolContext, ToolOutput, ToolSet, json};
+use agent::{Assistant, Tool, ToolContext, ToolOutput, ToolSet, json};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// An assistant that calls `long` at `go`, and reads the handle that any other prompt is.
 fn assistant(folder: &Path, text: &'static str) -> Assistant {
-    let long = DynamicTool::new(
+    let long = Tool::new(
         "long",
         "Returns much.",
         json!({"type": "object"}),

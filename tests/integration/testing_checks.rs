@@ -91,10 +91,10 @@ async fn a_refusal_by_a_check_is_no_fault_and_is_reported() {
 #[tokio::test]
 async fn a_type_that_refuses_what_its_schema_takes_is_a_fault_and_the_reason_is_shown() {
     use agent::args::{Plan, PlanOptions};
-    use agent::{DynamicTool, ToolOutcome, ToolOutput, Value};
+    use agent::{Tool, ToolOutcome, ToolOutput, Value};
     let plan = Plan::for_type::<Lies>("lies", PlanOptions::default()).unwrap();
     let schema = plan.schema().clone();
-    let lies = DynamicTool::new("lies", "Lies.", schema, move |args: Value, _cx| {
+    let lies = Tool::new("lies", "Lies.", schema, move |args: Value, _cx| {
         let read = plan.parse::<Lies>(&args.to_string()).map(|_| ToolOutput::text("read"));
         async move { read.map_or_else(ToolOutcome::from, ToolOutcome::from) }
     });

@@ -2,9 +2,10 @@
 
 use agent::args::{PlanOptions, UnknownKeys};
 use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
+use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, CallError, CallRecord, DefinitionError, DynamicTool, Effect, Parameters, Registry, Source,
-    Tool, ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolPolicy, ToolReply, Value, json, tools,
+    BoxFuture, CallError, CallRecord, DefinitionError, Effect, Parameters, Registry, Source, Tool,
+    ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput, Value, json, tools,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,11 +14,11 @@ async fn echo(arguments: Value, _cx: ToolContext) -> String {
     arguments.to_string()
 }
 
-fn build(builder: ToolBuilder) -> DynamicTool {
+fn build(builder: ToolBuilder) -> Tool {
     builder.description("Says it again.").build(echo).expect("a tool")
 }
 
-async fn call(tool: &DynamicTool, arguments: &str, cx: &ToolContext) -> (Option<String>, String) {
+async fn call(tool: &Tool, arguments: &str, cx: &ToolContext) -> (Option<String>, String) {
     let registry = Registry::new(tools![tool.clone()]).expect("sound");
     let name = tool.definition().name();
     let outcome = registry.call(&ToolCall::new("1", name, arguments), cx).await.outcome;
@@ -125,8 +126,8 @@ fn everything_else_is_kept() {
     let tool = build(
         ToolBuilder::new("t")
             .title("T")
-            .policy(ToolPolicy::default().with_effect(Effect::Pure))
-            .options(PlanOptions::default().unknown(UnknownKeys::Keep))
+            .effect(Effect::Pure)
+            .unknown(UnknownKeys::Keep)
             .example(json!({"a": 1})),
     );
     let definition = tool.definition();
@@ -241,27 +242,25 @@ fn results_are_shown_as_the_tool_likes() {
 }
 
 /// A schema that depends on the value: a tool written by hand.
-struct Table(ToolDefinition, Vec<&'static str>);
+struct Table(Vec<&'static str>);
 
 impl Table {
-    fn new(name: &str, columns: Vec<&'static str>) -> Result<Self, DefinitionError> {
+    fn tool(name: &str, columns: Vec<&'static str>) -> Result<Tool, DefinitionError> {
         let schema =
             Parameters::new().required_enum("column", "Which one.", columns.iter().copied()).schema()?;
         let plan = agent::args::Plan::compile(name, &schema, PlanOptions::default())?;
-        Ok(Self(ToolDefinition::new(plan, format!("Sums up a column of {name}."))?, columns))
+        Ok(Tool::from_body(ToolDefinition::new(plan, format!("Sums up a column of {name}."))?, Self(columns)))
     }
 }
 
-impl Tool for Table {
-    fn definition(&self) -> &ToolDefinition {
-        &self.0
-    }
-    fn call<'a>(&'a self, arguments: &'a str, _cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+impl ToolBody for Table {
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            match self.0.plan().parse::<Value>(arguments) {
-                Ok(checked) => ToolReply::from(format!("{} of {}", checked.value["column"], self.1.len())),
-                Err(refusal) => refusal.into(),
-            }
+            ToolOutput::text(format!("{} of {}", arguments.value()["column"], self.0.len())).into()
         })
     }
 }
@@ -269,8 +268,8 @@ impl Tool for Table {
 #[tokio::test]
 async fn tools_by_hand_have_schemas_of_their_own() {
     let set = tools![
-        Table::new("sales", vec!["total", "tax"]).expect("a tool"),
-        Table::new("staff", vec!["age"]).expect("a tool"),
+        Table::tool("sales", vec!["total", "tax"]).expect("a tool"),
+        Table::tool("staff", vec!["age"]).expect("a tool"),
     ];
     let registry = Registry::new(set).expect("sound");
     let result =

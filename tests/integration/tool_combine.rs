@@ -2,9 +2,10 @@
 
 use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
 use agent::message::ToolCall;
+use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    Approval, DynamicTool, Parameters, Registry, Source, Tool, ToolArgs, ToolBuilder, ToolContext, ToolError,
-    ToolOutput, ToolSet, Value, Violations, json, tool, tools,
+    Approval, Parameters, Registry, Source, Tool, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput,
+    ToolSet, Value, Violations, json, tool, tools,
 };
 
 /// Finds documents.
@@ -114,10 +115,9 @@ async fn numbers_stay_exact() {
 async fn where_other_keys_are_kept_a_hidden_one_does_not_come_in() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string", "default": "x"}}});
     for unknown in [UnknownKeys::Keep, UnknownKeys::Strip, UnknownKeys::Deny] {
-        let options = PlanOptions::default().unknown(unknown);
         let body = |args: Value, _| async move { args.to_string() };
-        let echo =
-            DynamicTool::with_options("echo", "Echoes.", schema.clone(), options, body).expect("a tool");
+        let echo = Tool::new("echo", "Echoes.", schema.clone(), body).expect("a tool");
+        let echo = echo.configure(|options| options.unknown(unknown)).expect("a tool");
         let hidden = registry(tools![{ echo.clone() }].hide_argument("b"));
         let fixed = registry(tools![{ echo }].fix_argument("b", "mine"));
         assert_eq!(call(&hidden, "echo", r#"{"a": 1}"#).await, r#"{"a":1}"#);
@@ -142,7 +142,7 @@ async fn where_other_keys_are_kept_a_hidden_one_does_not_come_in() {
 #[tokio::test]
 async fn the_only_parameter_of_a_schema_from_elsewhere_can_go() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
-    let echo = DynamicTool::new("echo", "Echoes.", schema, |args: Value, _| async move { args.to_string() });
+    let echo = Tool::new("echo", "Echoes.", schema, |args: Value, _| async move { args.to_string() });
     let registry = registry(tools![{ echo.expect("a tool") }].fix_argument("a", 7));
     assert_eq!(call(&registry, "echo", "").await, r#"{"a":7}"#);
     assert!(call(&registry, "echo", r#"{"a": 1}"#).await.contains("unknown parameter"));
@@ -186,7 +186,7 @@ fn what_cannot_be_is_told_with_everything_else() {
         "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
         "if": {"required": ["a"]}, "then": {"required": ["b"]}
     });
-    let tool = DynamicTool::new("c", "Has a condition.", conditional, |_, _| async {}).expect("a tool");
+    let tool = Tool::new("c", "Has a condition.", conditional, |_, _| async {}).expect("a tool");
     let error = Registry::new(tools![{ tool }].hide_argument("a")).expect_err("a condition").to_string();
     assert_eq!(
         error,
@@ -336,30 +336,22 @@ async fn what_depends_on_a_source_is_changed_too() {
 
 #[tokio::test]
 async fn a_tool_written_by_hand_can_be_changed() {
-    struct Echo(agent::ToolDefinition);
-    impl Tool for Echo {
-        fn definition(&self) -> &agent::ToolDefinition {
-            &self.0
-        }
+    struct Echo;
+    impl ToolBody for Echo {
         fn call<'a>(
             &'a self,
-            arguments: &'a str,
+            arguments: &'a AcceptedArguments,
             _: &'a ToolContext,
-        ) -> agent::BoxFuture<'a, agent::ToolReply> {
-            Box::pin(async move {
-                match self.0.plan().parse::<Value>(arguments) {
-                    Ok(checked) => {
-                        agent::ToolReply::from(agent::Json(checked.value)).with_coercions(checked.coercions)
-                    }
-                    Err(refusal) => refusal.into(),
-                }
-            })
+        ) -> agent::BoxFuture<'a, agent::ToolOutcome> {
+            use agent::IntoOutcome as _;
+            Box::pin(async move { agent::Json(arguments.value()).into_outcome() })
         }
     }
     let schema =
         json!({"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}});
     let plan = agent::args::Plan::compile("echo", &schema, PlanOptions::default()).expect("a plan");
-    let echo = Echo(agent::ToolDefinition::new(plan, "Echoes.").expect("a definition"));
+    let definition = agent::ToolDefinition::new(plan, "Echoes.").expect("a definition");
+    let echo = Tool::from_body(definition, Echo);
     let registry = registry(tools![{ echo }].fix_argument("m", 2).rename("echo", "say"));
     assert_eq!(call(&registry, "say", r#"{"n": "1"}"#).await, r#"{"n":1,"m":2}"#);
     assert!(call(&registry, "say", r#"{"n": "x"}"#).await.starts_with("Invalid arguments for `say`"));

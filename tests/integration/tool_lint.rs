@@ -250,7 +250,7 @@ fn move_here(
 fn tools_and_parameters_that_are_described_alike_are_one_finding() {
     let described = |name: &str| {
         let body = |_: agent::Value, _: agent::ToolContext| async { "done" };
-        agent::DynamicTool::new(name, "Looks up a word in a book.", agent::json!({"type": "object"}), body)
+        agent::Tool::new(name, "Looks up a word in a book.", agent::json!({"type": "object"}), body)
             .expect("a tool")
     };
     let names = ["apple", "bridge", "cloud", "desert", "engine", "forest", "garden", "harbor"];

@@ -7,7 +7,7 @@
 use agent::mcp::Server;
 use agent::mcp::server::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
 use agent::message::{Content, Part, Resource};
-use agent::{DynamicTool, Progress, ToolContext, ToolError, ToolOutput, json, tool, tools};
+use agent::{Progress, Tool, ToolContext, ToolError, ToolOutput, json, tool, tools};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -165,7 +165,7 @@ async fn sleeps(#[arg(range(..=60_000))] milliseconds: u64) -> &'static str {
     "Slept."
 }
 
-fn schema_tool() -> Result<DynamicTool, agent::DefinitionError> {
+fn schema_tool() -> Result<Tool, agent::DefinitionError> {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -189,7 +189,7 @@ fn schema_tool() -> Result<DynamicTool, agent::DefinitionError> {
         "else": {"required": ["email"]},
         "additionalProperties": false
     });
-    DynamicTool::new(
+    Tool::new(
         "json_schema_2020_12_tool",
         "Has a schema with many keywords.",
         schema,

@@ -1,4 +1,4 @@
-//! `#[arg(…)]`: what may be said about one argument, and about a type of arguments.
+//! `#[arg(…)]`: the options of one argument, and of a type of arguments.
 
 use crate::diag::Errors;
 use crate::doc::{self, Text};
@@ -13,7 +13,7 @@ use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
 
 /// Where the argument is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ArgItem {
     /// A parameter of a function.
     Parameter,
     /// A field of a type that derives `ToolArgs`.
@@ -26,14 +26,14 @@ pub(crate) enum Place {
     Foreign,
 }
 
-impl Place {
+impl ArgItem {
     pub(super) fn keys(self) -> Keys {
         match self {
-            Place::Parameter => PARAMETER,
-            Place::Field => FIELD,
-            Place::Variant => VARIANT,
-            Place::Output => OUTPUT,
-            Place::Foreign => FOREIGN,
+            ArgItem::Parameter => PARAMETER,
+            ArgItem::Field => FIELD,
+            ArgItem::Variant => VARIANT,
+            ArgItem::Output => OUTPUT,
+            ArgItem::Foreign => FOREIGN,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Place {
 #[derive(Default)]
 pub(crate) struct ArgOptions {
     pub(crate) description: Option<Text>,
-    pub(crate) default: Option<Default_>,
+    pub(crate) default: Option<DefaultValue>,
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
@@ -77,7 +77,7 @@ pub(crate) struct With {
     pub(crate) sent: Type,
 }
 
-pub(crate) enum Default_ {
+pub(crate) enum DefaultValue {
     /// `default`: the type's own.
     OfType(Span),
     /// `default = EXPR`
@@ -177,7 +177,7 @@ const FORMATS: &[&str] =
     &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
 
 /// Parses the docs and all `#[arg(…)]` of one argument.
-pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> ArgOptions {
+pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) -> ArgOptions {
     let keys = place.keys();
     let mut options = ArgOptions::default();
     let mut given = None;
@@ -213,7 +213,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
         }
     }
     check(&options, errors);
-    if place != Place::Foreign {
+    if place != ArgItem::Foreign {
         options.description = given.or_else(|| doc::description(attrs, errors));
     }
     options
@@ -250,7 +250,7 @@ fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     false
 }
 
-/// What contradicts itself.
+/// Options that contradict each other.
 fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(_), Some(flatten)) = (options.nested, options.flatten) {
         errors
@@ -265,7 +265,7 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(skip), true) = (options.skip, options.is_constrained()) {
         errors.at_span(skip, "the model never sees a skipped field: remove the other options, or `skip`");
     }
-    if let Some(Default_::Value(value)) = &options.default {
+    if let Some(DefaultValue::Value(value)) = &options.default {
         check_default(options, value, errors);
     }
 }
@@ -305,7 +305,7 @@ fn number_of(value: &Expr) -> Option<f64> {
 }
 
 impl ArgOptions {
-    /// Whether something is said that only an argument can have.
+    /// Whether there is an option that only an argument can have.
     fn is_constrained(&self) -> bool {
         let ends =
             [self.range.is_some(), self.length.is_some(), self.pattern.is_some(), self.format.is_some()];
@@ -337,7 +337,7 @@ fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
     }
 }
 
-/// `extend("x-…" = JSON)`: what says how values are checked has options of its own.
+/// `extend("x-…" = JSON)`: keywords that decide how values are checked have options of their own.
 fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     let mut pairs = entry.pairs(errors);
     pairs.retain(|(key, _)| {
@@ -389,10 +389,10 @@ fn with(entry: &Entry, errors: &mut Errors) -> Option<With> {
     found
 }
 
-fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
+fn default(entry: &Entry, errors: &mut Errors) -> Option<DefaultValue> {
     match &entry.value {
-        Value::Flag => Some(Default_::OfType(entry.key.span())),
-        Value::Equals(expr) => Some(Default_::Value(Box::new(expr.clone()))),
+        Value::Flag => Some(DefaultValue::OfType(entry.key.span())),
+        Value::Equals(expr) => Some(DefaultValue::Value(Box::new(expr.clone()))),
         Value::List(_, span) => {
             errors.at_span(*span, "write `default`, or `default = VALUE`");
             None

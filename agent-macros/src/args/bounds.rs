@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Attribute, DeriveInput, parse_quote};
 
-/// What the parameters of a generic type must be. Empty for a type without parameters.
+/// The bounds of the parameters of a generic type. Empty for a type without parameters.
 pub(super) struct Bounds {
     pub(super) deserialize: TokenStream,
     pub(super) serialize: TokenStream,
@@ -40,7 +40,7 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
 }
 
 /// Lets the derives on the mirror take for granted what is asked of the fields elsewhere. Without the `for<'_>` the
-/// compiler would look at once whether such a bound holds; with it, whoever uses the impl is asked.
+/// compiler would look at once whether such a bound holds; with it, the user of the impl is checked.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;

@@ -1,6 +1,6 @@
 //! `#[arg(validate = …)]`: checks of typed values, as an impl of `Checked`.
 
-use super::attr::{Place, TypeOptions, parse};
+use super::attr::{ArgItem, TypeOptions, parse};
 use super::foreign::Serde;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
@@ -85,7 +85,7 @@ impl Checks {
     ) -> TokenStream {
         let findings = hidden("findings");
         let (value, whole_value) = (hidden("value"), hidden("whole"));
-        // The names stand at the check, so that the compiler points there.
+        // The names have the span of the check, so that the compiler points there.
         let placed = |name: &Ident, check: &TokenStream| {
             let mut name = name.clone();
             name.set_span(ours(types::span(check)));
@@ -131,7 +131,7 @@ impl Step {
 fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: &mut Vec<Field>) {
     for (n, field) in fields.iter().enumerate() {
         let mut quiet = Errors::default();
-        let checks = parse(&field.attrs, Place::Field, &mut quiet).checks;
+        let checks = parse(&field.attrs, ArgItem::Field, &mut quiet).checks;
         drop(quiet.finish());
         if checks.is_empty() {
             continue;

@@ -1,7 +1,7 @@
 //! `#[arg(…)]` and docs of one argument, lowered to attributes of serde and schemars.
 
 use super::Kind;
-use super::attr::{ArgOptions, Default_, Place, With, parse};
+use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
 use super::checks::field_name;
 use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
@@ -13,17 +13,17 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// What lowering the fields of one type shares, and the functions it leaves behind.
+/// The shared input of lowering the fields of one type, and the functions that it generates.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct Lowering<'a> {
+pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
-    /// What `Self` means.
+    /// The meaning of `Self`.
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
     /// Whether the type has checks, which may call fields by their names in Rust.
     pub(crate) checked: bool,
-    /// Default functions and checks; they stand beside the type, where the user's names are in scope.
+    /// Default functions and checks; they are emitted beside the type, in the scope of the user's names.
     pub(crate) helpers: Vec<TokenStream>,
     /// Whether fields are asked for what the derives need, and the aliases of those that were.
     pub(crate) demands: bool,
@@ -43,9 +43,9 @@ pub(crate) struct Lowering<'a> {
     pub(crate) has_secrets: bool,
 }
 
-/// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
+/// The attributes that serde's and schemars' derives read; schemars looks at the constraints of validators, too.
 const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
-/// Who may ask for a format.
+/// The derives that may add a format.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
 /// Types that are surely fields of anything.
@@ -60,10 +60,10 @@ pub(crate) fn is_primitive(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.qself.is_none() && is_own(&path.path))
 }
 
-impl Lowering<'_> {
+impl FieldLowering<'_> {
     /// Lowers a field of a derived type; its options are read here.
     pub(super) fn field(&mut self, field: &mut Field, errors: &mut Errors) {
-        let place = if self.kind == Kind::Output { Place::Output } else { Place::Field };
+        let place = if self.kind == Kind::Output { ArgItem::Output } else { ArgItem::Field };
         let options = parse(&field.attrs, place, errors);
         let serde = Serde::of(&field.attrs);
         if self.kind == Kind::Args
@@ -80,7 +80,7 @@ impl Lowering<'_> {
         }
         self.lower(field, &options, errors);
         if self.demands {
-            // As lowered: `#[arg(flatten)]` is serde's by now.
+            // As lowered: `#[arg(flatten)]` has become serde's.
             self.demand(field, &Serde::of(&field.attrs));
         }
     }
@@ -98,14 +98,14 @@ impl Lowering<'_> {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));
-        // Asking costs time in every build. Who gives one of these names to a type of their own hears of a mistake
+        // Checking costs time in every build. A user's own type with one of these names causes a mistake that is reported
         // in serde's words.
         if KNOWN.iter().any(|known| matches!(inner, Type::Path(path) if path.path.is_ident(known))) {
             return;
         }
         let at = ours(types::point(inner));
         let (private, check) = (self.private.at(at), Ident::new(check, at));
-        // The derives take bounds as text, where `$crate` cannot be said: an alias can.
+        // The derives take bounds as text, where `$crate` is not possible: an alias is.
         let alias = format_ident!("__Field{}", self.demanded.len());
         self.helpers.push(quote_spanned! {at=>
             type #alias = #ty;
@@ -153,7 +153,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The alias for a type whose fields stand beside others: serde reads them from a buffer.
+    /// The alias for a type whose fields are merged into others: serde reads them from a buffer.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
@@ -209,11 +209,11 @@ impl Lowering<'_> {
         }
         match &options.default {
             None => {}
-            Some(Default_::OfType(at)) => {
+            Some(DefaultValue::OfType(at)) => {
                 let (private, at) = (self.private.at(ours(*at)), ours(*at));
                 self.default(field, quote_spanned!(at=> #private::default()), at);
             }
-            Some(Default_::Value(value)) => {
+            Some(DefaultValue::Value(value)) => {
                 let at = ours(types::span(value));
                 let body = replace_self(value.to_token_stream(), &self.this);
                 // Text literals fit whatever is made from text; on numbers a conversion would break inference.
@@ -241,7 +241,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What is said in the schema, in its words and in ours.
+    /// The keywords and extensions in the schema.
     fn extensions(&mut self, field: &Field, options: &ArgOptions, aliases: &[LitStr]) -> Vec<TokenStream> {
         let mut extensions: Vec<TokenStream> =
             options.extend.iter().map(|(key, value)| quote!(#key = #value)).collect();

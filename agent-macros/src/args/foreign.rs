@@ -6,7 +6,7 @@ use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, LitStr, Meta, Token, Type, WherePredicate, parse_quote};
 
-/// All entries of `#[NAME(…)]`. What cannot be read is left to serde or schemars to complain about.
+/// All entries of `#[NAME(…)]`. Entries that cannot be read are reported by serde or schemars.
 fn metas(attrs: &[Attribute], name: &str) -> Vec<Meta> {
     let lists = attrs.iter().filter(|attr| attr.path().is_ident(name));
     lists
@@ -22,7 +22,7 @@ fn text(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// What is read of `#[serde(…)]`.
+/// The keys that are read of `#[serde(…)]`.
 pub(crate) struct Serde(Vec<Meta>);
 
 impl Serde {

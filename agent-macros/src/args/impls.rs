@@ -8,7 +8,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
-/// What is known about the type.
+/// The facts about the type.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) own_serde: bool,
@@ -220,7 +220,7 @@ pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, fai
         quote! {
             #described
             #[automatically_derived]
-            impl #private::OutputSchema for #name {
+            impl #private::ResultSchema for #name {
                 type Described = #alias;
             }
         }

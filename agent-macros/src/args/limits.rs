@@ -1,7 +1,7 @@
 //! `range(…)` and `length(…)`: keywords of the schema, and checks that they suit the type.
 
 use super::attr::{Length, Range};
-use super::field::Lowering;
+use super::field::FieldLowering;
 use crate::grammar::Number;
 use crate::path::{hidden, ours};
 use crate::types::{self, mentions, pretty, replace_self, respan};
@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Field, Type, parse_quote};
 
-impl Lowering<'_> {
+impl FieldLowering<'_> {
     /// `range(…)`: keywords that hold for numbers of any type.
     pub(super) fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
         self.suits(ty, range.span, &quote!(range()));

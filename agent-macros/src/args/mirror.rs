@@ -3,8 +3,8 @@
 //! With serde's `remote` the derives of a copy build values of the user's own type, private fields included.
 //! That way the user's attributes are honoured without being understood, and users need neither crate.
 
-use super::attr::{Place, parse};
-use super::field::{Lowering, check_aliases, describe};
+use super::attr::{ArgItem, parse};
+use super::field::{FieldLowering, check_aliases, describe};
 use super::foreign::{Serde, default_from, described_by, keep, schemars_has};
 use super::names::{self, Case, Named};
 use super::{Kind, bounds};
@@ -26,9 +26,9 @@ pub(crate) struct Mirror {
     pub(crate) has_secrets: bool,
 }
 
-/// What the options above the type ask for.
+/// The options above the type.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct MirrorOptions {
     pub(crate) checked: bool,
     pub(crate) require_docs: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
     kind: Kind,
-    options: Asked,
+    options: MirrorOptions,
     private: &Private,
     errors: &mut Errors,
 ) -> Mirror {
@@ -52,9 +52,9 @@ pub(crate) fn make(
     // Fields of a type that is read from another one, or written as another one, have no form of their own.
     let is_converted = if kind == Kind::Output { serde.target() } else { serde.source() }.is_some();
     let demands = bounds::stand_alone(&input) && !is_converted;
-    // What has parameters has no one schema, and says none of what it returns.
+    // A generic type has several schemas, so none is given for what it returns.
     let described = kind != Kind::Output || is_described(&input);
-    let mut lowering = Lowering {
+    let mut lowering = FieldLowering {
         private,
         this,
         generics: &generics,
@@ -130,9 +130,9 @@ pub(crate) fn make(
     }
     bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
-    // The type that stands for what is returned is named in a trait; nobody can name it otherwise.
+    // The type that stands for what is returned is named in a trait; it has no other path.
     input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
-    let Lowering { helpers, has_secrets, .. } = lowering;
+    let FieldLowering { helpers, has_secrets, .. } = lowering;
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
 }
 
@@ -147,7 +147,7 @@ fn data(
     data: &mut Data,
     words: &Words,
     cases: &Cases,
-    lowering: &mut Lowering<'_>,
+    lowering: &mut FieldLowering<'_>,
     errors: &mut Errors,
 ) -> Option<Attribute> {
     match data {
@@ -155,7 +155,7 @@ fn data(
         Data::Enum(data) => {
             let mut names = Vec::new();
             for variant in &mut data.variants {
-                let place = if lowering.kind == Kind::Output { Place::Output } else { Place::Variant };
+                let place = if lowering.kind == Kind::Output { ArgItem::Output } else { ArgItem::Variant };
                 let options = parse(&variant.attrs, place, errors);
                 let serde = Serde::of(&variant.attrs);
                 let case = Case::of(&variant.attrs, "rename_all").or(cases.fields);
@@ -202,7 +202,7 @@ fn data(
     None
 }
 
-/// What the variants of an enum say about their names.
+/// The options of the variants of an enum about their names.
 struct Words {
     /// schemars would group the words without a description.
     in_order: bool,
@@ -247,14 +247,14 @@ fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut 
 fn fields(
     fields: &mut Fields,
     case: Option<Case>,
-    lowering: &mut Lowering<'_>,
+    lowering: &mut FieldLowering<'_>,
     errors: &mut Errors,
 ) -> Option<Attribute> {
     let mut named = Vec::new();
     if lowering.kind == Kind::Args && lowering.is_read && matches!(fields, Fields::Named(_)) {
         let mut quiet = Errors::default(); // read again, and reported, below
         for field in &*fields {
-            let (options, serde) = (parse(&field.attrs, Place::Field, &mut quiet), Serde::of(&field.attrs));
+            let (options, serde) = (parse(&field.attrs, ArgItem::Field, &mut quiet), Serde::of(&field.attrs));
             let is_skipped = options.skip.is_some() || serde.has("skip") || serde.has("skip_deserializing");
             let Some(ident) = field.ident.as_ref().filter(|_| !is_skipped) else { continue };
             let by_rule = |name: &str| case.map_or_else(|| name.to_owned(), |case| case.of_field(name));

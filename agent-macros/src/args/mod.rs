@@ -16,16 +16,16 @@ use crate::diag::Errors;
 use crate::path::{Private, hidden};
 use crate::tool::is_tool;
 use crate::types::Ungroup;
-use attr::{Place, parse, parse_type};
+use attr::{ArgItem, parse, parse_type};
 use checks::Checks;
 use foreign::Serde;
-use mirror::{Asked, Mirror};
+use mirror::{Mirror, MirrorOptions};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields};
 
-/// What is derived, and for what.
+/// The derive, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `#[derive(ToolArgs)]`
@@ -76,7 +76,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
             input.clone(),
             &name,
             kind,
-            Asked { checked: !checks.is_empty(), require_docs },
+            MirrorOptions { checked: !checks.is_empty(), require_docs },
             &private,
             &mut errors,
         )
@@ -107,7 +107,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
 }
 
-/// What no type of arguments may be.
+/// Forms that a type of arguments cannot have.
 fn check_type(input: &DeriveInput, errors: &mut Errors) {
     if let Some(lifetime) = input.generics.lifetimes().next() {
         errors.at(
@@ -131,7 +131,7 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
 
 /// With `own_serde` there is nothing that `#[arg]` on a field could change.
 fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
-    let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, Place::Foreign, errors));
+    let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, ArgItem::Foreign, errors));
     match &input.data {
         Data::Struct(data) => data.fields.iter().for_each(|field| note(&field.attrs)),
         Data::Enum(data) => data.variants.iter().for_each(|variant| {

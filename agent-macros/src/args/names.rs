@@ -87,7 +87,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// `own`: what `#[arg]` says; `case` applies to `ident` where neither that nor serde states a name.
+    /// `own`: the name in `#[arg]`; `case` applies to `ident` where neither that nor serde states a name.
     pub(super) fn new(
         ident: &Ident,
         attrs: &[Attribute],

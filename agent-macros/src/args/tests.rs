@@ -10,7 +10,7 @@ fn expanded(input: &DeriveInput, kind: Kind) -> (String, usize) {
 
 #[test]
 fn every_key_of_every_place_is_read() {
-    for place in [Place::Parameter, Place::Field, Place::Variant, Place::Output, Place::Foreign] {
+    for place in [ArgItem::Parameter, ArgItem::Field, ArgItem::Variant, ArgItem::Output, ArgItem::Foreign] {
         for key in place.keys().known {
             if *key == "example" {
                 continue; // any JSON will do
@@ -71,5 +71,5 @@ fn an_output_is_written_and_described_but_never_read() {
     assert_eq!(mistakes, 0, "options for arguments change nothing: {text}");
     assert!(text.contains("Serialize for S") && text.contains(r#"rename = "b""#), "{text}");
     assert!(!text.contains("Deserialize") && !text.contains("JsonSchema for S"), "{text}");
-    assert!(text.contains("OutputSchema for S"), "{text}");
+    assert!(text.contains("ResultSchema for S"), "{text}");
 }

@@ -86,7 +86,7 @@ fn code_span(text: &str) -> usize {
     open
 }
 
-/// A link at the start of `text`: what stands in its place, and how long it is.
+/// A link at the start of `text`: its replacement, and its length.
 fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usize)> {
     let label_end = closing(text, '[', ']')?;
     let label = &text[1..label_end];

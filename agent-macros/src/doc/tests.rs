@@ -34,7 +34,7 @@ fn block_comments_with_and_without_stars() {
     assert_eq!(of("/** Relative to the root. */"), "Relative to the root.");
     assert_eq!(of("/**\n * One\n * two.\n *\n * Three.\n */"), "One two.\nThree.");
     assert_eq!(of("/**\n    One\n    two.\n\n    Three.\n*/"), "One two.\nThree.");
-    // A list is no column of stars: the line before it has none.
+    // A list is not a column of stars: the line before it has none.
     assert_eq!(of("/**\nOne:\n* a\n* b\n*/"), "One:\n* a\n* b");
 }
 

@@ -1,4 +1,4 @@
-//! What can be read off tokens without evaluating anything.
+//! Literals that can be read without evaluation.
 
 use crate::types::flat;
 use proc_macro2::{TokenStream, TokenTree};
@@ -84,7 +84,7 @@ fn of_part(expr: &Expr) -> Option<String> {
     }
 }
 
-/// What can be seen of a number without evaluating anything.
+/// A number that can be read without evaluation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Whole(i128),

@@ -1,14 +1,14 @@
-//! What is said about a key that is not known.
+//! The message about an unknown key.
 
 use super::Keys;
 use crate::diag::{listed, nearest};
 
-/// What to write instead: here, or at another place, or what other libraries call otherwise.
+/// The key to write instead: a similar one, one of another place, or the one with another name in other libraries.
 pub(super) fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    // What other libraries call it.
+    // The names in other libraries.
     let elsewhere = [
         (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
         (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),

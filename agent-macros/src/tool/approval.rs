@@ -1,4 +1,4 @@
-//! `approval = …`: whether a call waits for somebody's word.
+//! `approval = …`: whether a call waits for a decision.
 
 use super::expand::stand_in;
 use super::model::{Param, Pass};
@@ -201,7 +201,7 @@ fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// What needs no names, or the rule.
+/// The approval that needs no names, or the rule.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,

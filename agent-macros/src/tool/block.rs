@@ -1,6 +1,6 @@
 //! `#[tool]` on an impl block: every method marked `#[tool]` is a tool of the value.
 
-use super::attr::Place;
+use super::attr::ToolItem;
 use super::function;
 use super::item::{Block, Function, Member};
 use super::model::{Receiver, Tool};
@@ -16,7 +16,7 @@ use syn::{Attribute, Meta, ReceiverKind, Type};
 
 pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     let mut errors = Errors::default();
-    let options = parse_options(tokens, Place::Block, &mut errors);
+    let options = parse_options(tokens, ToolItem::Block, &mut errors);
     refuse_second(&mut block.attrs, &mut errors);
     let private = Private::new(options.krate.as_ref());
     check_block(&block, &mut errors);
@@ -158,7 +158,7 @@ fn marked(
         }
     };
     refuse_second(&mut method.attrs, errors);
-    let mut options = parse_options(tokens, Place::Method, errors);
+    let mut options = parse_options(tokens, ToolItem::Method, errors);
     options.require_docs |= require_docs;
     check_receiver(method, errors);
     Some(function::tool(options, method, Some(receiver.clone()), errors))

@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 
 /// Asserts that a by-value parameter can be sent by a model.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    // What is sent in its place was asked about already.
+    // The type that is sent instead was checked already.
     if param.options.with.is_some() {
         return quote!();
     }

@@ -1,18 +1,18 @@
 //! One tool as tokens. Each function here emits one thing.
 
-use super::attr::Timeout;
-use super::model::{Execution, Param, Pass, Said, Tool};
+use super::model::{Execution, Param, Pass, Tool, ToolHeader};
+use super::options::ROWS;
 use super::{approval, check};
 use crate::args::Kind;
 use crate::args::checks::{Checks, implementation};
-use crate::args::field::{Lowering, argument_or_stand_in};
+use crate::args::field::{FieldLowering, argument_or_stand_in};
 use crate::args::foreign::described_by;
 use crate::args::mirror::compare_names;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
 use crate::types::replace_self;
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Field, Generics, LitStr, Type, parse_quote};
 
@@ -68,22 +68,22 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
             quote!(const __WHOLE: #private::bool = #is_whole; #own_check #nameless),
             quote! {
                 if __WHOLE {
-                    __spec()#rule_whole.compile::<#ty>()
+                    __options()#rule_whole.compile::<#ty>()
                 } else {
-                    __spec()#rule_apart.compile::<__Args>()
+                    __options()#rule_apart.compile::<__Args>()
                 }
             },
             quote! {
                 // Decided by a constant of the type; the dead branch is never instantiated.
                 if __WHOLE {
                     #take_this
-                    return #private::typed::<#ty, _>(&__BLUEPRINT, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
+                    return #private::typed::<#ty, _>(&__DEFINITION, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
                 }
             },
         ),
         None => (
             nameless.map(|check| quote!(const __WHOLE: #private::bool = false; #check)).unwrap_or_default(),
-            quote!(__spec()#rule_apart.compile::<__Args>()),
+            quote!(__options()#rule_apart.compile::<__Args>()),
             quote!(),
         ),
     };
@@ -100,10 +100,10 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
             #arguments
             #run
             #is_whole
-            static __BLUEPRINT: #private::LazyLock<#private::Compiled> = #private::LazyLock::new(|| #compile);
+            static __DEFINITION: #private::LazyLock<#private::Compiled> = #private::LazyLock::new(|| #compile);
             let #requires_var = #requires;
             #whole_entry
-            #private::typed::<__Args, _>(&__BLUEPRINT, #requires_var, move |#args: __Args, #cx| {
+            #private::typed::<__Args, _>(&__DEFINITION, #requires_var, move |#args: __Args, #cx| {
                 let __Args { #(#fields)* } = #args;
                 __run(#give_this #(#vars)* #cx)
             })
@@ -172,7 +172,7 @@ fn arguments_struct(
     let generics = Generics::default();
     let this = this.unwrap_or_else(|| quote!(Self));
     let checks = checks(&params, types, &this, private);
-    let mut lowering = Lowering {
+    let mut lowering = FieldLowering {
         private,
         this,
         generics: &generics,
@@ -403,81 +403,36 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     })
 }
 
-/// `fn __spec`: what was said about the tool. It stands where the user's names are in scope.
+/// `fn __options`: the options of the tool, in the scope of the user's names.
 pub(super) fn spec(
-    said: &Said,
+    said: &ToolHeader,
     output: Option<&TokenStream>,
     this: Option<&TokenStream>,
     private: &Private,
 ) -> TokenStream {
-    let Said { name, description, options } = said;
-    let mut calls = Vec::new();
-    let on = |name: &str, is: bool| is.then(|| method(name, &quote!()));
-    let given = |name: &str, value: Option<bool>| value.map(|value| method(name, &quote!(#value)));
-    let count =
-        |name: &str, value: &Option<syn::Expr>| value.as_ref().map(|value| method(name, &quote!(#value)));
-    calls.extend(options.title.as_ref().map(|title| quote!(.title(#title))));
-    calls.extend(given("read_only", options.read_only));
-    calls.extend(given("destructive", options.destructive));
-    calls.extend(given("idempotent", options.idempotent));
-    calls.extend(given("open_world", options.open_world));
-    calls.extend(options.effect.map(variant).map(|effect| quote!(.effect(#private::Effect::#effect))));
-    calls.extend(options.timeout.map(|timeout| match timeout {
-        Timeout::After(limit) => {
-            let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            quote!(.timeout_millis(#millis))
-        }
-        Timeout::Never => quote!(.without_timeout()),
-    }));
-    calls.extend(count("max_attempts", &options.max_attempts));
-    calls.extend(count("max_retries", &options.max_retries));
-    calls.extend(count("max_result_bytes", &options.max_result_bytes));
-    calls.extend(given("cache", options.cache));
-    calls.extend(given("strict", options.strict));
-    calls.extend(on("exclusive", options.exclusive));
-    calls.extend(on("allow_repeat", options.allow_repeat));
-    calls.extend(on("follow_up", options.follow_up));
-    calls.extend(on("defer", options.defer));
-    calls.extend(on("redact_errors", options.redact_errors));
-    calls.extend(options.coerce.as_ref().map(|policy| {
-        let policy = policy.tokens(private);
-        quote!(.coerce(#policy))
-    }));
-    calls.extend(
-        options.unknown.map(variant).map(|unknown| quote!(.unknown(#private::UnknownKeys::#unknown))),
-    );
-    let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));
-    calls.extend(options.examples.iter().map(json).map(|example| quote!(.example(#example))));
-    calls.extend(options.extend.iter().map(|(key, value)| {
-        let value = json(value);
-        quote!(.meta(#key, #value))
-    }));
+    let ToolHeader { name, description, options } = said;
+    let settings =
+        ROWS.iter().flat_map(|row| options.settings.iter().filter(move |setting| setting.row.key == row.key));
+    let mut calls: Vec<TokenStream> = settings.map(|setting| setting.emit(this, private)).collect();
     calls.extend(output.map(|ty| {
         quote!(.output_schema({
             #[allow(unused_imports)]
             use #private::{OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _};
-            (&#private::OutputOf::<#ty>::NEW.value()).schema()
+            (&#private::ResultOf::<#ty>::NEW.value()).schema()
         }))
     }));
-    let description =
-        description.as_ref().map_or_else(|| quote!(""), |description| description.tokens(this, private));
+    let describe = match description {
+        None => quote!(.undescribed()),
+        Some(description) => {
+            let description = description.tokens(this, private);
+            quote!(.description(#description))
+        }
+    };
     quote! {
-        fn __spec() -> #private::Spec {
+        fn __options() -> #private::ToolOptions {
             #[allow(unused_imports)]
             use #private::Into as _;
-            #private::Spec::new(#name, #description)#(#calls)*
+            #private::ToolOptions::new(#name)#describe #(#calls)*
         }
     }
-}
-
-fn method(name: &str, value: &TokenStream) -> TokenStream {
-    let name = format_ident!("{name}");
-    quote!(.#name(#value))
-}
-
-/// `strict` → `Strict`
-fn variant(word: &str) -> Ident {
-    let mut chars = word.chars();
-    let first = chars.next().map(|first| first.to_ascii_uppercase());
-    format_ident!("{}", first.into_iter().chain(chars).collect::<String>())
 }

@@ -1,6 +1,6 @@
 //! `#[tool]` on a function, and what functions and methods have in common.
 
-use super::attr::{Options, Place};
+use super::attr::{Options, ToolItem};
 use super::item::Function;
 use super::model::{Execution, Receiver, Tool};
 use super::{cfgs, expand, param, parse_options, refuse_second, said};
@@ -25,7 +25,7 @@ const HIDDEN_NAMES: [&str; 20] = [
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
-    let options = parse_options(tokens, Place::Function, &mut errors);
+    let options = parse_options(tokens, ToolItem::Function, &mut errors);
     refuse_second(&mut function.attrs, &mut errors);
     let private = Private::new(options.krate.as_ref());
     if let Some(receiver) = function.sig.receiver() {
@@ -49,7 +49,7 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
     if is_method || hides {
-        // Inside of an impl block neither a type nor a constant may stand beside the method, and a type must not hide another.
+        // Inside of an impl block neither a type nor a constant may be beside the method, and a type must not hide another.
         let errors = errors.finish();
         return quote!(#errors #function);
     }
@@ -94,7 +94,7 @@ pub(super) fn tool(
 ) -> Tool {
     Ungroup.visit_signature_mut(&mut function.sig);
     check_signature(&function.sig, errors);
-    // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
+    // The caller owns the arguments, and a method has its `&self` for being a method.
     function.attrs.push(parse_quote!(#[allow(
         clippy::needless_pass_by_value,
         clippy::unused_self,

@@ -12,6 +12,7 @@ mod function;
 mod item;
 mod model;
 mod name;
+mod options;
 mod param;
 mod structure;
 #[cfg(test)]
@@ -20,9 +21,9 @@ mod timeout;
 
 use crate::diag::Errors;
 use crate::doc::{self, Docs};
-use attr::{Doc, Options, Place};
+use attr::{Doc, Options, ToolItem};
 use item::Item;
-use model::Said;
+use model::ToolHeader;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::Attribute;
@@ -46,7 +47,7 @@ fn said(
     snake: bool,
     attrs: &[Attribute],
     errors: &mut Errors,
-) -> (Said, Vec<(String, String)>) {
+) -> (ToolHeader, Vec<(String, String)>) {
     let name = name::tool_name(options.name.as_ref(), item, snake, errors);
     let before = errors.len();
     let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
@@ -61,7 +62,7 @@ fn said(
             ),
         );
     }
-    (Said { name, description, options }, arguments)
+    (ToolHeader { name, description, options }, arguments)
 }
 
 /// The `#[cfg]` of an item, for what is generated beside it.
@@ -82,6 +83,6 @@ fn refuse_second(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
     attrs.retain(|attr| !is_tool(attr));
 }
 
-fn parse_options(tokens: TokenStream, place: Place, errors: &mut Errors) -> Options {
+fn parse_options(tokens: TokenStream, place: ToolItem, errors: &mut Errors) -> Options {
     attr::parse(tokens, place, errors)
 }

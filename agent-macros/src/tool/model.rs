@@ -1,4 +1,4 @@
-//! One tool, validated: what is here can be expanded.
+//! One validated tool, ready for expansion.
 
 use super::attr::Options;
 use crate::args::attr::ArgOptions;
@@ -8,7 +8,7 @@ use syn::{Attribute, Generics, LitStr, Type};
 
 /// A function or method that is a tool.
 pub(crate) struct Tool {
-    pub(crate) said: Said,
+    pub(crate) said: ToolHeader,
     /// The function to call.
     pub(crate) function: Ident,
     pub(crate) receiver: Option<Receiver>,
@@ -22,8 +22,8 @@ pub(crate) struct Tool {
     pub(crate) output: Option<Type>,
 }
 
-/// What the model and the registry are told.
-pub(crate) struct Said {
+/// Name, description and options of a tool.
+pub(crate) struct ToolHeader {
     pub(crate) name: LitStr,
     /// `None` where none is wanted.
     pub(crate) description: Option<Text>,
@@ -34,7 +34,7 @@ pub(crate) struct Said {
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) ty: TokenStream,
-    /// What stands for `Self`.
+    /// The type that replaces `Self`.
     pub(crate) this: TokenStream,
     pub(crate) generics: Generics,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Param {
     pub(crate) pass: Pass,
     /// The owned type of an argument, or the type that is injected.
     pub(crate) ty: Type,
-    /// Where the type stands in the signature.
+    /// The span of the type in the signature.
     pub(crate) span: Span,
     /// `#[cfg]`, repeated wherever the parameter is.
     pub(crate) cfgs: Vec<Attribute>,

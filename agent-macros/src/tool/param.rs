@@ -2,7 +2,7 @@
 
 use super::is_tool;
 use super::model::{Param, Pass};
-use crate::args::attr::{Place, parse};
+use crate::args::attr::{ArgItem, parse};
 use crate::args::field::{check_names, is_primitive};
 use crate::diag::{Errors, listed as listed_words, nearest};
 use crate::doc::Text;
@@ -136,7 +136,7 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
         ["serde", "schemars", "validate", "garde"].iter().all(|name| !attr.path().is_ident(name))
     });
     let cfgs = param.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect();
-    let options = parse(&ours, Place::Parameter, errors);
+    let options = parse(&ours, ArgItem::Parameter, errors);
     let passed = passed(&param.ty, errors);
     // A parameter whose type is refused may still lack a name.
     let mut nameless = None;

@@ -2,7 +2,7 @@
 //! body.
 
 use super::approval::Approval;
-use super::attr::{Options, Place};
+use super::attr::{Options, ToolItem};
 use super::{approval, cfgs, expand, parse_options, refuse_second, said};
 use crate::args::foreign::Serde;
 use crate::args::quiet;
@@ -18,7 +18,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let mut input = input.clone();
     Ungroup.visit_derive_input_mut(&mut input);
-    let options = parse_options(tokens, Place::Type, &mut errors);
+    let options = parse_options(tokens, ToolItem::Type, &mut errors);
     refuse_second(&mut input.attrs, &mut errors);
     let (private, krate) = (Private::new(options.krate.as_ref()), options.krate.clone());
     check(&input, &options, &mut errors);
@@ -63,9 +63,9 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         #runs
         #rule_helper
         #spec
-        static __BLUEPRINT: #private::LazyLock<#private::Compiled> =
-            #private::LazyLock::new(|| __spec()#rule.compile::<#name>());
-        #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[#private::Option::None]), |#args, #cx| {
+        static __DEFINITION: #private::LazyLock<#private::Compiled> =
+            #private::LazyLock::new(|| __options()#rule.compile_type::<#name>());
+        #private::typed::<#name, _>(&__DEFINITION, #private::keys(&[#private::Option::None]), |#args, #cx| {
             #private::Box::pin(async move { #converted })
         })
     };
@@ -144,7 +144,7 @@ fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// An action is told by its name under `action`, unless serde's attributes say otherwise.
+/// An action is identified by its name under `action`, unless serde's attributes set another form.
 fn tag(attrs: &mut Vec<Attribute>) {
     let serde = Serde::of(attrs);
     let (tagged, renamed) =

@@ -12,13 +12,8 @@ fn expanded(options: TokenStream, item: &TokenStream) -> (String, Vec<String>) {
 
 #[test]
 fn every_key_of_every_table_is_read() {
-    for (place, keys) in [
-        (Place::Function, attr::FUNCTION),
-        (Place::Method, attr::METHOD),
-        (Place::Type, attr::TYPE),
-        (Place::Block, attr::BLOCK),
-    ] {
-        let Keys { known, .. } = keys;
+    for place in [ToolItem::Function, ToolItem::Method, ToolItem::Type, ToolItem::Block] {
+        let Keys { known, .. } = attr::keys(place);
         for key in known {
             let key = syn::parse_str::<proc_macro2::TokenTree>(key).expect("a word");
             let mut errors = Errors::default();
@@ -129,7 +124,7 @@ fn all_that_is_generated_is_rooted() {
         if banned.contains(word) {
             assert_eq!(words.get(at.wrapping_sub(1)), Some(&"::"), "`{word}` is not rooted: {text}");
         }
-        // A path either goes on from something or starts at the root.
+        // A path either continues another one or starts at the root.
         if ["std", "core", "agent", "alloc"].contains(word) {
             assert_eq!(words.get(at.wrapping_sub(1)), Some(&"::"), "`{word}` is not rooted: {text}");
         }

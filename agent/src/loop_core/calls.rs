@@ -11,7 +11,7 @@ use super::{
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::step_key::StepKind;
-use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolReply, ToolResult};
+use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
@@ -262,8 +262,7 @@ impl AgentLoop {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
             self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
         }
-        let reply = ToolReply::new(outcome).with_coercions(coercions);
-        let result = ToolResult::new(&*slot.call.id, name, reply);
+        let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
         let mut message = result
             .to_message()
             .unwrap_or_else(|| ToolResultMessage::new(&*slot.call.id, &*slot.call.name, OutcomeKind::Failed));

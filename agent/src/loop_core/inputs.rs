@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, ToolArguments};
-use crate::tool::outcome::{ToolOutcome, ToolReply};
+use crate::tool::outcome::{IntoOutcome, ToolOutcome};
 use crate::tool::output::Control;
 
 /// A reply of the model: complete, or as far as it arrived before it failed.
@@ -137,12 +137,12 @@ pub struct CallEnd {
 
 impl CallEnd {
     /// Creates the end of a call that did not run. Its control is that of the output, if there is one.
-    pub fn new(reply: impl Into<ToolReply>) -> Self {
-        let ToolReply { outcome, coercions } = reply.into();
+    pub fn new(outcome: impl IntoOutcome) -> Self {
+        let outcome = outcome.into_outcome();
         let control = outcome.control();
         Self {
             outcome,
-            coercions,
+            coercions: Coercions::default(),
             control,
             ran: false,
             cached: false,
@@ -155,8 +155,14 @@ impl CallEnd {
     }
 
     /// Creates the end of a call that ran.
-    pub fn ran(reply: impl Into<ToolReply>, duration_ms: u64) -> Self {
-        Self { ran: true, duration_ms, ..Self::new(reply) }
+    pub fn ran(outcome: impl IntoOutcome, duration_ms: u64) -> Self {
+        Self { ran: true, duration_ms, ..Self::new(outcome) }
+    }
+
+    /// Sets the coercions in the arguments.
+    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
+        self.coercions = coercions;
+        self
     }
 }
 

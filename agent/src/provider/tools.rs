@@ -10,6 +10,7 @@ use super::parts::text;
 use crate::args::{CoercionPolicy, Plan, PlanOptions, withheld};
 use crate::model::ModelRequest;
 use crate::tool::definition::ToolDefinition;
+use crate::tool::options::ToolOptions;
 
 /// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if it is not a function tool, or not one
 /// that this library accepts.
@@ -18,7 +19,7 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
     let definition = ToolDefinition::new(plan, text(tool, "description")?).ok()?;
     let examples = tool.get("input_examples").and_then(Value::as_array).into_iter().flatten();
-    Some(examples.cloned().fold(definition, ToolDefinition::with_example))
+    definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
 /// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example that is refused without

@@ -25,8 +25,8 @@ use crate::message::{
 };
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::panics::catch;
+use crate::panics::panic_text;
 use crate::tool::combine::shown_after;
-use crate::tool::invoke::panic_text;
 use crate::{CallRecord, StepKey, Tool, ToolDefinition};
 
 /// A reply while it streams.
@@ -279,7 +279,7 @@ impl Config {
         reply: &AssistantMessage,
         result: &ToolResultMessage,
     ) -> Option<ToolResultMessage> {
-        let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
+        let is_asked = |tool: &Tool| tool.formats_results();
         self.registry.get(&result.tool).filter(|tool| is_asked(tool))?;
         let call = reply.tool_calls().find(|call| call.id == result.call_id)?;
         let Cow::Owned(content) = self.registry.shown_content(&CallRecord::new(call, result)) else {

@@ -27,16 +27,17 @@ use crate::loop_core::{Event, LoopConfig, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
+use crate::tool::capture::Capture;
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::context::ToolContext;
 use crate::tool::problem::{RegistryError, RegistryProblem};
 use crate::tool::registry::Registry;
 use crate::tool::set::IntoTools;
 use crate::tool::set::ToolSet;
+use crate::tool::source::Source;
 use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
-use crate::tool::trace::Capture;
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -81,6 +82,7 @@ pub struct AssistantBuilder {
     preparers: Vec<Preparer>,
     meters: Vec<Meter>,
     capture: Option<Arc<Capture>>,
+    source: Option<Source>,
     pub(super) store: Option<Arc<dyn Store>>,
     pub(super) store_options: StoreOptions,
     max_concurrency: usize,
@@ -118,6 +120,7 @@ impl AssistantBuilder {
             preparers: Vec::new(),
             meters: Vec::new(),
             capture: None,
+            source: None,
             store: None,
             store_options: StoreOptions::default(),
             max_concurrency: 16,
@@ -222,6 +225,32 @@ impl AssistantBuilder {
     /// Adds a value that `&T` parameters of tools receive. [`state_per_prompt`](Self::state_per_prompt) has an example.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
+    }
+
+    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::Prompt::source).
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    ///
+    /// struct Admin;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let list = ToolBuilder::new("list_users")
+    ///     .description("Lists users.")
+    ///     .parameters_for(|source| source.get::<Admin>().map(|_| Parameters::new().optional_boolean("deleted", "Those, too.")))
+    ///     .build(|_: Value, _: ToolContext| async { "Ann" })?;
+    /// let model = ScriptedModel::new(["Which ones?", "Which ones?"]);
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![{ list }]).source(Source::new(Admin)).build()?;
+    /// assistant.prompt("List them.").await?;
+    /// assistant.prompt("List them.").source(Source::new("a guest")).await?;
+    /// let parameters = |request: usize| model.requests()[request].tools[0].plan().parameter_names().count();
+    /// assert_eq!((parameters(0), parameters(1)), (1, 0));
+    /// # Ok(()) }
+    /// ```
+    pub fn source(mut self, source: Source) -> Self {
+        self.source = Some(source);
+        self
     }
 
     /// Adds a shared value that `&T` parameters of tools receive; `T` may be a trait.
@@ -428,10 +457,10 @@ impl AssistantBuilder {
         request.tools = registry.definitions();
         let mut rules = self.rules;
         rules.tools =
-            request.tools.iter().filter_map(|tool| Some(tool_entry(&**registry.get(tool.name())?))).collect();
+            request.tools.iter().filter_map(|tool| Some(tool_entry(registry.get(tool.name())?))).collect();
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
         let uncached = if self.cache {
-            let tools = tools.clone().map(|tool| &**tool);
+            let tools = tools.clone();
             uncached(tools, !self.hooks.is_empty(), &self.state_per_prompt)
         } else {
             Vec::new()
@@ -463,6 +492,7 @@ impl AssistantBuilder {
             answer,
             output_tool: Arc::from(""),
             capture: self.capture,
+            source: self.source,
             keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
@@ -484,7 +514,7 @@ impl fmt::Debug for AssistantBuilder {
 }
 
 /// Returns the name and the loop's settings of a tool.
-fn tool_entry(tool: &dyn Tool) -> (String, ToolEntry) {
+fn tool_entry(tool: &Tool) -> (String, ToolEntry) {
     let (definition, policy) = (tool.definition(), tool.policy());
     let entry = ToolEntry {
         exclusive: policy.exclusive,

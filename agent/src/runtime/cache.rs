@@ -15,7 +15,7 @@ use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 
 /// Maximum number of results; the oldest is dropped first.
 const MAX_RESULTS: usize = 1024;
@@ -222,7 +222,7 @@ impl CallKey {
         checked: &CheckedArguments,
         context: &ToolContext,
     ) -> Self {
-        let state = registry.state_read_by(&**checked.tool());
+        let state = registry.state_read_by(checked.tool());
         let state = state.into_iter().map(|value| Identity::new(value.address, value));
         let hooks = hooks.iter();
         let hooks = hooks.map(|hooks| Identity::new(Arc::as_ptr(hooks).cast::<()>().addr(), hooks.clone()));
@@ -256,11 +256,11 @@ fn exact_text(args: &Value, sent: &str) -> String {
 
 /// Returns the tools whose results `cache_results` does not keep, with the reasons.
 pub(super) fn uncached<'t>(
-    tools: impl Iterator<Item = &'t dyn Tool>,
+    tools: impl Iterator<Item = &'t Tool>,
     has_hooks: bool,
     per_prompt: &[StateKey],
 ) -> Vec<(String, NotCached)> {
-    let reason = |tool: &dyn Tool| {
+    let reason = |tool: &Tool| {
         let policy = tool.policy();
         match policy.cache {
             Some(false) => return Some(NotCached::OptedOut),

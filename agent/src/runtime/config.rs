@@ -20,13 +20,14 @@ use super::turn_tools::Preparer;
 use crate::loop_core::{AgentLoop, LoopConfig, Signature};
 use crate::message::ToolCall;
 use crate::model::{Model, ModelRequest, ToolChoice};
+use crate::tool::capture::Capture;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
-use crate::tool::trace::Capture;
-use crate::tool::traits::Tool;
+use crate::tool::source::Source;
+use crate::tool::value::Tool;
 
 /// The configuration, which never changes.
 #[derive(Clone)]
@@ -66,6 +67,8 @@ pub(super) struct Config {
     pub(super) output_tool: Arc<str>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
+    /// On whose behalf tools are called, if a prompt names no other source.
+    pub(super) source: Option<Source>,
 }
 
 impl Config {
@@ -99,7 +102,7 @@ impl Config {
 
     /// Returns whether results of the tool are kept in this run. Keys do not contain the state of a prompt, so results that may depend on
     /// it are not kept.
-    pub(super) fn can_cache(&self, tool: &dyn Tool, context: &ToolContext) -> bool {
+    pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
         // Results of a `once` tool are kept only if the tool itself asks for it.
         policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)

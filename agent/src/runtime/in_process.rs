@@ -418,7 +418,7 @@ impl InProcessSteps {
                 if let (Prepared::Ended(end), _) = &prepared
                     && end.outcome.is_error()
                 {
-                    let tool = self.performer.config.registry.get(&call.name).map(|tool| &**tool);
+                    let tool = self.performer.config.registry.get(&call.name);
                     telemetry::record_refusal(tool, &call, &end.outcome, &self.performer.context);
                 }
                 prepared

@@ -11,18 +11,19 @@ use serde_json::Value;
 
 use super::error::RunError;
 use super::run_output::RunOutput;
-use crate::args::{InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
+use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
 use crate::loop_core::RunStop;
 use crate::model::{Capabilities, ModelInfo, OutputSchema};
 use crate::panics::catch;
 use crate::schema::render;
 use crate::tool::BoxFuture;
 use crate::tool::arguments::Argument;
+use crate::tool::body::{AcceptedArguments, ToolBody};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
-use crate::tool::outcome::ToolReply;
+use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::{Control, ToolOutput};
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 
 /// The name of the tool that takes the answer as its arguments, for models without structured output.
 pub(super) const TOOL: &str = "structured_output";
@@ -36,7 +37,7 @@ pub(super) struct ExpectedOutput {
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     /// The arguments of the call of the tool, once it was called.
     submitted: Arc<Mutex<Option<String>>>,
-    tool: Result<Arc<OutputTool>, String>,
+    tool: Result<Tool, String>,
 }
 
 /// The object that holds a value that is not an object, because tools take objects only.
@@ -87,8 +88,8 @@ impl<T: Argument> AnswerReader<T> {
             description.extend(["\n", own]);
         }
         let definition = ToolDefinition::new(self.plan.clone(), description);
-        let tool = definition
-            .map(|definition| Arc::new(OutputTool { definition, check, submitted: submitted.clone() }));
+        let body = OutputBody { check, submitted: submitted.clone() };
+        let tool = definition.map(|definition| Tool::from_body(definition, body));
         let tool = tool.map_err(|error| error.to_string());
         let (plan, schema) = (self.plan.clone(), self.schema.clone());
         ExpectedOutput { plan, schema, check, submitted, tool }
@@ -139,9 +140,9 @@ impl ExpectedOutput {
     }
 
     /// Returns the tool for the answer, and its name.
-    pub(super) fn tool(&self) -> Result<(String, OutputToolHandle), RunError> {
+    pub(super) fn tool(&self) -> Result<(String, Tool), RunError> {
         let tool = self.tool.clone().map_err(|message| RunError::Output { message })?;
-        Ok((tool.definition.name().to_owned(), OutputToolHandle(tool)))
+        Ok((tool.definition().name().to_owned(), tool))
     }
 
     /// Validates the answer: the call of the tool, which was validated when it ran, or the text of the reply. `has_schema` says whether
@@ -166,35 +167,27 @@ fn without_fence(text: &str) -> &str {
     fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())
 }
 
-/// The tool whose arguments are the answer.
-struct OutputTool {
-    definition: ToolDefinition,
+/// The body of the tool whose arguments are the answer.
+struct OutputBody {
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     submitted: Arc<Mutex<Option<String>>>,
 }
 
-pub(super) struct OutputToolHandle(Arc<OutputTool>);
-
-impl Tool for OutputToolHandle {
-    fn definition(&self) -> &ToolDefinition {
-        &self.0.definition
+impl ToolBody for OutputBody {
+    fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+        (self.check)(definition.plan(), text)?;
+        Ok(AcceptedArguments::new(definition, text, Coercions::default()))
     }
 
-    fn validate(&self, arguments: &str) -> Result<crate::args::Coercions, InvalidArguments> {
-        (self.0.check)(self.0.definition.plan(), arguments).map(|()| crate::args::Coercions::default())
-    }
-
-    fn formats_results(&self) -> bool {
-        false
-    }
-
-    fn call<'a>(&'a self, arguments: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            if let Err(refusal) = self.validate(arguments) {
-                return refusal.into();
-            }
-            *self.0.submitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(arguments.to_owned());
-            ToolReply::new(ToolOutput::text("Received.").with_control(Control::EndNow))
+            let text = arguments.text().to_owned();
+            *self.submitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            ToolOutput::text("Received.").with_control(Control::EndNow).into()
         })
     }
 }

@@ -10,9 +10,9 @@ use super::hooks::{BeforeCall, ToolCallInfo, hook_error};
 use super::perform::Performer;
 use crate::loop_core::{CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
-use crate::tool::invoke::panic_text;
+use crate::panics::panic_text;
 use crate::tool::registry::unknown_among;
-use crate::{DenialCode, FailureCode, Tool, ToolDefinition, ToolOutcome, ToolReply};
+use crate::{DenialCode, FailureCode, Tool, ToolDefinition, ToolOutcome};
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
@@ -82,17 +82,16 @@ impl Performer {
             ..Ready::default()
         };
         // A call that waits for a decision is looked up after it was allowed.
-        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(&**tool, &self.context)) {
+        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(tool, &self.context)) {
             let known = cache.get(&self.config.cache_key(&call.name, &valid, &self.context));
-            let reply = |output| ToolReply::new(output).with_coercions(valid.coercions().clone());
-            ready.cached = known.map(|output| CallEnd::new(reply(output)));
+            ready.cached = known.map(|output| CallEnd::new(output).with_coercions(valid.coercions().clone()));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
         Ok((ready, valid))
     }
 
     /// Returns the tool of this name, if the model has it in this turn.
-    fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Arc<dyn Tool>, Box<ToolOutcome>> {
+    fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Tool, Box<ToolOutcome>> {
         let unknown = |text: String| Box::new(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text));
         match tools {
             None => self.config.registry.fetch(name).map_err(|error| unknown(error.to_string())),

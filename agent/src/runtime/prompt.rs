@@ -72,6 +72,9 @@ impl Prompt {
         if let Some(session) = assistant.session() {
             context = context.session_id(session);
         }
+        if let Some(source) = assistant.config().source.clone() {
+            context = context.source(source);
+        }
         Self { assistant, start, context, cancel: None, run_id, wanted: None }
     }
 

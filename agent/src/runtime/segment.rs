@@ -19,7 +19,7 @@ use crate::message::{Message, Part, ToolCall};
 use crate::steps::StepError;
 use crate::{
     BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, ToolContext,
-    ToolOutcome, ToolOutput, ToolReply, ToolResult,
+    ToolOutcome, ToolOutput, ToolResult,
 };
 
 /// One call whose body runs.
@@ -170,7 +170,7 @@ impl InProcessSteps {
         let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
         let context = context.attempt(1, max).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
-        let caches = tool.is_some_and(|tool| config.can_cache(&**tool, run_context));
+        let caches = tool.is_some_and(|tool| config.can_cache(tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
@@ -219,7 +219,7 @@ pub(super) fn run(
                 let key = config.cache_key(&call.name, checked, &context);
                 if let Some(known) = assistant.cache().get(&key) {
                     let coercions = checked.coercions().clone();
-                    let mut end = CallEnd::new(ToolReply::new(known).with_coercions(coercions));
+                    let mut end = CallEnd::new(known).with_coercions(coercions);
                     end.cached = true;
                     return end;
                 }
@@ -243,7 +243,10 @@ pub(super) fn run(
             }
         }
         let result = loop {
-            let result = config.registry.call(&call, &cx).await;
+            let result = match &checked {
+                Some(checked) => config.registry.call_accepted(&call, checked.accepted(), &cx).await,
+                None => config.registry.call(&call, &cx).await,
+            };
             if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
                 break result;
             }
@@ -253,7 +256,7 @@ pub(super) fn run(
         };
         let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let ToolResult { outcome, coercions, .. } = result;
-        let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
+        let mut end = CallEnd::ran(outcome, millis).with_coercions(coercions);
         end.attempt = attempt;
         if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
             after(&config, &call, &context, assistant, checked, &mut end).await;

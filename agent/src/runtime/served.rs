@@ -50,6 +50,7 @@ impl ServedAssistant {
         let unsupported = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
+            (config.source.is_some(), "source: its value is that of one process"),
             (assistant.session().is_some(), "session: the engine keeps the conversation"),
             (
                 config.registry.check_state(&ToolContext::new()).is_err(),
@@ -99,7 +100,7 @@ impl ServedAssistant {
 
     /// Returns the longest time that a step may take.
     pub(crate) fn longest_step(&self) -> Duration {
-        let timeout = |tool: &Arc<dyn Tool>| match tool.policy().timeout {
+        let timeout = |tool: &Tool| match tool.policy().timeout {
             Timeout::After(after) => after,
             Timeout::Inherit | Timeout::Never => self.config.tool_timeout,
         };

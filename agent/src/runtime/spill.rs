@@ -12,12 +12,12 @@ use crate::message::{Conversation, Message, Part};
 use crate::private_files;
 use crate::step_key::StepKey;
 use crate::tool::context::ToolContext;
-use crate::tool::definition::DefinitionError;
-use crate::tool::dynamic::DynamicTool;
+use crate::tool::definition_error::DefinitionError;
 use crate::tool::error::ToolError;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::ToolOutput;
-use crate::tool::policy::{Effect, ToolPolicy};
+use crate::tool::policy::Effect;
+use crate::tool::value::Tool;
 
 /// The name of the tool that reads results from files.
 pub(super) const READ_RESULT: &str = "read_result";
@@ -74,7 +74,7 @@ impl SpillFolder {
     }
 
     /// Returns the tool that reads results.
-    pub(super) fn tool(&self) -> Result<DynamicTool, DefinitionError> {
+    pub(super) fn tool(&self) -> Result<Tool, DefinitionError> {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -96,13 +96,9 @@ impl SpillFolder {
                 read.unwrap_or_else(|_| Err(ToolError::new("the application is shutting down")))
             }
         };
-        let tool = DynamicTool::new(
-            READ_RESULT,
-            "Reads a part of a result that was too long to show.",
-            schema,
-            read,
-        )?;
-        Ok(tool.with_policy(ToolPolicy::default().with_effect(Effect::Pure).with_cache(false)))
+        let tool =
+            Tool::new(READ_RESULT, "Reads a part of a result that was too long to show.", schema, read)?;
+        tool.configure(|options| options.effect(Effect::Pure).cache(false))
     }
 }
 

@@ -32,7 +32,7 @@ const MAX_KEPT: usize = 20;
 /// }
 ///
 /// let registry = Registry::new(tools![book])?;
-/// let report = fuzz_tool(&**registry.fetch("book")?);
+/// let report = fuzz_tool(registry.fetch("book")?);
 /// println!("{report}");
 /// report.assert_safe();
 ///
@@ -40,7 +40,7 @@ const MAX_KEPT: usize = 20;
 /// assert_eq!((text.refused, text.coerced), (0, text.sent));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
+pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
     let schema = tool.definition().parameters();
     let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), ValidationResult::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
@@ -88,11 +88,7 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
 /// # Errors
 /// Returns a [`DefinitionError`] if the definition of a tool is not valid.
 pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
-    tools
-        .into_entries()
-        .into_iter()
-        .map(|entry| Ok(fuzz_tool(&*entry.map_err(|(_, error)| error)?)))
-        .collect()
+    tools.into_entries().into_iter().map(|entry| Ok(fuzz_tool(&entry.map_err(|(_, error)| error)?))).collect()
 }
 
 enum ValidationResult {
@@ -101,7 +97,7 @@ enum ValidationResult {
     Panicked(String),
 }
 
-fn validate(tool: &dyn Tool, text: &str) -> ValidationResult {
+fn validate(tool: &Tool, text: &str) -> ValidationResult {
     match catch(|| tool.validate(text)) {
         Ok(Ok(coercions)) => ValidationResult::Accepted(coercions),
         Ok(Err(refusal)) => ValidationResult::Refused(refusal),
@@ -241,7 +237,7 @@ impl FuzzReport {
         assert!(self.findings.is_empty(), "{self}");
     }
 
-    fn send(&mut self, tool: &dyn Tool, slip: &Slip, calls: &[SlippedCall]) {
+    fn send(&mut self, tool: &Tool, slip: &Slip, calls: &[SlippedCall]) {
         let mut report = SlipReport {
             slip: slip.name,
             sent: calls.len(),
@@ -275,13 +271,7 @@ impl FuzzReport {
         self.slips.push(report);
     }
 
-    fn check_refusal(
-        &mut self,
-        tool: &dyn Tool,
-        slip: &Slip,
-        call: &SlippedCall,
-        refusal: &InvalidArguments,
-    ) {
+    fn check_refusal(&mut self, tool: &Tool, slip: &Slip, call: &SlippedCall, refusal: &InvalidArguments) {
         let length = refusal.to_text().chars().count();
         self.longest_report = self.longest_report.max(length);
         if length > MAX_TEXT {

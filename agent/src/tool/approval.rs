@@ -41,7 +41,7 @@ impl Approval {
     /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
     /// [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
-        // Arguments that cannot be read are nobody's to wave through.
+        // Arguments that cannot be read are never waved through.
         Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
             plan.parse::<A>(arguments).map_or(true, |parsed| rule(&parsed.value))
         })))

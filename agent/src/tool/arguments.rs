@@ -1,10 +1,8 @@
-//! Arguments of tools, and structs that are tools.
+//! Types that are arguments of tools.
 
-use super::context::ToolContext;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::future::Future;
 
 /// A type whose values a model sends. Implemented by [`#[derive(ToolArgs)]`](macro@crate::ToolArgs).
 ///
@@ -60,42 +58,3 @@ pub trait Argument: DeserializeOwned + JsonSchema + Send + 'static {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Argument for T {}
-
-/// The body of a struct that is a tool: its fields are the arguments, and each call makes one value.
-///
-/// ```
-/// use agent::{RunTool, ToolContext, tool};
-///
-/// /// Adds two numbers.
-/// #[tool(read_only)]
-/// struct AddNumbers {
-///     /// First term.
-///     a: i64,
-///     /// Second term.
-///     b: i64,
-/// }
-///
-/// impl RunTool for AddNumbers {
-///     type Output = i64;
-///     async fn run(self, _cx: &ToolContext) -> i64 {
-///         self.a + self.b
-///     }
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
-/// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
-/// assert!(registry.contains("add_numbers"));
-/// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // the body alone, in a test
-/// # Ok(()) }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is a `#[tool]`, but it does not say how to run",
-    note = "write `impl RunTool for {Self} {{ type Output = …; async fn run(self, cx: &ToolContext) -> Self::Output {{ … }} }}`"
-)]
-pub trait RunTool: Sized + Send {
-    /// The return type: anything that a `#[tool]` function may return.
-    type Output: Send;
-
-    /// Runs one call. Application state is in the context: `cx.get::<Database>()`.
-    fn run(self, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
-}

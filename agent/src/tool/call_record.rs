@@ -2,8 +2,8 @@
 
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 
-/// A call and its result, as the conversation has them. They are passed to [`Tool::format_result`](crate::Tool::format_result)
-/// and [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+/// A call and its result, as the conversation has them. They are passed to
+/// [`format_result`](crate::ToolOptions::format_result) and [`triggers_follow_up`](crate::ToolOptions::triggers_follow_up).
 ///
 /// ```
 /// use agent::CallRecord;

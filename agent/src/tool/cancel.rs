@@ -174,7 +174,7 @@ impl Future for Cancelled {
                 this.slots.push(slot);
             }
         }
-        // Cancelled between the look and the entry: nobody would wake us.
+        // If it is cancelled between the check and the registration, no waker is called.
         if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

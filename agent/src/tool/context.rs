@@ -1,21 +1,21 @@
 //! The context of a running call: its ids, its state, and its cancellation.
 
 use super::cancel::{CancelToken, Cancelled};
+use super::capture::Capture;
 use super::executor::Executor;
 use super::progress::{Progress, ToolUpdate};
 use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
-use super::trace::Capture;
 use crate::panics::catch;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
+/// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
+/// Everything that a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
 /// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
 /// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
@@ -137,7 +137,7 @@ impl ToolContext {
         self.inner.max_attempts
     }
 
-    /// Reports progress to whoever watches the call. Without a listener, and after the end of the call, it does nothing.
+    /// Reports progress to the listeners of the call. Without a listener, and after the end of the call, it does nothing.
     ///
     /// ```
     /// use agent::{Progress, ToolContext};
@@ -159,7 +159,7 @@ impl ToolContext {
             return;
         }
         let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress.into());
-        // Who watches a tool cannot make it fail.
+        // A listener cannot make the call fail.
         if let Err(panic) = catch(|| sink(update)) {
             tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");
         }
@@ -170,12 +170,12 @@ impl ToolContext {
         self.inner.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether the call was told to stop.
+    /// Whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the call is told to stop. A result that the body returns within the grace period still counts.
+    /// Completes when the call is cancelled. A result that the body returns within the grace period still counts.
     pub fn cancelled(&self) -> Cancelled {
         self.inner.cancel.cancelled()
     }

@@ -21,7 +21,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::Display;
 
-/// What a `#[tool]` function may return, alone or as the value of a `Result`.
+/// A type that a `#[tool]` function may return, alone or as the value of a `Result`.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "return `()`, text, a number, `ToolOutput`, anything `Serialize`, or a `Result` of one of these",
@@ -38,7 +38,7 @@ impl<T: Serialize> ReturnValue for T {
     }
 }
 
-/// What may be in the `Err` of a tool's `Result`.
+/// A type that may be in the `Err` of a tool's `Result`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "the model reads the error's text: implement `std::fmt::Display`"

@@ -56,7 +56,7 @@ struct Holder<T> {
     value: T,
 }
 
-/// Whether the `Debug` text depends on a secret. What cannot be made is not shown.
+/// Whether the `Debug` text depends on a secret. A value that cannot be made is not shown.
 pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
     let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
     let text = |value: &Value| {

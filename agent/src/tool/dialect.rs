@@ -1,4 +1,4 @@
-//! All tools in the schema dialect of a provider: what is lost, what cannot be expressed, what stays strict.
+//! All tools in the schema dialect of a provider: losses, tools that cannot be expressed, and the limits of strict tools.
 
 use super::definition::ToolDefinition;
 use super::registry::Registry;
@@ -168,7 +168,8 @@ impl Registry {
 
 /// Returns the tools of one request in a dialect.
 pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
-    let mut left = Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+    let mut left =
+        RemainingBudget { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
     let tools = definitions.iter().map(|definition| {
         let plan = definition.plan();
         let mut rendered = render(plan, dialect);
@@ -186,19 +187,19 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 }
 
 /// The rest of a request's budget.
-struct Left {
+struct RemainingBudget {
     tools: usize,
     optional: usize,
     unions: usize,
 }
 
-impl Left {
+impl RemainingBudget {
     /// Takes everything that a tool needs, or nothing.
     fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
         let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
         let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
         let unions = self.unions.checked_sub(size.unions).ok_or(StrictBudget::Unions)?;
-        *self = Left { tools, optional, unions };
+        *self = RemainingBudget { tools, optional, unions };
         Ok(())
     }
 }

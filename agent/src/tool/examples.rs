@@ -2,7 +2,7 @@
 
 use super::problem::{RegistryError, RegistryProblem};
 use super::registry::Registry;
-use super::traits::Tool;
+use super::value::Tool;
 use serde_json::{Map, Value, json};
 
 /// Maximum number of places in one schema.
@@ -34,12 +34,12 @@ impl Registry {
     /// # Errors
     /// Lists every example that would be refused, with the report.
     pub fn check_examples(&self) -> Result<(), RegistryError> {
-        RegistryError::none_of(self.tools().flat_map(|tool| refused_examples(&**tool)).collect())
+        RegistryError::none_of(self.tools().flat_map(|tool| refused_examples(tool)).collect())
     }
 }
 
 /// Returns the examples of a tool and of its parameters that would be refused.
-pub(super) fn refused_examples(tool: &dyn Tool) -> Vec<RegistryProblem> {
+pub(super) fn refused_examples(tool: &Tool) -> Vec<RegistryProblem> {
     let (definition, mut refused) = (tool.definition(), Vec::new());
     for (number, example) in (1..).zip(definition.examples()) {
         if let Err(report) = tool.validate(&example.to_string()) {
@@ -53,7 +53,7 @@ pub(super) fn refused_examples(tool: &dyn Tool) -> Vec<RegistryProblem> {
 
 /// A place in the arguments, with what has to surround a value there.
 #[derive(Clone, Default)]
-struct Place {
+struct ExamplePath {
     path: String,
     /// The surrounding containers, from the outside in.
     around: Vec<Around>,
@@ -66,7 +66,7 @@ enum Around {
     Item,
 }
 
-impl Place {
+impl ExamplePath {
     fn with(&self, value: &Value) -> Value {
         self.around.iter().rev().fold(value.clone(), |value, around| match around {
             Around::Key(key, constants) => {
@@ -81,9 +81,9 @@ impl Place {
 
 /// Checks each example alone. A report lists everything that is wrong, so what it says about the example's place is about the
 /// example, whatever else is missing.
-fn of_parameters(tool: &dyn Tool, refused: &mut Vec<RegistryProblem>) {
+fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
-    let mut left = vec![(root, Place::default())];
+    let mut left = vec![(root, ExamplePath::default())];
     let mut looked_at = 0;
     while let Some((schema, place)) = left.pop() {
         looked_at += 1;
@@ -113,7 +113,7 @@ fn of_parameters(tool: &dyn Tool, refused: &mut Vec<RegistryProblem>) {
 }
 
 /// Returns the schemas of what a value contains, in order.
-fn below<'s>(root: &'s Value, schema: &'s Value, place: &Place) -> Vec<(&'s Value, Place)> {
+fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =
         schema.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?))

@@ -1,4 +1,4 @@
-//! What tools need from their environment: a place to block, and a clock.
+//! The environment that tools need: a place to block, and a clock.
 
 use super::BoxFuture;
 use std::time::Duration;

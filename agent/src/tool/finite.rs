@@ -82,7 +82,7 @@ impl Stop {
 /// Walks a value and writes nothing.
 struct Finder;
 
-/// What is inside a value.
+/// The content of a value.
 struct Inside {
     variant: Option<&'static str>,
     index: usize,

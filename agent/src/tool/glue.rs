@@ -3,109 +3,106 @@
 #![expect(
     missing_docs,
     clippy::missing_errors_doc,
-    clippy::result_large_err,
     reason = "for generated code only; what is there is explained where it is not plain"
 )]
 
 use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
+use super::body::{AcceptedArguments, ToolBody};
 use super::context::ToolContext;
-use super::definition::{DefinitionError, ToolDefinition};
-use super::invoke::crashed_check;
-use super::outcome::{FailureCode, ToolOutcome, ToolReply};
-use super::policy::ToolPolicy;
+use super::definition::ToolDefinition;
+use super::definition_error::DefinitionError;
+use super::options::ToolOptions;
+use super::outcome::{FailureCode, ToolOutcome};
 use super::set::Entry;
-use super::spec::{Blueprint, Compiled};
 use super::state::StateKey;
-use super::traits::Tool;
-use crate::args::{Coercions, InvalidArguments, Parsed, PlanOptions};
+use super::value::Tool;
+use crate::args::{InvalidArguments, Plan};
 use crate::panics::catch;
 use schemars::Schema;
 use serde_json::Value;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A tool whose arguments are an `A`.
-struct TypedTool<A, F> {
-    definition: ToolDefinition,
-    policy: &'static ToolPolicy,
+/// A tool without its body, or its name and why it is invalid. There is one for each `#[tool]`, compiled when it is first listed.
+pub type Compiled = Result<ToolDefinition, (String, DefinitionError)>;
+
+impl ToolOptions {
+    /// Compiles the definition of a tool with arguments of type `A`.
+    #[doc(hidden)]
+    pub fn compile<A: Argument>(self) -> Compiled {
+        self.compiled::<A>(false)
+    }
+
+    /// Compiles the definition of a type that is the tool itself.
+    #[doc(hidden)]
+    pub fn compile_type<A: Argument>(self) -> Compiled {
+        self.compiled::<A>(true)
+    }
+
+    fn compiled<A: Argument>(mut self, is_type: bool) -> Compiled {
+        let name = self.name.to_string();
+        self.is_in_code = true;
+        let plan = Plan::for_tool::<A>(&name, &self.description, is_type, self.arguments);
+        let plan = plan.and_then(|plan| plan.check_defaults().map(|()| plan));
+        let definition =
+            plan.map_err(DefinitionError::from).and_then(|plan| ToolDefinition::with_options(plan, self));
+        definition.map_err(|error| (name, error))
+    }
+}
+
+/// A body whose arguments are an `A`.
+struct TypedBody<A, F> {
+    /// The definition that was compiled from `A`.
+    own: &'static ToolDefinition,
     injected: Injected,
-    run: Arc<F>,
+    run: F,
     arguments: PhantomData<fn() -> A>,
 }
 
-/// Returns the entry of a tool that checks its arguments by the blueprint and passes them to `run`.
-pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, injected: Injected, run: F) -> Entry
+/// Returns the entry of a tool that checks its arguments by the definition and passes them to `run`.
+pub fn typed<A, F>(definition: &'static LazyLock<Compiled>, injected: Injected, run: F) -> Entry
 where
     A: Argument,
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
 {
-    match &**blueprint {
-        Ok(Blueprint { definition, policy }) => Ok(Arc::new(TypedTool {
-            definition: definition.clone(),
-            policy,
-            injected,
-            run: Arc::new(run),
-            arguments: PhantomData,
-        })),
+    match &**definition {
+        Ok(own) => {
+            let body = TypedBody { own, injected, run, arguments: PhantomData };
+            Ok(Tool::from_body(own.clone(), body))
+        }
         Err(error) => Err(error.clone()),
     }
 }
 
-/// Parses and checks arguments. A check that panics is no panic of the body, which has not started.
-fn check<A>(
-    parse: impl FnOnce() -> Result<Parsed<A>, InvalidArguments>,
-    cx: &ToolContext,
-) -> Result<Parsed<A>, ToolReply> {
-    match catch_unwind(AssertUnwindSafe(parse)) {
-        Ok(parsed) => parsed.map_err(ToolReply::from),
-        Err(payload) => {
-            let words = crashed_check(cx.tool(), payload);
-            Err(ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, words)))
-        }
-    }
-}
-
-impl<A, F> Tool for TypedTool<A, F>
+impl<A, F> ToolBody for TypedBody<A, F>
 where
     A: Argument,
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
 {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        match arguments.take::<A>() {
+            Ok(value) => (self.run)(value, cx),
+            Err(refusal) => Box::pin(ready(refusal.into())),
+        }
     }
 
-    fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
-        let parsed = match check(|| self.definition().plan().parse::<A>(arguments), cx) {
-            Ok(parsed) => parsed,
-            Err(reply) => return Box::pin(std::future::ready(reply)),
-        };
-        let (running, coercions) = ((self.run)(parsed.value, cx), parsed.coercions);
-        Box::pin(async move { ToolReply::new(running.await).with_coercions(coercions) })
-    }
-
-    fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
-        self.definition().plan().parse::<A>(arguments).map(|parsed| parsed.coercions)
-    }
-
-    fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
-        Ok(Some(Arc::new(TypedTool {
-            definition: self.definition.clone().with_plan_defaults(defaults)?,
-            policy: self.policy,
-            injected: self.injected.clone(),
-            run: self.run.clone(),
-            arguments: PhantomData,
-        })))
-    }
-
-    fn formats_results(&self) -> bool {
-        false
-    }
-
-    fn policy(&self) -> &ToolPolicy {
-        self.policy
+    fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+        if definition.plan().source().is_some() {
+            return AcceptedArguments::parse::<A>(definition, text);
+        }
+        // The application shows another schema. Arguments that it accepts have to fit the function, too.
+        let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
+        let own = AcceptedArguments::parse::<A>(self.own, &accepted.value().to_string());
+        let own = own.map_err(|report| report.under(definition.plan()))?;
+        let (value, coercions) = (accepted.value().clone(), accepted.coercions().clone());
+        Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
     }
 
     fn requires(&self) -> &[StateKey] {
@@ -179,23 +176,23 @@ impl Inject<ToolContext> {
     label = "`&T` is injected state: `T` must be `Send`, `Sync` and `'static`",
     note = "text and lists are arguments when they are spelled `&str` and `&[T]`"
 )]
-pub trait State: Send + Sync + 'static {}
+pub trait AppState: Send + Sync + 'static {}
 
 #[diagnostic::do_not_recommend]
-impl<T: ?Sized + Send + Sync + 'static> State for T {}
+impl<T: ?Sized + Send + Sync + 'static> AppState for T {}
 
 /// Looks up state of type `T`. The bound is stated in one place, so that one mistake causes one message.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
-        T: State;
+        T: AppState;
     fn get(cx: &ToolContext) -> Result<&T, ToolOutcome>;
 }
 
 impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     fn key() -> Option<StateKey>
     where
-        T: State,
+        T: AppState,
     {
         Some(StateKey::of::<T>())
     }
@@ -216,7 +213,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 }
 
-/// What a tool takes from its context.
+/// The state that a tool takes from its context.
 #[derive(Clone, Debug)]
 pub struct Injected {
     state: Arc<[StateKey]>,

@@ -1,17 +1,19 @@
 //! Runs one call so that it cannot fail: catches panics, enforces the timeout, handles cancellation.
 
 use super::BoxFuture;
+use super::body::AcceptedArguments;
+use super::call_error::CallError;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
-use super::error::ToolError;
-use super::outcome::{FailureCode, ToolOutcome, ToolReply};
+use super::outcome::{FailureCode, ToolOutcome, ToolResult};
 use super::policy::{Timeout, ToolPolicy};
+use super::state::StateMap;
 use super::trace;
-use super::traits::Tool;
-pub(crate) use crate::panics::panic_text;
-use std::any::Any;
+use super::untrusted;
+use super::value::Tool;
+use crate::args::Coercions;
+use crate::panics::catch;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -20,17 +22,27 @@ use tracing::Span;
 /// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
+/// The arguments of a call.
+pub(super) enum InvokedArguments<'a> {
+    /// As the model sent them.
+    Sent(&'a str),
+    /// Checked before.
+    Accepted(&'a AcceptedArguments),
+}
+
 /// Runs `tool` once. `cx` is the context of this call, with its own token.
-pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -> ToolReply {
+pub(super) async fn invoke(
+    tool: &Tool,
+    arguments: InvokedArguments<'_>,
+    cx: &ToolContext,
+) -> (ToolOutcome, Coercions) {
+    let uncoerced = |outcome| (outcome, Coercions::default());
     if let Some(reason) = cx.cancel_token().reason() {
-        return ToolReply::new(ToolOutcome::aborted(&reason));
+        return uncoerced(ToolOutcome::aborted(&reason));
     }
-    let facts = catch_unwind(AssertUnwindSafe(|| {
-        (tool.requires().iter().find(|key| !cx.has(key)).copied(), tool.policy().clone())
-    }));
-    let (missing, policy) = match facts {
-        Ok(facts) => facts,
-        Err(payload) => return panicked(cx, &panic_text(payload)),
+    let missing = match catch(|| tool.requires().iter().find(|key| !cx.has(key)).copied()) {
+        Ok(missing) => missing,
+        Err(panic) => return uncoerced(panicked(cx, &panic)),
     };
     if let Some(missing) = missing {
         tracing::error!(
@@ -38,17 +50,37 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
             state = missing.name(),
             "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
         );
-        return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
+        return uncoerced(failed(
+            FailureCode::TOOL_ERROR,
+            "The tool cannot run: the application did not set it up.",
+        ));
     }
-    let prepared = match prepared(tool, arguments) {
-        Ok(prepared) => prepared,
-        Err(error) => return failed(FailureCode::PREPARE_ERROR, error.message()),
-    };
-    let arguments = prepared.as_deref().unwrap_or(arguments);
+    let policy = tool.policy();
     let limit = match policy.timeout {
         Timeout::After(limit) => Some(limit),
         Timeout::Inherit => cx.default_timeout(),
         Timeout::Never => None,
+    };
+    let span = trace::call_span(cx.tool(), cx.call_id());
+    let checked;
+    let accepted = match arguments {
+        InvokedArguments::Accepted(accepted) => accepted,
+        InvokedArguments::Sent(text) => match span.in_scope(|| tool.check(text, cx.source())) {
+            Ok(accepted) => {
+                checked = accepted;
+                &checked
+            }
+            Err(error) => {
+                let refusal = match &error {
+                    CallError::InvalidArguments(report) => Some(report.clone()),
+                    _ => None,
+                };
+                let mut outcome = error.into_outcome(cx.tool());
+                redact(policy, cx, &mut outcome);
+                trace::end_call(&span, tool, text, &outcome, Err(refusal.as_ref()), cx);
+                return uncoerced(outcome);
+            }
+        },
     };
     let timer = match limit.map(|limit| cx.executor().sleep(limit)) {
         None => None,
@@ -58,58 +90,58 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
                 tool = cx.tool(),
                 "a timeout needs an executor with a clock, such as a tokio runtime"
             );
-            return failed(
+            return uncoerced(failed(
                 FailureCode::TOOL_ERROR,
                 "The tool cannot run: the application cannot keep its time limit.",
-            );
+            ));
         }
     };
-    let (mut call, cancelled) = (Call::start(tool, arguments, cx), cx.cancelled());
+    let (mut call, cancelled) = (SupervisedBody::start(tool, accepted, cx, span), cx.cancelled());
     let end = supervise(&mut call, timer, cancelled, cx).await;
     match &end {
-        End::TimedOut => call.stop("the tool's time is up"),
-        End::Replied(_) | End::Panicked(_) | End::Cancelled => call.finish(),
+        BodyEnd::TimedOut => call.stop("the tool's time is up"),
+        BodyEnd::Ended(_) | BodyEnd::Panicked(_) | BodyEnd::Cancelled => call.finish(),
     }
-    let mut reply = match end {
-        End::Replied(reply) => reply,
-        End::Panicked(message) => panicked(cx, &message),
-        End::TimedOut => failed(
+    let mut outcome = match end {
+        BodyEnd::Ended(mut outcome) => {
+            redact(policy, cx, &mut outcome);
+            mark_untrusted(tool, &mut outcome);
+            outcome
+        }
+        BodyEnd::Panicked(message) => panicked(cx, &message),
+        BodyEnd::TimedOut => failed(
             FailureCode::TIMEOUT,
             format!("The tool did not finish within {}.", seconds(limit.unwrap_or_default())),
         ),
-        End::Cancelled => ToolReply::new(aborted(cx)),
+        BodyEnd::Cancelled => aborted(cx),
     };
-    // A body that gives up because it was told to stop was interrupted; it did not fail.
-    if cx.is_cancelled() && is_own_error(&reply.outcome) {
-        reply.outcome = aborted(cx);
+    // A body that gives up because its call is cancelled was interrupted; it did not fail.
+    if cx.is_cancelled() && is_own_error(&outcome) {
+        outcome = aborted(cx);
     }
-    redact(&policy, cx, &mut reply.outcome);
-    trace::warn_of_dropped(tool, &reply.coercions, cx);
-    trace::end_call(&call.span, tool, arguments, &reply.outcome, &reply.coercions, cx);
-    reply
+    let coercions = accepted.coercions();
+    trace::warn_of_dropped(tool, coercions, cx);
+    trace::end_call(&call.span, tool, accepted.text(), &outcome, Ok(coercions), cx);
+    (outcome, coercions.clone())
 }
 
-/// Returns the arguments that the tool wants checked, if it changes them. A panic becomes an error.
-pub(crate) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
-    catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
-        let panic = panic_text(panic);
-        tracing::error!(tool = tool.definition().name(), %panic, "a tool panicked while it prepared arguments");
-        Err(ToolError::new("The tool could not prepare the arguments."))
-    })
+impl Tool {
+    /// Runs one call of this tool, as [`Registry::call`](crate::Registry::call) does, without a registry and its state.
+    ///
+    /// Dropping the future stops the call.
+    pub async fn call(&self, arguments: &str, cx: &ToolContext) -> ToolResult {
+        let name = self.definition().shared_name();
+        let cx = cx.for_call(cx.call_id(), name, &StateMap::default());
+        let (outcome, coercions) = invoke(self, InvokedArguments::Sent(arguments), &cx).await;
+        ToolResult::new(cx.call_id(), &**name, outcome).with_coercions(coercions)
+    }
 }
 
-/// Returns what is said of a call whose check panicked, such as a `validate` function. The body has not started then.
-pub(crate) fn crashed_check(tool: &str, payload: Box<dyn Any + Send>) -> &'static str {
-    let panic = panic_text(payload);
-    tracing::error!(tool, %panic, "a check of a tool's arguments panicked");
-    "The check of the tool's arguments crashed. The tool was not run."
+fn failed(code: FailureCode, message: impl Into<String>) -> ToolOutcome {
+    ToolOutcome::failed(code, message)
 }
 
-fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {
-    ToolReply::new(ToolOutcome::failed(code, message))
-}
-
-fn panicked(cx: &ToolContext, message: &str) -> ToolReply {
+fn panicked(cx: &ToolContext, message: &str) -> ToolOutcome {
     tracing::error!(tool = cx.tool(), panic = %message, "a tool panicked");
     failed(FailureCode::PANIC, "The tool crashed. It is not known whether it took effect.")
 }
@@ -131,6 +163,17 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
+/// Changes what a body returned, if its tool is not trusted.
+fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
+    let options = tool.options();
+    if options.neutralizes {
+        untrusted::neutralize(outcome);
+    }
+    if options.untrusted {
+        untrusted::envelop(outcome);
+    }
+}
+
 fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if let ToolOutcome::Failed { code, message, .. } = outcome
         && policy.redact_errors
@@ -145,8 +188,8 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-enum End {
-    Replied(ToolReply),
+enum BodyEnd {
+    Ended(ToolOutcome),
     Panicked(String),
     TimedOut,
     Cancelled,
@@ -154,34 +197,34 @@ enum End {
 
 /// Waits for the body, its timeout, and cancellation, which leaves the body a grace period.
 async fn supervise(
-    call: &mut Call<'_>,
+    call: &mut SupervisedBody<'_>,
     mut timer: Option<BoxFuture<'static, ()>>,
     mut cancelled: Cancelled,
     cx: &ToolContext,
-) -> End {
+) -> BodyEnd {
     let mut grace: Option<BoxFuture<'static, ()>> = None;
     poll_fn(|task| {
         match call.poll(task) {
-            Ok(Poll::Ready(reply)) => return Poll::Ready(End::Replied(reply)),
+            Ok(Poll::Ready(outcome)) => return Poll::Ready(BodyEnd::Ended(outcome)),
             Ok(Poll::Pending) => {}
-            Err(message) => return Poll::Ready(End::Panicked(message)),
+            Err(message) => return Poll::Ready(BodyEnd::Panicked(message)),
         }
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
                 // No clock to measure a grace period with.
-                None => return Poll::Ready(End::Cancelled),
+                None => return Poll::Ready(BodyEnd::Cancelled),
             }
         }
-        // Who was told to stop is not late: it was interrupted.
+        // Cancellation takes precedence over the timeout.
         let is_late = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready());
         match (is_late, &grace) {
-            (true, None) => return Poll::Ready(End::TimedOut),
-            (true, Some(_)) => return Poll::Ready(End::Cancelled),
+            (true, None) => return Poll::Ready(BodyEnd::TimedOut),
+            (true, Some(_)) => return Poll::Ready(BodyEnd::Cancelled),
             (false, _) => {}
         }
         match grace.as_mut().map(|wait| wait.as_mut().poll(task)) {
-            Some(Poll::Ready(())) => Poll::Ready(End::Cancelled),
+            Some(Poll::Ready(())) => Poll::Ready(BodyEnd::Cancelled),
             _ => Poll::Pending,
         }
     })
@@ -190,35 +233,32 @@ async fn supervise(
 
 /// A body whose panics become values when it is created, polled and dropped. Dropped before its end, it cancels what it started
 /// elsewhere, such as work on a blocking pool.
-struct Call<'a> {
-    body: Option<BoxFuture<'a, ToolReply>>,
+struct SupervisedBody<'a> {
+    body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
     /// The span for what the body logs, on any thread.
     span: Span,
 }
 
-impl<'a> Call<'a> {
-    fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
-        let span = trace::call_span(cx.tool(), cx.call_id());
-        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
+impl<'a> SupervisedBody<'a> {
+    fn start(tool: &'a Tool, arguments: &'a AcceptedArguments, cx: &'a ToolContext, span: Span) -> Self {
+        match span.in_scope(|| catch(|| tool.start(arguments, cx))) {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },
-            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx, span },
+            Err(panic) => Self { body: None, panicked: Some(panic), cx, span },
         }
     }
 
-    fn poll(&mut self, task: &mut Context<'_>) -> Result<Poll<ToolReply>, String> {
+    fn poll(&mut self, task: &mut Context<'_>) -> Result<Poll<ToolOutcome>, String> {
         if let Some(message) = self.panicked.take() {
             return Err(message);
         }
         let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
-        match self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task)))) {
-            Ok(poll) => Ok(poll),
-            Err(payload) => {
-                self.finish();
-                Err(panic_text(payload))
-            }
+        let polled = self.span.in_scope(|| catch(|| body.as_mut().poll(task)));
+        if polled.is_err() {
+            self.finish();
         }
+        polled
     }
 
     /// Stops the body before its end.
@@ -232,13 +272,13 @@ impl<'a> Call<'a> {
     fn finish(&mut self) {
         let body = self.body.take();
         self.cx.close();
-        if let Err(payload) = self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| drop(body)))) {
-            tracing::error!(panic = %panic_text(payload), "a tool panicked while it was stopped");
+        if let Err(panic) = self.span.in_scope(|| catch(|| drop(body))) {
+            tracing::error!(%panic, "a tool panicked while it was stopped");
         }
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for SupervisedBody<'_> {
     /// The caller may drop the call at any time.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");

@@ -38,14 +38,14 @@ impl Registry {
     /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out is none.
     ///
     /// Tools of others, such as those of an MCP server or of a schema that is read at run time, have hints for who uses them, and
-    /// one finding for all parameters with the same fault. What looks alike is named once, at the last of the group:
+    /// one finding for all parameters with the same fault. Names that look alike are reported once, at the last of the group:
     ///
     /// ```
-    /// use agent::{DynamicTool, Registry, ToolSet, Value, json};
+    /// use agent::{Tool, Registry, ToolSet, Value, json};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let schema = json!({"type": "object", "properties": {"id": {"type": "string"}, "full": {"type": "boolean"}}});
-    /// let foreign = DynamicTool::new("get_ticket", "Returns one ticket.", schema, |_: Value, _| async { "open" })?;
+    /// let foreign = Tool::new("get_ticket", "Returns one ticket.", schema, |_: Value, _| async { "open" })?;
     /// let report = Registry::new(ToolSet::new().with(foreign))?.lint();
     /// assert_eq!(
     ///     report.findings()[0].message,
@@ -59,7 +59,7 @@ impl Registry {
     pub fn lint(&self) -> LintReport {
         let mut findings = Vec::new();
         for tool in self.tools() {
-            checks::check(&**tool, &mut findings);
+            checks::check(tool, &mut findings);
         }
         groups::check(&self.definitions(), &mut findings);
         LintReport { findings }
@@ -165,7 +165,7 @@ pub struct LintFinding {
     pub tool: String,
     /// The parameter, as a JSON pointer into arguments; empty for the tool itself. `*` stands for any item or key.
     pub path: String,
-    /// What was found, and what to do about it.
+    /// The finding, and what to do about it.
     pub message: String,
 }
 

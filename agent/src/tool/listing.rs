@@ -2,7 +2,7 @@
 
 use super::set::Entry;
 
-/// A tool that is a type: what `#[tool]` generates beside a function.
+/// A tool that is a type. `#[tool]` generates one beside a function.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",

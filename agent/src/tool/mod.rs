@@ -1,20 +1,24 @@
-//! Tools: their definition, the context and the result of a call, and the registry that runs calls.
+//! The bodies of tools that are written by hand: [`ToolBody`], and what wraps one.
 //!
-//! The modules: [`traits`] has the tool trait, [`definition`] what a model sees, [`policy`] how a tool may be run, and
-//! [`approval`] whether a call has to be approved. [`context`], [`state`], [`cancel`], [`executor`] and [`progress`] are for the
-//! body. [`output`], [`outcome`] and [`error`] are the results. [`registry`], [`invoke`] and [`problem`] run one call, and
-//! [`trace`] records it, and [`secrets`] says what may be shown of it. [`combine`] derives sets and searches for tools. [`dialect`] shows all tools in a provider's schemas.
-//! [`lint`], [`examples`] and [`manifest`] serve tests. [`dynamic`], [`builder`] and [`parameters`] make tools at run time, and
-//! [`source`] says on whose behalf they are called. The macros use [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`,
-//! `composed`, `constraint`, `convert`, `schemas` and `result_schema`.
-//!
-//! Nothing here uses a clock, a thread pool or a network: waiting goes through [`Executor`].
+//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](crate::ToolPolicy) is a part, and a body. Most tools
+//! need nothing from here: `#[tool]` and closures make their bodies.
 
+// The modules: `value` has the tool, `definition` and `options` what is set about it, `body` its body, `hidden` the arguments that the
+// application adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results.
+// `registry` and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result.
+// `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run time. `lint`, `examples`, `dialect` and
+// `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`, `composed`, `constraint`, `convert`, `schemas` and
+// `result_schema`. Nothing here uses a clock, a thread pool or a network: waiting goes through `Executor`.
+
+pub(crate) mod annotations;
 pub(crate) mod approval;
 pub(crate) mod arguments;
+pub(crate) mod body;
 pub(crate) mod builder;
+pub(crate) mod call_error;
 pub(crate) mod call_record;
 pub(crate) mod cancel;
+pub(crate) mod capture;
 pub(crate) mod combine;
 #[cfg(feature = "macros")]
 pub(crate) mod composed;
@@ -26,19 +30,21 @@ pub(crate) mod convert;
 #[cfg(feature = "macros")]
 pub(crate) mod debug_secrets;
 pub(crate) mod definition;
+pub(crate) mod definition_error;
 pub(crate) mod dialect;
-pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod examples;
 pub(crate) mod executor;
 mod finite;
 #[cfg(feature = "macros")]
 pub(crate) mod glue;
+mod hidden;
 pub(crate) mod invoke;
 pub(crate) mod lint;
 #[cfg(feature = "macros")]
 pub(crate) mod listing;
 pub(crate) mod manifest;
+pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod parameters;
@@ -55,11 +61,23 @@ pub(crate) mod schemas;
 pub(crate) mod secrets;
 pub(crate) mod set;
 pub(crate) mod source;
-#[cfg(feature = "macros")]
-pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod trace;
-pub(crate) mod traits;
+mod untrusted;
+pub(crate) mod value;
+
+pub use body::{AcceptedArguments, BodyCall, ToolBody};
+
+/// Sent arguments by name, as the function of [`prepare`](crate::ToolOptions::prepare) changes them.
+///
+/// ```
+/// use agent::tool::ArgumentMap;
+///
+/// let mut arguments = ArgumentMap::new();
+/// arguments.insert("path".to_owned(), agent::json!("a.txt"));
+/// assert_eq!(arguments["path"], "a.txt");
+/// ```
+pub type ArgumentMap = serde_json::Map<String, serde_json::Value>;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -60,7 +60,7 @@ pub enum ToolOutcome {
     Completed(ToolOutput),
     /// The body asks the model for a better call.
     Retry {
-        /// What to do better, for the model.
+        /// The advice for a better call, for the model.
         message: String,
         /// Data for the application and the loop, never for a model.
         #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
@@ -78,7 +78,7 @@ pub enum ToolOutcome {
     },
     /// The call was not allowed.
     Denied {
-        /// Who did not allow it.
+        /// The party that did not allow it.
         code: DenialCode,
         /// The reason, for the model.
         message: String,
@@ -88,7 +88,7 @@ pub enum ToolOutcome {
     },
     /// The call was stopped, or never started.
     Interrupted {
-        /// What stopped it.
+        /// The cause.
         code: InterruptionCode,
         /// The reason, for the model.
         reason: String,
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for ToolOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(tag = "outcome", rename_all = "snake_case")]
-        enum Known {
+        enum KnownOutcome {
             Completed(ToolOutput),
             Retry {
                 message: String,
@@ -142,13 +142,13 @@ impl<'de> Deserialize<'de> for ToolOutcome {
             Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
             _ => {}
         }
-        Ok(match Known::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
-            Known::Completed(output) => Self::Completed(output),
-            Known::Retry { message, metadata } => Self::Retry { message, metadata },
-            Known::Failed { code, message, metadata } => Self::Failed { code, message, metadata },
-            Known::Denied { code, message, metadata } => Self::Denied { code, message, metadata },
-            Known::Interrupted { code, reason } => Self::Interrupted { code, reason },
-            Known::Deferred { handle } => Self::Deferred { handle },
+        Ok(match KnownOutcome::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
+            KnownOutcome::Completed(output) => Self::Completed(output),
+            KnownOutcome::Retry { message, metadata } => Self::Retry { message, metadata },
+            KnownOutcome::Failed { code, message, metadata } => Self::Failed { code, message, metadata },
+            KnownOutcome::Denied { code, message, metadata } => Self::Denied { code, message, metadata },
+            KnownOutcome::Interrupted { code, reason } => Self::Interrupted { code, reason },
+            KnownOutcome::Deferred { handle } => Self::Deferred { handle },
         })
     }
 }
@@ -222,7 +222,7 @@ codes! {
 }
 
 codes! {
-    /// Who did not allow a call.
+    /// The party that did not allow a call.
     DenialCode {
         /// A hook of the application.
         BLOCKED = "blocked";
@@ -232,7 +232,7 @@ codes! {
 }
 
 codes! {
-    /// What stopped a call.
+    /// The cause that stopped a call.
     InterruptionCode {
         /// The run was cancelled.
         ABORTED = "aborted";
@@ -366,59 +366,7 @@ impl From<InvalidArguments> for ToolOutcome {
     }
 }
 
-/// The reply of [`Tool::call`](crate::Tool::call): how the call ended, and which arguments were coerced.
-///
-/// ```
-/// use agent::{ToolOutput, ToolReply};
-///
-/// let reply = ToolReply::new(ToolOutput::text("21 degrees"));
-/// assert_eq!(reply.outcome.text(), "21 degrees");
-/// assert!(reply.coercions.is_empty());
-/// ```
-///
-/// A tool written by hand reports what its plan coerced:
-///
-/// ```
-/// use agent::{ToolArgs, ToolOutput, ToolReply, args::{Plan, PlanOptions}};
-///
-/// #[derive(ToolArgs)]
-/// struct Walk { steps: u32 }
-///
-/// let walk = Plan::for_type::<Walk>("walk", PlanOptions::default())?.parse::<Walk>(r#"{"steps": "3"}"#)?;
-/// let output = ToolOutput::text(format!("walked {} steps", walk.value.steps));
-/// let reply = ToolReply::new(output).with_coercions(walk.coercions);
-/// assert_eq!(reply.coercions[0].path, "/steps");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolReply {
-    /// How the call ended.
-    pub outcome: ToolOutcome,
-    /// The changes that made the arguments fit, in order.
-    pub coercions: Coercions,
-}
-
-impl ToolReply {
-    /// Creates a reply without coercions.
-    pub fn new(outcome: impl Into<ToolOutcome>) -> Self {
-        Self { outcome: outcome.into(), coercions: Coercions::default() }
-    }
-
-    /// Sets the changes that made the arguments fit.
-    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
-        self.coercions = coercions;
-        self
-    }
-}
-
-impl<T: IntoOutcome> From<T> for ToolReply {
-    fn from(value: T) -> Self {
-        Self::new(value.into_outcome())
-    }
-}
-
-/// What a closure or a hand-written tool may return. (`#[tool]` functions may also return any `Serialize` type; the macro selects
+/// A type that the closure of a tool may return. (`#[tool]` functions may also return any `Serialize` type; the macro selects
 /// the conversion for the type.)
 ///
 /// ```
@@ -519,10 +467,16 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Creates the result of the call `call_id` of `tool`.
-    pub fn new(call_id: impl Into<String>, tool: impl Into<String>, reply: impl Into<ToolReply>) -> Self {
-        let ToolReply { outcome, coercions } = reply.into();
-        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions }
+    /// Creates the result of the call `call_id` of `tool`, without coercions.
+    pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: impl IntoOutcome) -> Self {
+        let outcome = outcome.into_outcome();
+        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Coercions::default() }
+    }
+
+    /// Sets the changes that made the arguments fit.
+    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
+        self.coercions = coercions;
+        self
     }
 
     /// Returns the message that answers the call; `None` while its result is pending.

@@ -204,11 +204,11 @@ impl ToolOutput {
 /// A value that a closure or a hand-written tool returns as JSON. (`#[tool]` functions return the value itself.)
 ///
 /// ```
-/// use agent::{DynamicTool, Json, Tool, ToolContext, Value, json};
+/// use agent::{Json, Tool, ToolContext, Value, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
 /// let schema = json!({"type": "object", "properties": {}});
-/// let version = DynamicTool::new("version", "Of this program.", schema, |_args: Value, _cx: ToolContext| async {
+/// let version = Tool::new("version", "Of this program.", schema, |_args: Value, _cx: ToolContext| async {
 ///     Json([0, 1, 0])
 /// })?;
 /// assert_eq!(version.call("{}", &ToolContext::new()).await.outcome.text(), "[0,1,0]");

@@ -1,6 +1,7 @@
 //! Parameters that are declared one by one, at run time.
 
-use super::definition::DefinitionError;
+use super::definition_error::DefinitionError;
+use crate::args::{Plan, PlanOptions, UnknownKeys};
 use serde_json::{Map, Value, json};
 
 /// The parameters of a tool, or the properties of an object among them, in the order in which they are shown.
@@ -153,6 +154,17 @@ macro_rules! kinds {
     };
 }
 pub(super) use kinds;
+
+impl Parameters {
+    /// Compiles the parameters. Their object is closed, unless unknown keys are kept.
+    pub(super) fn plan(&self, name: &str, options: PlanOptions) -> Result<Plan, DefinitionError> {
+        let mut schema = self.schema()?;
+        if options.unknown_keys() == UnknownKeys::Keep {
+            schema["additionalProperties"] = json!(true);
+        }
+        Ok(Plan::compile(name, &schema, options)?)
+    }
+}
 
 impl Parameters {
     /// Creates an empty list.

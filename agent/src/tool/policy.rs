@@ -1,4 +1,4 @@
-//! How a tool may be run: settings for whoever runs it, never for the model.
+//! How a tool may be run: settings for drivers, never for the model.
 
 use super::approval::Approval;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Effect {
     Once,
 }
 
-/// How long a body may take.
+/// The time limit of a body.
 ///
 /// ```
 /// use agent::{Registry, Timeout, tool, tools};
@@ -65,24 +65,26 @@ pub enum Timeout {
     Never,
 }
 
-/// The policy of a tool, read by whoever runs it.
+/// The part of a tool's [options](crate::ToolOptions) that drivers read: how the tool may be run.
 ///
 /// ```
-/// use agent::{Effect, Timeout, ToolPolicy};
+/// use agent::{Effect, Timeout, ToolBuilder, ToolContext, Value};
 /// use std::time::Duration;
 ///
-/// let policy = ToolPolicy::default()
-///     .with_effect(Effect::Pure)
-///     .with_timeout(Duration::from_secs(10))
-///     .with_max_retries(2)                    // two more calls after a bad one
-///     .with_max_result_bytes(65_536)
-///     .with_cache(true)
-///     .with_repeats()
-///     .with_follow_up()
-///     .with_redacted_errors();
+/// let tool = ToolBuilder::new("look_up")
+///     .description("Looks up a word.")
+///     .effect(Effect::Pure)
+///     .timeout(Duration::from_secs(10))
+///     .max_retries(2)                         // two more calls after a bad one
+///     .max_result_bytes(65_536)
+///     .cache(true)
+///     .allow_repeat()
+///     .build(|_: Value, _: ToolContext| async { "found" })?;
+/// let policy = tool.policy();
 /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(10))));
 /// assert_eq!((policy.max_retries, policy.max_result_bytes, policy.cache), (Some(2), Some(65_536), Some(true)));
-/// assert!(policy.allow_repeat && policy.follow_up && policy.redact_errors);
+/// assert!(policy.allow_repeat && !policy.follow_up);
+/// # Ok::<(), agent::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -90,14 +92,14 @@ pub enum Timeout {
 pub struct ToolPolicy {
     /// The effects of running the tool.
     pub effect: Effect,
-    /// How long a body may take. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
+    /// The time limit of a body. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
     pub timeout: Timeout,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
     /// Maximum number of times that the body may be started for one call when something outside of it fails: a crash, or a lost
     /// engine. A body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
-    /// How many more calls a model gets in a run after bad arguments, or after the body asked for a [better
+    /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
     pub max_retries: Option<u32>,
     /// Whether a call has to be approved.
@@ -110,7 +112,7 @@ pub struct ToolPolicy {
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
     /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
-    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    /// [`ToolOptions::triggers_follow_up`](crate::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Maximum length of a result in bytes; longer ones are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
@@ -131,84 +133,4 @@ impl ToolPolicy {
         follow_up: false,
         max_result_bytes: None,
     };
-
-    /// Sets the effects of running the tool.
-    pub fn with_effect(mut self, effect: Effect) -> Self {
-        self.effect = effect;
-        self
-    }
-
-    /// Sets how long a body may take.
-    pub fn with_timeout(mut self, after: Duration) -> Self {
-        self.timeout = Timeout::After(after);
-        self
-    }
-
-    /// Removes the time limit.
-    pub fn without_timeout(mut self) -> Self {
-        self.timeout = Timeout::Never;
-        self
-    }
-
-    /// Hides the text of the body's errors from the model.
-    pub fn with_redacted_errors(mut self) -> Self {
-        self.redact_errors = true;
-        self
-    }
-
-    /// Sets the maximum number of times that the body may be started for one call.
-    pub fn with_max_attempts(mut self, attempts: u32) -> Self {
-        self.max_attempts = Some(attempts);
-        self
-    }
-
-    /// Sets how many more calls a model gets in a run after one with bad arguments.
-    pub fn with_max_retries(mut self, retries: u32) -> Self {
-        self.max_retries = Some(retries);
-        self
-    }
-
-    /// Sets whether a call has to be approved.
-    ///
-    /// ```
-    /// use agent::{Approval, Timeout, ToolPolicy};
-    ///
-    /// let policy = ToolPolicy::default().with_approval(Approval::Always).with_exclusive().with_max_attempts(1).without_timeout();
-    /// assert_eq!((policy.approval, policy.exclusive), (Approval::Always, true));
-    /// assert_eq!((policy.max_attempts, policy.timeout), (Some(1), Timeout::Never));
-    /// ```
-    pub fn with_approval(mut self, approval: Approval) -> Self {
-        self.approval = approval;
-        self
-    }
-
-    /// Runs no other call of the same reply at the same time.
-    pub fn with_exclusive(mut self) -> Self {
-        self.exclusive = true;
-        self
-    }
-
-    /// Sets whether a completed result is cached for the same arguments.
-    pub fn with_cache(mut self, cache: bool) -> Self {
-        self.cache = Some(cache);
-        self
-    }
-
-    /// Allows any number of repetitions of the same call, as in polling: the loop guard does not count it.
-    pub fn with_repeats(mut self) -> Self {
-        self.allow_repeat = true;
-        self
-    }
-
-    /// Asks the model at once when a call that was made outside of a run is recorded (`Assistant::record`).
-    pub fn with_follow_up(mut self) -> Self {
-        self.follow_up = true;
-        self
-    }
-
-    /// Sets the maximum length of a result in bytes; longer ones are cut.
-    pub fn with_max_result_bytes(mut self, bytes: usize) -> Self {
-        self.max_result_bytes = Some(bytes);
-        self
-    }
 }

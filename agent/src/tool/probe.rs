@@ -11,7 +11,8 @@
     reason = "for generated code only; what is there is explained where it is not plain"
 )]
 
-use super::arguments::{Argument, RunTool, ToolArgs};
+use super::arguments::{Argument, ToolArgs};
+use super::body::RunTool;
 use super::context::ToolContext;
 use super::debug_secrets::{AskDebug, shows_secrets};
 use schemars::JsonSchema;
@@ -320,13 +321,13 @@ impl<M, U> NotWritten<U> for M {}
     message = "the tools of `{Self}` are called from several threads",
     label = "must be `Send`, `Sync` and `'static`"
 )]
-pub trait Shared: Send + Sync + 'static {}
+pub trait SharedReceiver: Send + Sync + 'static {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Send + Sync + 'static> Shared for T {}
+impl<T: Send + Sync + 'static> SharedReceiver for T {}
 
 /// Asserts that a value can be shared between calls.
-pub const fn shared<T: Shared>() {}
+pub const fn shared<T: SharedReceiver>() {}
 
 /// The answer to [`ArgumentUnknown::ARGUMENT`], as a type.
 #[derive(Debug)]

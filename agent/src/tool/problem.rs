@@ -1,6 +1,6 @@
 //! Errors in a set of tools, and in the name of a tool.
 
-use super::definition::DefinitionError;
+use super::definition_error::DefinitionError;
 use super::state::{DuplicateState, StateKey};
 use crate::args::{InvalidArguments, Issue};
 use std::fmt::{self, Write};
@@ -108,7 +108,7 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// The same for somebody who prompts an assistant, which has everything but what a prompt brings.
+    /// The same text for a prompt of an assistant, where only the prompt can add the state.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_a_prompt(&self) -> String {
         let problem = |problem: &RegistryProblem| match problem {
@@ -178,7 +178,7 @@ pub enum RegistryProblem {
     Definition {
         /// The name of the tool.
         tool: String,
-        /// What is wrong with it.
+        /// The reason.
         source: DefinitionError,
     },
     /// A tool needs state that nothing provides.
@@ -198,7 +198,7 @@ pub enum RegistryProblem {
         tool: String,
         /// The number of the example, counted from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The reason.
         report: InvalidArguments,
     },
     /// An example of a parameter would be refused.
@@ -210,7 +210,7 @@ pub enum RegistryProblem {
         parameter: String,
         /// The number of the example, counted from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The reason.
         issues: Vec<Issue>,
     },
     /// State of one type was added twice.

@@ -4,7 +4,7 @@ use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The progress of a body. It goes to whoever watches the run, never to the model.
+/// The progress of a body. Listeners of the run get it, never the model.
 ///
 /// ```
 /// use agent::{Progress, ToolContext, message::Part, tool};
@@ -31,12 +31,12 @@ use std::sync::Arc;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done, in words.
+    /// The current activity, in words.
     pub message: String,
-    /// How much is done, in any unit.
+    /// The amount that is done, in any unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<u64>,
-    /// How much there is to do, in the same unit.
+    /// The whole amount, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// The part of the result that is available already.

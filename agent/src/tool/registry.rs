@@ -1,11 +1,12 @@
 //! Tools by name, and how calls to them are run.
 
+use super::body::AcceptedArguments;
+use super::call_error::CallError;
 use super::call_record::CallRecord;
 use super::context::ToolContext;
-use super::definition::{DefinitionError, ToolDefinition};
-use super::error::ToolError;
-use super::invoke::{crashed_check, invoke, panic_text, prepared};
-use super::outcome::{FailureCode, ToolOutcome, ToolResult};
+use super::definition::ToolDefinition;
+use super::invoke::{InvokedArguments, invoke};
+use super::outcome::ToolResult;
 use super::policy::Timeout;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
 use super::set::{IntoTools, ToolSet};
@@ -13,16 +14,16 @@ use super::source::Source;
 use super::state::StateMap;
 #[cfg(feature = "runtime")]
 use super::state::StateValue;
-use super::traits::Tool;
+use super::value::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
-use crate::args::{Coercions, InvalidArguments, did_you_mean};
+use crate::args::{Coercions, did_you_mean};
 use crate::message::{Part, ToolCall};
+use crate::panics::catch;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The tools of an application. Build it once and share it: a clone costs one reference count.
@@ -35,7 +36,7 @@ pub struct Registry {
 
 #[derive(Clone, Default)]
 struct Inner {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Tool>,
     by_name: HashMap<Arc<str>, usize>,
     definitions: Arc<[ToolDefinition]>,
     state: StateMap,
@@ -57,34 +58,35 @@ impl Registry {
     /// Assembles what is valid, and returns it with everything that is wrong with the tools.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
         let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
-        for entry in set.into_entries() {
-            match entry {
-                Ok(tool) => problems.extend(registry.add(tool).err()),
-                Err((tool, source)) => problems.push(RegistryProblem::Definition { tool, source }),
-            }
-        }
-        registry.publish();
+        registry.add_all(set, &mut problems);
         (Self { inner: Arc::new(registry) }, problems)
     }
 
-    /// Adds one tool at the end.
+    /// Adds tools at the end.
     ///
     /// ```
-    /// use agent::{DynamicTool, Registry, ToolContext, Value, json, tools};
+    /// use agent::{Registry, Tool, ToolContext, Value, json, tools};
     ///
     /// let mut registry = Registry::new(tools![])?;
-    /// let ping = DynamicTool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
-    /// registry.register(ping)?;
-    /// assert!(registry.contains("ping"));
+    /// let ping = Tool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
+    /// registry.register(ping.clone())?;
+    /// // The same tool again, with another name, description, schema and body.
+    /// let echo = ping
+    ///     .configure(|options| options.name("echo").description("Returns its text."))?
+    ///     .with_schema(json!({"type": "object", "properties": {"text": {"type": "string"}}}))?
+    ///     .with_body(|arguments: Value, _: ToolContext| async move { arguments["text"].to_string() });
+    /// registry.register(echo)?;
+    /// assert_eq!(registry.names().collect::<Vec<_>>(), ["ping", "echo"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// Fails when there is a tool with that name, or when the tool has a timeout and there is no clock.
-    pub fn register(&mut self, tool: impl Tool) -> Result<&mut Self, RegistryError> {
-        let inner = Arc::make_mut(&mut self.inner);
-        inner.add(Arc::new(tool)).map_err(RegistryError::one)?;
-        inner.publish();
+    /// Lists everything that is wrong, as [`new`](Self::new) does. Then none of the tools is added.
+    pub fn register(&mut self, tools: impl IntoTools) -> Result<&mut Self, RegistryError> {
+        let (mut changed, mut problems) = (Inner::clone(&self.inner), Vec::new());
+        changed.add_all(tools.into_tools(), &mut problems);
+        RegistryError::none_of(problems)?;
+        self.inner = Arc::new(changed);
         Ok(self)
     }
 
@@ -140,7 +142,7 @@ impl Registry {
     }
 
     /// Returns the tool with this name, if there is one.
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub fn get(&self, name: &str) -> Option<&Tool> {
         self.inner.tools.get(*self.inner.by_name.get(name)?)
     }
 
@@ -148,7 +150,7 @@ impl Registry {
     ///
     /// # Errors
     /// Fails when there is none; the text lists the tools, and those with a similar name.
-    pub fn fetch(&self, name: &str) -> Result<&Arc<dyn Tool>, UnknownTool> {
+    pub fn fetch(&self, name: &str) -> Result<&Tool, UnknownTool> {
         self.get(name).ok_or_else(|| self.unknown(name))
     }
 
@@ -214,10 +216,10 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns what a model sees of a stored result: the tool's own [form](Tool::format_result), or the stored content if the
-    /// tool has none, no longer exists, returns only blank text, or panics.
+    /// Returns what a model sees of a stored result: the tool's own [form](crate::ToolOptions::format_result), or the stored content if
+    /// the tool has none, no longer exists, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
-        let shown = self.asked(record, None, |tool| tool.format_result(record));
+        let shown = self.ask_tool(record, None, |tool| tool.format_result(record));
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         match shown {
             Some(parts) if !parts.iter().all(is_blank) => Cow::Owned(parts),
@@ -225,17 +227,16 @@ impl Registry {
         }
     }
 
-    /// Whether the model is asked at once when this call is [recorded](Tool::triggers_follow_up). It is not if the tool no longer
-    /// exists, or panics.
+    /// Whether the model is asked at once when this call is [recorded](crate::ToolOptions::triggers_follow_up). It is not if the tool no
+    /// longer exists, or panics.
     pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
-        self.asked(record, false, |tool| tool.triggers_follow_up(record))
+        self.ask_tool(record, false, |tool| tool.triggers_follow_up(record))
     }
 
-    /// Asks the tool of a call about it.
-    fn asked<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&dyn Tool) -> T) -> T {
+    /// Calls a function of the tool of a record.
+    fn ask_tool<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&Tool) -> T) -> T {
         let Some(tool) = self.get(&record.result.tool) else { return otherwise };
-        catch_unwind(AssertUnwindSafe(|| ask(&**tool))).unwrap_or_else(|panic| {
-            let panic = panic_text(panic);
+        catch(|| ask(tool)).unwrap_or_else(|panic| {
             tracing::error!(tool = %record.result.tool, %panic, "a tool panicked over its result");
             otherwise
         })
@@ -273,9 +274,9 @@ impl Registry {
     }
 
     /// Returns the tools for which `keep` returns `true`, in order, with the same state.
-    pub(super) fn keep(&self, mut keep: impl FnMut(&dyn Tool) -> bool) -> Self {
+    pub(super) fn keep(&self, mut keep: impl FnMut(&Tool) -> bool) -> Self {
         let mut kept = Inner { state: self.inner.state.clone(), ..Inner::default() };
-        for tool in self.tools().filter(|tool| keep(&***tool)) {
+        for tool in self.tools().filter(|tool| keep(tool)) {
             kept.by_name.insert(tool.definition().shared_name().clone(), kept.tools.len());
             kept.tools.push(tool.clone());
         }
@@ -299,7 +300,7 @@ impl Registry {
     }
 
     /// Returns the tools, in the order of registration.
-    pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
+    pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Tool> {
         self.inner.tools.iter()
     }
 
@@ -353,18 +354,8 @@ impl Registry {
     /// # Errors
     /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled.
     pub fn validate_for(&self, call: &ToolCall, source: Option<&Source>) -> Result<CheckedCall, CallError> {
-        let tool = self.fetch(&call.name)?;
-        let prepared = prepared(&**tool, call.args.text()).map_err(CallError::Prepare)?;
-        let text = prepared.as_deref().unwrap_or(call.args.text());
-        let own = source.map_or(Ok(None), |source| tool.definition_for(source))?;
-        let (args, coercions) = if let Some(own) = own {
-            let parsed = own.plan().parse::<Value>(text)?;
-            (parsed.value, parsed.coercions)
-        } else {
-            let coercions = catch_unwind(AssertUnwindSafe(|| tool.validate(text)))
-                .map_err(|panic| CallError::Prepare(ToolError::new(crashed_check(&call.name, panic))))??;
-            (tool.definition().plan().parse::<Value>(text)?.value, coercions)
-        };
+        let accepted = self.fetch(&call.name)?.check(call.args.text(), source)?;
+        let (args, coercions) = (accepted.value().clone(), accepted.coercions().clone());
         Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
     }
 
@@ -372,19 +363,39 @@ impl Registry {
     ///
     /// Dropping the future stops the call.
     pub async fn call(&self, call: &ToolCall, cx: &ToolContext) -> ToolResult {
-        let reply = match self.fetch(&call.name) {
+        self.run_call(call, InvokedArguments::Sent(call.args.text()), cx).await
+    }
+
+    /// Runs a call whose arguments were [checked](Tool::check) before: they are not parsed again.
+    pub async fn call_accepted(
+        &self,
+        call: &ToolCall,
+        arguments: &AcceptedArguments,
+        cx: &ToolContext,
+    ) -> ToolResult {
+        self.run_call(call, InvokedArguments::Accepted(arguments), cx).await
+    }
+
+    async fn run_call(
+        &self,
+        call: &ToolCall,
+        arguments: InvokedArguments<'_>,
+        cx: &ToolContext,
+    ) -> ToolResult {
+        let result = |outcome| ToolResult::new(&*call.id, &*call.name, outcome);
+        match self.fetch(&call.name) {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
-                invoke(&**tool, call.args.text(), &cx).await
+                let (outcome, coercions) = invoke(tool, arguments, &cx).await;
+                result(outcome).with_coercions(coercions)
             }
-            Err(unknown) => ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into(),
-        };
-        ToolResult::new(&*call.id, &*call.name, reply)
+            Err(unknown) => result(CallError::from(unknown).into_outcome(&call.name)),
+        }
     }
 
     /// Returns the state that this tool may read from the registry.
     #[cfg(feature = "runtime")]
-    pub(crate) fn state_read_by(&self, tool: &dyn Tool) -> Vec<StateValue> {
+    pub(crate) fn state_read_by(&self, tool: &Tool) -> Vec<StateValue> {
         if tool.reads_context() {
             return self.inner.state.all().cloned().collect();
         }
@@ -429,7 +440,17 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
 }
 
 impl Inner {
-    fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryProblem> {
+    fn add_all(&mut self, set: ToolSet, problems: &mut Vec<RegistryProblem>) {
+        for entry in set.into_entries() {
+            match entry {
+                Ok(tool) => problems.extend(self.add(tool).err()),
+                Err((tool, source)) => problems.push(RegistryProblem::Definition { tool, source }),
+            }
+        }
+        self.publish();
+    }
+
+    fn add(&mut self, tool: Tool) -> Result<(), RegistryProblem> {
         let name = tool.definition().shared_name().clone();
         if self.by_name.contains_key(&name) {
             return Err(RegistryProblem::Duplicate { name: name.to_string() });
@@ -496,40 +517,3 @@ impl fmt::Debug for CheckedCall {
             .finish_non_exhaustive()
     }
 }
-
-/// The error for a call that may not run. Its text is what the model would read.
-///
-/// ```
-/// use agent::{CallError, Registry, message::ToolCall, tool, tools};
-///
-/// /// Adds two numbers.
-/// #[tool]
-/// fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// let registry = Registry::new(tools![add])?;
-/// match registry.validate(&ToolCall::new("call_1", "add", r#"{"a": "many", "b": 2}"#)) {
-///     Err(CallError::InvalidArguments(report)) => assert_eq!(report.issues()[0].path, "/a"),
-///     other => panic!("{other:?}"),
-/// }
-/// # Ok::<(), agent::RegistryError>(())
-/// ```
-#[derive(Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// There is no such tool.
-    #[error(transparent)]
-    UnknownTool(#[from] UnknownTool),
-    /// The tool could not prepare the arguments, or a check of its own panicked.
-    #[error(transparent)]
-    Prepare(ToolError),
-    /// The arguments are refused.
-    #[error(transparent)]
-    InvalidArguments(#[from] InvalidArguments),
-    /// The tool has no parameters for this source.
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-}
-
-crate::error_text::debug_is_the_sentence!(CallError);

@@ -14,25 +14,25 @@ use std::sync::Arc;
 
 /// A type whose values tools return, with the type that schemars describes in its place. `#[derive(ToolOutput)]` implements it,
 /// because `JsonSchema` itself may come from another derive on the same type.
-pub trait OutputSchema {
+pub trait ResultSchema {
     type Described: JsonSchema;
 }
 
 macro_rules! as_described {
     ($([$($generics:tt)*] $ty:ty => $described:ty;)*) => {
-        $(impl<$($generics)*> OutputSchema for $ty { type Described = $described; })*
+        $(impl<$($generics)*> ResultSchema for $ty { type Described = $described; })*
     };
 }
 
 as_described! {
-    [T: OutputSchema] Vec<T> => Vec<T::Described>;
-    [T: OutputSchema] VecDeque<T> => Vec<T::Described>;
-    [T: OutputSchema] Option<T> => Option<T::Described>;
-    [T: OutputSchema] Box<T> => T::Described;
-    [T: OutputSchema] Arc<T> => T::Described;
-    [T: OutputSchema] &T => T::Described;
-    [T: OutputSchema] BTreeMap<String, T> => BTreeMap<String, T::Described>;
-    [T: OutputSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
+    [T: ResultSchema] Vec<T> => Vec<T::Described>;
+    [T: ResultSchema] VecDeque<T> => Vec<T::Described>;
+    [T: ResultSchema] Option<T> => Option<T::Described>;
+    [T: ResultSchema] Box<T> => T::Described;
+    [T: ResultSchema] Arc<T> => T::Described;
+    [T: ResultSchema] &T => T::Described;
+    [T: ResultSchema] BTreeMap<String, T> => BTreeMap<String, T::Described>;
+    [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
 /// Whether it derives `ToolOutput`, or is made of types that do, as `OUTPUT`.
@@ -42,7 +42,7 @@ pub trait NoOutputSchema {
 
 impl<T: ?Sized> NoOutputSchema for super::probe::Probe<T> {}
 
-impl<T: OutputSchema> super::probe::Probe<T> {
+impl<T: ResultSchema> super::probe::Probe<T> {
     pub const OUTPUT: bool = true;
 }
 
@@ -84,36 +84,36 @@ macro_rules! delegate {
 }
 
 delegate!(2, [T: JsonSchema], T);
-delegate!(1, [T: OutputSchema], T::Described);
+delegate!(1, [T: ResultSchema], T::Described);
 delegate!(0, [T], Value);
 
 /// The type that a tool returns.
 #[derive(Debug)]
-pub struct OutputOf<T>(PhantomData<fn() -> T>);
+pub struct ResultOf<T>(PhantomData<fn() -> T>);
 
-impl<T> OutputOf<T> {
+impl<T> ResultOf<T> {
     pub const NEW: Self = Self(PhantomData);
 }
 
-impl<T, E> OutputOf<Result<T, E>> {
+impl<T, E> ResultOf<Result<T, E>> {
     /// Step 1: for a `Result`, its value.
-    pub fn value(self) -> OutputOf<T> {
-        OutputOf::NEW
+    pub fn value(self) -> ResultOf<T> {
+        ResultOf::NEW
     }
 }
 
 /// Step 1 for everything else.
 pub trait OutputOfValue<T> {
-    fn value(self) -> OutputOf<T>;
+    fn value(self) -> ResultOf<T>;
 }
 
-impl<T> OutputOfValue<T> for OutputOf<T> {
+impl<T> OutputOfValue<T> for ResultOf<T> {
     fn value(self) -> Self {
         self
     }
 }
 
-impl<T: JsonSchema> OutputOf<T> {
+impl<T: JsonSchema> ResultOf<T> {
     /// Step 2: for a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
@@ -125,7 +125,7 @@ pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }
 
-impl<T: OutputSchema> OutputWithSchema for OutputOf<T> {
+impl<T: ResultSchema> OutputWithSchema for ResultOf<T> {
     fn schema(&self) -> Option<Value> {
         of::<T::Described>()
     }
@@ -138,7 +138,7 @@ pub trait OutputUnknown {
     }
 }
 
-impl<T> OutputUnknown for &OutputOf<T> {}
+impl<T> OutputUnknown for &ResultOf<T> {}
 
 /// Largest schema of a list in which definitions are written where they are used, in bytes.
 const MAX_INLINED: usize = 16 * 1024;

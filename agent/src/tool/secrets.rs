@@ -3,7 +3,7 @@
 
 use super::definition::ToolDefinition;
 use super::source::Source;
-use super::traits::Tool;
+use super::value::Tool;
 use crate::args::{Plan, all_texts, hidden, secret_texts, withheld};
 use crate::message::{Content, Message, ProviderData, ToolArguments, ToolCall};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
-    /// Takes all definitions of each tool: what one of them marks as secret is withheld.
+    /// Takes all definitions of each tool: an argument that one of them marks as secret is withheld.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
@@ -126,7 +126,7 @@ impl SecretArguments {
                     match &mut part.content {
                         Content::ToolCall(call) if is_less(call) => {
                             *call = without.next()?;
-                            // What is kept with a call is about the call.
+                            // The data that is kept with a call is about the call.
                             (part.provider_data, part.extra) = (None, serde_json::Map::new());
                         }
                         Content::Opaque(opaque) if quoted.is_in(&opaque.value) => opaque.value = Value::Null,
@@ -230,7 +230,7 @@ impl SecretArguments {
 }
 
 /// Returns the arguments of a call of this tool as they may be shown, by all definitions that it has for the source.
-pub(crate) fn without_secrets(tool: &dyn Tool, source: Option<&Source>, args: Value) -> Value {
+pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {
         None => None,
@@ -274,7 +274,7 @@ mod tests {
         } else {
             Plan::for_type::<Open>(name, options)
         };
-        ToolDefinition::without_description(plan.unwrap()).unwrap()
+        ToolDefinition::new(plan.unwrap(), "Does it.").unwrap()
     }
 
     fn secrets(tools: &[(&str, bool)]) -> SecretArguments {
@@ -372,7 +372,7 @@ mod tests {
             let text = serde_json::to_string(&shown).unwrap();
             assert!(!text.contains("cret") || !text.contains("s\\\"3"), "{text}");
         }
-        // What quotes nothing stays: a provider needs it back.
+        // Data that quotes no secret stays: a provider needs it back.
         let mut reply = AssistantMessage::new([Part::tool_call("a", "log_in", args)]);
         reply.provider_data = Some(raw(json!("sig-7")));
         let (shown, _) = secrets.message(&reply.clone().into()).unwrap();

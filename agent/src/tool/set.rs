@@ -1,7 +1,7 @@
 //! Lists of tools, from which a registry is built.
 
-use super::definition::DefinitionError;
-use super::traits::Tool;
+use super::definition_error::DefinitionError;
+use super::value::Tool;
 use crate::args::PlanOptions;
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A tool, or its name and why it is invalid.
 #[doc(hidden)]
 #[cfg_attr(not(feature = "macros"), expect(unreachable_pub, reason = "the macros name it"))]
-pub type Entry = Result<Arc<dyn Tool>, (String, DefinitionError)>;
+pub type Entry = Result<Tool, (String, DefinitionError)>;
 
 /// Tools in order, as listed by [`tools!`](crate::tools). A [`Registry`](crate::Registry) is built from it.
 ///
@@ -79,16 +79,8 @@ impl ToolSet {
     /// assert!(Registry::new(tools![sum].with_options(lenient))?.validate(&call).is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_options(mut self, options: PlanOptions) -> Self {
-        for entry in &mut self.entries {
-            let Ok(tool) = entry else { continue };
-            match tool.with_defaults(options) {
-                Ok(None) => {}
-                Ok(Some(other)) => *tool = other,
-                Err(error) => *entry = Err((tool.definition().name().to_owned(), error)),
-            }
-        }
-        self
+    pub fn with_options(self, options: PlanOptions) -> Self {
+        self.map(|tool| tool.with_plan_defaults(options))
     }
 
     /// Returns the number of tools.
@@ -129,14 +121,14 @@ impl fmt::Debug for ToolSet {
     }
 }
 
-impl FromIterator<Arc<dyn Tool>> for ToolSet {
-    fn from_iter<I: IntoIterator<Item = Arc<dyn Tool>>>(tools: I) -> Self {
+impl FromIterator<Tool> for ToolSet {
+    fn from_iter<I: IntoIterator<Item = Tool>>(tools: I) -> Self {
         Self { entries: tools.into_iter().map(Ok).collect() }
     }
 }
 
-impl Extend<Arc<dyn Tool>> for ToolSet {
-    fn extend<I: IntoIterator<Item = Arc<dyn Tool>>>(&mut self, tools: I) {
+impl Extend<Tool> for ToolSet {
+    fn extend<I: IntoIterator<Item = Tool>>(&mut self, tools: I) {
         self.entries.extend(tools.into_iter().map(Ok));
     }
 }
@@ -144,11 +136,10 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
 /// A value that converts to tools: a tool, a list of tools, or a value whose impl block is marked [`#[tool]`](macro@crate::tool).
 ///
 /// ```
-/// use agent::{DynamicTool, IntoTools, Tool, ToolContext, Value, json};
-/// use std::sync::Arc;
+/// use agent::{IntoTools, Tool, ToolContext, Value, json};
 ///
-/// let ping = DynamicTool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
-/// let list: Vec<Arc<dyn Tool>> = vec![Arc::new(ping)];
+/// let ping = Tool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
+/// let list: Vec<Tool> = vec![ping];
 /// assert_eq!(list.into_tools().names().collect::<Vec<_>>(), ["ping"]);
 /// # Ok::<(), agent::DefinitionError>(())
 /// ```
@@ -156,7 +147,7 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
     message = "`{Self}` holds no tools",
     label = "neither a tool nor a value with tools",
     note = "a function or struct marked `#[tool]` is listed by its name: write `tools![name]`",
-    note = "for a value put `#[tool]` above an impl block of its type and above the methods, or implement `Tool`"
+    note = "for a value put `#[tool]` above an impl block of its type and above the methods, or make a `Tool` (`Tool::new`, `ToolBuilder`, or `Tool::from_body` for a body of your own)"
 )]
 pub trait IntoTools {
     /// Returns the tools.
@@ -171,21 +162,14 @@ impl IntoTools for ToolSet {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Tool> IntoTools for T {
-    fn into_tools(self) -> ToolSet {
-        ToolSet { entries: vec![Ok(Arc::new(self))] }
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl IntoTools for Arc<dyn Tool> {
+impl IntoTools for Tool {
     fn into_tools(self) -> ToolSet {
         ToolSet { entries: vec![Ok(self)] }
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl IntoTools for Vec<Arc<dyn Tool>> {
+impl IntoTools for Vec<Tool> {
     fn into_tools(self) -> ToolSet {
         self.into_iter().collect()
     }

@@ -2,76 +2,18 @@
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), and events for the coercions and faults of its arguments. Content is
 //! included only where the application captures it.
 
+#[cfg(feature = "runtime")]
+use super::call_error::CallError;
+use super::capture::Capture;
 use super::context::ToolContext;
-use super::outcome::{FailureCode, ToolOutcome};
+use super::outcome::ToolOutcome;
 use super::secrets;
-use super::source::Source;
-use super::traits::Tool;
-use crate::args::{
-    Coercion, CoercionRule, Coercions, InvalidArguments, UnknownKeys, cut, push_index, push_segment,
-};
-use crate::panics::catch;
-use serde::Serialize;
+use super::value::Tool;
+use crate::args::{Coercion, CoercionRule, Coercions, InvalidArguments, UnknownKeys, cut};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::fmt;
-use std::sync::Arc;
 use tracing::Span;
 use tracing::field::Empty;
-
-/// Changes one text, number or boolean of the captured content, given its JSON pointer.
-pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
-
-/// Captures content for traces, after the application has redacted it.
-#[derive(Clone, Default)]
-pub(crate) struct Capture {
-    redact: Option<Arc<Redact>>,
-}
-
-impl Capture {
-    #[cfg(feature = "runtime")]
-    pub(crate) fn redacting(redact: Arc<Redact>) -> Self {
-        Self { redact: Some(redact) }
-    }
-
-    /// Returns the content as JSON text; `None` if the application's function panicked.
-    pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
-        let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
-        let mut content = serde_json::to_value(content).ok()?;
-        if catch(|| walk(&mut content, &**redact)).is_err() {
-            tracing::error!("the function that redacts captured content panicked; the content is left out");
-            return None;
-        }
-        Some(content.to_string())
-    }
-}
-
-impl fmt::Debug for Capture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Capture").field("redacts", &self.redact.is_some()).finish()
-    }
-}
-
-/// Visits every value that is not a container, at any depth.
-fn walk(content: &mut Value, redact: &Redact) {
-    let mut open = vec![(String::new(), content)];
-    while let Some((path, value)) = open.pop() {
-        match value {
-            Value::Null => {}
-            Value::Array(items) => open.extend(items.iter_mut().enumerate().map(|(at, item)| {
-                let mut path = path.clone();
-                push_index(&mut path, at);
-                (path, item)
-            })),
-            Value::Object(map) => open.extend(map.iter_mut().map(|(key, value)| {
-                let mut path = path.clone();
-                push_segment(&mut path, key);
-                (path, value)
-            })),
-            leaf => redact(&path, leaf),
-        }
-    }
-}
 
 /// Creates the span of a call.
 pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
@@ -92,12 +34,11 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
 }
 
 /// Warns of the arguments that were dropped because the tool does not have them: by name, never by value.
-pub(crate) fn warn_of_dropped(tool: &dyn Tool, coercions: &Coercions, cx: &ToolContext) {
+pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &Coercions, cx: &ToolContext) {
     /// Maximum number of names, and of characters in one.
     const NAMES: usize = 10;
     const CHARS: usize = 64;
-    let strips = || tool.definition().plan().options().unknown_keys() == UnknownKeys::Strip;
-    if coercions.is_empty() || !catch(strips).unwrap_or_default() {
+    if coercions.is_empty() || tool.definition().plan().options().unknown_keys() != UnknownKeys::Strip {
         return;
     }
     let dropped = coercions.iter().filter(|coercion| coercion.rule == CoercionRule::UnknownDropped);
@@ -116,13 +57,14 @@ pub(crate) fn warn_of_dropped(tool: &dyn Tool, coercions: &Coercions, cx: &ToolC
     tracing::warn!(tool, call, %keys, "arguments were dropped that the tool does not have");
 }
 
-/// Records how a call ended: its kind of error, the coercions and faults of its arguments, and its content where it is captured.
+/// Records how a call ended: its kind of error, the coercions of its arguments or the report that refused them, and its content where it is
+/// captured.
 pub(crate) fn end_call(
     span: &Span,
-    tool: &dyn Tool,
+    tool: &Tool,
     arguments: &str,
     outcome: &ToolOutcome,
-    coercions: &Coercions,
+    checked: Result<&Coercions, Option<&InvalidArguments>>,
     cx: &ToolContext,
 ) {
     if span.is_disabled() {
@@ -137,16 +79,30 @@ pub(crate) fn end_call(
         span.record("gen_ai.tool.call.arguments", capture.json(&sent));
         span.record("gen_ai.tool.call.result", capture.json(&result(outcome)));
     }
-    span.in_scope(|| {
-        if !coercions.is_empty() {
-            tell_coercions(tool, coercions, capture);
-        }
-        if outcome.code() == Some(FailureCode::INVALID_ARGUMENTS.as_str())
-            && let Some(refusal) = refusal(tool, arguments, cx.source())
-        {
-            tell_refusal(tool, &refusal, capture);
-        }
+    span.in_scope(|| match checked {
+        Ok(coercions) if coercions.is_empty() => {}
+        Ok(coercions) => emit_coercions(tool, coercions, capture),
+        Err(refusal) => refusal.into_iter().for_each(|refusal| emit_refusal(tool, refusal, capture)),
     });
+}
+
+/// Records how a call ended whose arguments were refused before. They are checked once more, which costs only applications that trace.
+#[cfg(feature = "runtime")]
+pub(crate) fn end_refused_call(
+    span: &Span,
+    tool: &Tool,
+    arguments: &str,
+    outcome: &ToolOutcome,
+    cx: &ToolContext,
+) {
+    if span.is_disabled() {
+        return;
+    }
+    let refused = match tool.check(arguments, cx.source()) {
+        Err(CallError::InvalidArguments(report)) => Some(report),
+        _ => None,
+    };
+    end_call(span, tool, arguments, outcome, Err(refused.as_ref()), cx);
 }
 
 /// Returns the text of a result; the object, if it is one as text.
@@ -169,7 +125,7 @@ pub(crate) fn fail(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
-fn tell_coercions(tool: &dyn Tool, coercions: &Coercions, capture: Option<&Capture>) {
+fn emit_coercions(tool: &Tool, coercions: &Coercions, capture: Option<&Capture>) {
     let names = Names::of(tool);
     for coercion in coercions {
         let (from, to) = (
@@ -186,7 +142,7 @@ fn tell_coercions(tool: &dyn Tool, coercions: &Coercions, capture: Option<&Captu
     }
 }
 
-fn tell_refusal(tool: &dyn Tool, refusal: &InvalidArguments, capture: Option<&Capture>) {
+fn emit_refusal(tool: &Tool, refusal: &InvalidArguments, capture: Option<&Capture>) {
     let names = Names::of(tool);
     for issue in refusal.issues() {
         tracing::info!(
@@ -198,20 +154,6 @@ fn tell_refusal(tool: &dyn Tool, refusal: &InvalidArguments, capture: Option<&Ca
     }
 }
 
-/// Returns why the arguments were refused. They are checked once more, which costs only those who use traces.
-fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<InvalidArguments> {
-    let check = || {
-        let own = source.and_then(|source| tool.definition_for(source).ok().flatten());
-        let prepared = tool.prepare(arguments).ok().flatten();
-        let arguments = prepared.as_deref().unwrap_or(arguments);
-        match own {
-            Some(own) => own.plan().parse::<Value>(arguments).err(),
-            None => tool.validate(arguments).err(),
-        }
-    };
-    catch(check).ok().flatten()
-}
-
 /// The names of a tool's parameters, at any depth: everything else in a path was made up by the model.
 struct Names<'a> {
     known: HashSet<&'a str>,
@@ -219,7 +161,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(tool: &'a dyn Tool) -> Self {
+    fn of(tool: &'a Tool) -> Self {
         let (mut names, mut open) = (HashSet::new(), vec![tool.definition().plan().schema()]);
         while let Some(schema) = open.pop() {
             match schema {
@@ -250,38 +192,5 @@ impl<'a> Names<'a> {
         };
         let parts: Vec<&str> = path.split('/').map(|part| if is_known(part) { part } else { "*" }).collect();
         parts.join("/")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn every_leaf_is_redacted_by_its_place_and_its_text() {
-        let redact = |path: &str, value: &mut Value| {
-            if path.ends_with("/card") {
-                *value = json!("[card]");
-            } else if let Value::String(text) = value {
-                *text = text.replace("tulip", "[word]");
-            }
-        };
-        let content = json!([{"content": [{"text": "a tulip"}, {"args": {"card": 4111, "a/b": ["tulip", null, true]}}]}]);
-        let text = Capture::redacting(Arc::new(redact)).json(&content).unwrap();
-        let wanted = json!([{"content": [{"text": "a [word]"}, {"args": {"card": "[card]", "a/b": ["[word]", null, true]}}]}]);
-        assert_eq!(text, wanted.to_string());
-        assert_eq!(Capture::default().json(&content).unwrap(), content.to_string());
-    }
-
-    #[test]
-    fn what_cannot_be_redacted_is_left_out() {
-        let capture = Capture::redacting(Arc::new(|_: &str, _: &mut Value| panic!("no")));
-        assert_eq!(capture.json("tulip"), None);
-        assert_eq!(
-            capture.json(&json!({"none": null})),
-            Some(r#"{"none":null}"#.to_owned()),
-            "nothing to redact"
-        );
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
 /// What a tool accepts, compiled from a JSON Schema.
@@ -169,6 +169,13 @@ fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     generator.into_root_schema_for::<T>().to_value()
 }
 
+/// Whether a text has the words of another one, one after the other.
+#[cfg(feature = "macros")]
+fn has_words_of(text: &str, description: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words(description).contains(&words(text))
+}
+
 impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
@@ -184,18 +191,30 @@ impl Plan {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// The plan of a tool whose type is described as the tool itself is: the description is not said twice.
+    /// Creates the plan of a tool, without the description of the type where the tool's own has the same text. `is_type` says whether the
+    /// type is the tool itself, so that both are one description.
     #[cfg(feature = "macros")]
     pub(crate) fn for_tool<T: JsonSchema + ?Sized>(
         name: &str,
         description: &str,
+        is_type: bool,
         options: PlanOptions,
     ) -> Result<Plan, SchemaError> {
         let mut schema = schema_of::<T>();
-        if let Some(root) = schema.as_object_mut()
-            && root.get("description").and_then(Value::as_str) == Some(description)
+        let of_type = schema.get("description").and_then(Value::as_str).map(str::to_owned);
+        if let Some(of_type) = of_type
+            && (is_type || has_words_of(&of_type, description))
         {
-            root.remove("description");
+            let recursive = schema.get_mut("$defs").and_then(Value::as_object_mut);
+            let mut places: Vec<&mut Value> = recursive.into_iter().flat_map(Map::values_mut).collect();
+            for place in places.iter_mut().filter_map(|place| place.as_object_mut()) {
+                if place.get("description").and_then(Value::as_str) == Some(&of_type) {
+                    place.remove("description");
+                }
+            }
+            if let Some(root) = schema.as_object_mut() {
+                root.remove("description");
+            }
         }
         Plan::of_type(name, schema, options)
     }
@@ -281,7 +300,11 @@ impl Plan {
     /// # Errors
     /// Fails like the function that created the plan.
     pub fn with_defaults(&self, defaults: PlanOptions) -> Result<Plan, SchemaError> {
-        let options = self.options().or(defaults);
+        self.with_options(self.options().or(defaults))
+    }
+
+    /// Returns the plan with these options.
+    pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Plan, SchemaError> {
         match &self.graph.source {
             _ if options == *self.options() => Ok(self.clone()),
             Some(source) => Plan::of_type(&self.name, source.clone(), options),

@@ -34,6 +34,8 @@ pub struct ClientConfig {
     pub(super) renamed: BTreeMap<String, String>,
     pub(super) filter: Option<Arc<ToolFilter>>,
     pub(super) trusts_hints: bool,
+    pub(super) untrusted: bool,
+    pub(super) neutralizes: bool,
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<TrafficObserver>,
@@ -230,6 +232,8 @@ impl ClientConfig {
             renamed: BTreeMap::new(),
             filter: None,
             trusts_hints: false,
+            untrusted: false,
+            neutralizes: false,
             on_change: ChangePolicy::default(),
             limits: ClientLimits::default(),
             on_traffic: None,
@@ -382,6 +386,27 @@ impl ClientConfig {
     /// because a server can claim anything.
     pub fn trust_hints(mut self) -> Self {
         self.trusts_hints = true;
+        self
+    }
+
+    /// Puts every result of the server into an envelope, because it may contain text of strangers; see
+    /// [`ToolOptions::untrusted`](crate::ToolOptions::untrusted).
+    ///
+    /// ```
+    /// use agent::mcp::client::ClientConfig;
+    ///
+    /// let web = ClientConfig::command("mcp-server-fetch").allow_all().untrusted().neutralize();
+    /// # let _ = web;
+    /// ```
+    pub fn untrusted(mut self) -> Self {
+        self.untrusted = true;
+        self
+    }
+
+    /// Changes control characters and marks of chat templates in every result of the server, so that they have no effect; see
+    /// [`ToolOptions::neutralize`](crate::ToolOptions::neutralize).
+    pub fn neutralize(mut self) -> Self {
+        self.neutralizes = true;
         self
     }
 

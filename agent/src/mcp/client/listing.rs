@@ -7,7 +7,8 @@ use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
-use crate::tool::definition::MAX_NAME;
+use crate::tool::definition_error::MAX_NAME;
+use crate::tool::options::ToolOptions;
 use crate::{ToolAnnotations, ToolDefinition};
 use rmcp::model::{
     ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool,
@@ -145,12 +146,7 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
     let name = shown(&tool.name, MAX_NAME);
     let plan = Plan::compile(&name, &schema, options).map_err(|error| error.to_string())?;
     let description = cleaned(tool.description.as_deref().unwrap_or_default(), config.limits.description);
-    let definition = if description.trim().is_empty() {
-        ToolDefinition::without_description(plan)
-    } else {
-        ToolDefinition::new(plan, description)
-    };
-    let mut definition = definition.map_err(|error| error.to_string())?;
+    let mut options = ToolOptions::new(&*name).description(description).undescribed();
     let hints = tool.annotations.as_ref().map_or(ToolAnnotations::NONE, |hints| ToolAnnotations {
         read_only: hints.read_only_hint,
         destructive: hints.destructive_hint,
@@ -158,10 +154,10 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
         open_world: hints.open_world_hint,
     });
     if config.trusts_hints {
-        definition = definition.with_annotations(hints);
+        options = options.annotations(hints);
     }
     if let Some(title) = &tool.title {
-        definition = definition.with_title(cleaned(title, 256));
+        options = options.title(cleaned(title, 256));
     }
     let mut is_wrapped = false;
     let output = match tool.output_schema {
@@ -172,10 +168,11 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
                 OutputCheck::new(&name, &schema).map_err(|error| format!("its output schema: {error}"))?;
             let value = unwrapped_schema(&schema);
             is_wrapped = value.is_some();
-            definition = definition.with_output_schema(value.unwrap_or(schema));
+            options = options.output_schema(value.unwrap_or(schema));
             Some(check)
         }
     };
+    let definition = ToolDefinition::with_options(plan, options).map_err(|error| error.to_string())?;
     Ok(OfferedTool { definition, output, is_wrapped, hints, fingerprint })
 }
 

@@ -3,9 +3,17 @@
 use super::Inner;
 use super::call::{call, current};
 use super::listing::OfferedTool;
-use crate::{
-    BoxFuture, DefinitionError, Effect, Tool, ToolContext, ToolDefinition, ToolPolicy, ToolReply, ToolSet,
-};
+use crate::tool::BoxFuture;
+use crate::tool::annotations::ToolAnnotations;
+use crate::tool::body::{AcceptedArguments, ToolBody};
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::definition_error::DefinitionError;
+use crate::tool::options::ToolOptions;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::policy::Effect;
+use crate::tool::set::ToolSet;
+use crate::tool::value::Tool;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +21,13 @@ use std::time::Duration;
 /// Extra time of the tool's own timeout, so that the limits of the call end it first: their errors are more specific.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A server's tool under the name that models see.
-struct RemoteTool {
+/// The body of a server's tool.
+struct RemoteBody {
     inner: Arc<Inner>,
     /// The server's name of the tool.
     original: String,
     /// The tool at the time when this value was created.
     known: OfferedTool,
-    definition: ToolDefinition,
-    policy: ToolPolicy,
 }
 
 /// Returns the current tools of a server.
@@ -30,84 +36,63 @@ pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     let listing = inner.listing();
     for (original, name) in listing.names(server, &inner.config) {
         let Some(known) = listing.tools.get(&original) else { continue };
-        set.push(match named(&known.definition, &name) {
-            Ok(definition) => Ok(Arc::new(RemoteTool {
-                inner: inner.clone(),
-                original,
-                policy: policy(inner, known),
-                known: known.clone(),
-                definition,
-            }) as Arc<dyn Tool>),
-            Err(error) => Err((name, error)),
-        });
+        let definition = definition(inner, known, &name);
+        let body = RemoteBody { inner: inner.clone(), original, known: known.clone() };
+        let tool = definition.map(|definition| Tool::from_body(definition, body));
+        set.push(tool.map_err(|error| (name, error)));
     }
     set
 }
 
-/// Returns the same definition under another name.
-fn named(definition: &ToolDefinition, name: &str) -> Result<ToolDefinition, DefinitionError> {
-    let plan = definition.plan().with_name(name);
-    let mut named = if definition.description().is_empty() {
-        ToolDefinition::without_description(plan)?
-    } else {
-        ToolDefinition::new(plan, definition.description())?
+/// Returns the definition under the name that models see, with the options that the client sets.
+fn definition(inner: &Inner, known: &OfferedTool, name: &str) -> Result<ToolDefinition, DefinitionError> {
+    let hints = if inner.config.trusts_hints { known.hints } else { ToolAnnotations::NONE };
+    let set = |options: ToolOptions| {
+        let mut options = options.name(name).timeout(inner.config.limits.longest_call + SLACK);
+        if inner.config.untrusted {
+            options = options.untrusted();
+        }
+        if inner.config.neutralizes {
+            options = options.neutralize();
+        }
+        match (hints.read_only, hints.idempotent) {
+            (Some(true), _) => options.effect(Effect::Pure),
+            (_, Some(true)) => options.effect(Effect::Idempotent),
+            _ => options,
+        }
     };
-    named = named.with_annotations(*definition.annotations());
-    if let Some(title) = definition.title() {
-        named = named.with_title(title);
-    }
-    if let Some(schema) = definition.output_schema() {
-        named = named.with_output_schema(schema.clone());
-    }
-    Ok(named)
+    known.definition.clone().configure(set)
 }
 
-fn policy(inner: &Inner, known: &OfferedTool) -> ToolPolicy {
-    let policy = ToolPolicy::default().with_timeout(inner.config.limits.longest_call + SLACK);
-    let hints = if inner.config.trusts_hints { known.hints } else { crate::ToolAnnotations::NONE };
-    match (hints.read_only, hints.idempotent) {
-        (Some(true), _) => policy.with_effect(Effect::Pure),
-        (_, Some(true)) => policy.with_effect(Effect::Idempotent),
-        _ => policy,
-    }
-}
-
-impl Tool for RemoteTool {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+impl ToolBody for RemoteBody {
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            // Invalid arguments are refused without a request to the server.
-            let checked = match self.definition.plan().parse::<Value>(arguments) {
-                Ok(checked) => checked,
+            // Invalid arguments were refused without a request to the server.
+            let mut value = match arguments.take::<Value>() {
+                Ok(value) => value,
                 Err(refusal) => return refusal.into(),
             };
             self.inner.refresh_if_stale().await;
             let now = match current(&self.inner, &self.original, &self.known) {
                 Ok(now) => now,
-                Err(outcome) => return (*outcome).into(),
+                Err(outcome) => return *outcome,
             };
             // After an accepted change, the arguments must fit the current definition.
-            let checked = if now.fingerprint == self.known.fingerprint {
-                checked
-            } else {
-                match now.definition.plan().parse::<Value>(arguments) {
-                    Ok(checked) => checked,
+            if now.fingerprint != self.known.fingerprint {
+                match now.definition.plan().parse::<Value>(arguments.text()) {
+                    Ok(checked) => value = checked.value,
                     Err(refusal) => return refusal.into(),
                 }
-            };
-            let arguments = match checked.value {
+            }
+            let arguments = match value {
                 Value::Object(arguments) => arguments,
                 _ => Map::new(),
             };
-            let outcome = call(&self.inner, &self.original, &now, arguments, cx).await;
-            ToolReply::new(outcome).with_coercions(checked.coercions)
+            call(&self.inner, &self.original, &now, arguments, cx).await
         })
-    }
-
-    fn policy(&self) -> &ToolPolicy {
-        &self.policy
     }
 }

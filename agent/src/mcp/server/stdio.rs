@@ -258,7 +258,7 @@ where
 mod tests {
     use super::*;
     use crate::mcp::Server;
-    use crate::{DynamicTool, tools};
+    use crate::{Tool, tools};
     use serde_json::Value;
 
     /// Returns the answers of a server to these lines, in any order.
@@ -266,7 +266,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer"},
         }});
-        let slow = DynamicTool::new("slow", "Waits.", schema, |_args, _cx| async {
+        let slow = Tool::new("slow", "Waits.", schema, |_args, _cx| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             "Waited."
         });

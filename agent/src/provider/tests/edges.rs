@@ -470,12 +470,16 @@ fn definition<T: schemars::JsonSchema>(name: &str) -> ToolDefinition {
 #[test]
 fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
     let forecast = definition::<Forecast>("forecast")
-        .with_example(json!({"city": "Rome", "days": 3}))
-        .with_example(json!({"city": "Bern", "key": "hunter2"}))
-        // Neither is a call that would run as it is.
-        .with_example(json!({"town": "Oslo"}))
-        .with_example(json!({"city": "Kyiv", "days": "three"}));
-    let secret = definition::<Open>("open").with_example(json!({"key": "hunter2"}));
+        .configure(|options| {
+            let options = options
+                .example(json!({"city": "Rome", "days": 3}))
+                .example(json!({"city": "Bern", "key": "hunter2"}));
+            // Neither is a call that would run as it is.
+            options.example(json!({"town": "Oslo"})).example(json!({"city": "Kyiv", "days": "three"}))
+        })
+        .unwrap();
+    let secret =
+        definition::<Open>("open").configure(|options| options.example(json!({"key": "hunter2"}))).unwrap();
     let request = ModelRequest::default().with_tools([forecast, secret]);
     for api in protocols() {
         for strict in [false, true] {

@@ -84,7 +84,7 @@ pub(in crate::runtime) fn checked_again(
     asked: &ToolCall,
     prepared: Prepared,
 ) -> CheckedAgain {
-    let tool = config.registry.get(&call.name).map(|tool| &**tool);
+    let tool = config.registry.get(&call.name);
     let mut end = match prepared {
         Prepared::Ended(end) => end,
         Prepared::Ready(now) => {

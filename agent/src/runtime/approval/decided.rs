@@ -16,7 +16,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::outcome::{DenialCode, FailureCode, ToolOutcome};
 use crate::tool::output::Control;
 use crate::tool::secrets::SecretArguments;
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 
 impl Performer {
     /// Returns what follows from a decision now.
@@ -51,7 +51,7 @@ impl Performer {
 fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, decision: Decision) -> Decided {
     let name = &request.call.name;
     let now = config.registry.get(name);
-    let shown = now.map(|tool| &**tool);
+    let shown = now;
     let refused = |outcome| telemetry::record_refusal(shown, &request.call, outcome, context);
     let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
     match (decision, tool) {
@@ -84,10 +84,10 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
             };
             match check(tool, &args, context.source()) {
                 Ok(_) => Decided::Allow(Some(args)),
-                Err(reply) => {
+                Err(outcome) => {
                     let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                    telemetry::record_refusal(shown, &edited, &reply.outcome, context);
-                    let mut end = CallEnd::new(reply);
+                    telemetry::record_refusal(shown, &edited, &outcome, context);
+                    let mut end = CallEnd::new(outcome);
                     end.edited_args = Some(args);
                     Decided::AllowEnded(end)
                 }
@@ -99,7 +99,7 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
 /// A call whose arguments a person changed, as hooks are asked about it. The person has decided: of what a hook says, only
 /// that the call is blocked counts, or that the hook failed.
 struct Edited {
-    tool: Option<Arc<dyn Tool>>,
+    tool: Option<Tool>,
     info: ToolCallInfo,
 }
 
@@ -129,7 +129,7 @@ impl Edited {
             Err(error) => (hook_error(&error.to_string()), Control::Continue),
         };
         let call = self.info.call();
-        telemetry::record_refusal(self.tool.as_deref(), call, &outcome, self.info.context());
+        telemetry::record_refusal(self.tool.as_ref(), call, &outcome, self.info.context());
         let mut end = CallEnd::new(outcome);
         end.control = control;
         end.edited_args = Some(call.args.clone());

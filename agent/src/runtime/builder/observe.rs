@@ -9,7 +9,7 @@ use super::AssistantBuilder;
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::listener::Listener;
 use crate::runtime::observe::{Meter, Metric, ToolCallMetric};
-use crate::tool::trace::Capture;
+use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.

@@ -16,7 +16,7 @@ use crate::store::{
 };
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
-use crate::tool::outcome::{FailureCode, ToolOutcome, ToolReply};
+use crate::tool::outcome::{FailureCode, ToolOutcome};
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
@@ -139,7 +139,7 @@ impl Registry {
         }
         let pending = PendingRecord { store: Some(store), key, end: None };
         let outcome = match refused {
-            Some(reply) => reply.outcome,
+            Some(outcome) => outcome,
             None if !self.may_begin(call, attempt) => lost(),
             None if cx.is_cancelled() => {
                 let reason = cx.cancel_token().reason();
@@ -157,17 +157,17 @@ impl Registry {
     }
 
     /// Returns the pending record of the call, and the refusal if the call cannot run.
-    fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (NewInvocation, Option<ToolReply>) {
+    fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (NewInvocation, Option<ToolOutcome>) {
         let shown = cx.source().and_then(|source| self.definitions_for(Some(source)).ok());
         let secrets = SecretArguments::new([self.definitions()].into_iter().chain(shown));
         let sent = || call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
         let (args, refused) = match self.fetch(&call.name) {
             Err(unknown) => {
-                (sent(), Some(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into()))
+                (sent(), Some(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string())))
             }
             Ok(tool) => match check(tool, &call.args, cx.source()) {
                 Ok(checked) => (checked.value().clone(), None),
-                Err(reply) => (sent(), Some(reply)),
+                Err(refused) => (sent(), Some(refused)),
             },
         };
         let withheld = secrets.value(&call.name, &args);

@@ -19,13 +19,12 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::config::Config;
-use crate::args::Coercions;
 use crate::message::{AssistantMessage, Message, ToolCall, Usage};
 use crate::model::{ModelInfo, ModelRequest, Thinking};
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 use provider::provider_name;
 
 /// Creates the span of a run.
@@ -183,15 +182,10 @@ pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessa
 }
 
 /// Creates and ends the span of a call that ended before its body could run.
-pub(super) fn record_refusal(
-    tool: Option<&dyn Tool>,
-    call: &ToolCall,
-    reply: &ToolOutcome,
-    cx: &ToolContext,
-) {
+pub(super) fn record_refusal(tool: Option<&Tool>, call: &ToolCall, reply: &ToolOutcome, cx: &ToolContext) {
     let span = trace::call_span(tool.map_or("unknown", |tool| tool.definition().name()), &call.id);
     match tool {
-        Some(tool) => trace::end_call(&span, tool, call.args.text(), reply, &Coercions::default(), cx),
+        Some(tool) => trace::end_refused_call(&span, tool, call.args.text(), reply, cx),
         None => trace::end_span(&span, reply),
     }
 }

@@ -1,27 +1,26 @@
 //! Derived sets of tools: fewer tools, other names, or arguments that the application fills in.
 
-mod adapted;
-mod arguments;
 mod search;
 
 #[cfg(feature = "runtime")]
 pub(crate) use search::shown_after;
 
 use super::approval::Approval;
-use super::definition::{DefinitionError, ToolDefinition};
+use super::definition::ToolDefinition;
+use super::definition_error::DefinitionError;
+use super::hidden::HiddenArgument;
+use super::options::ToolOptions;
 use super::output::ToolOutput;
 use super::registry::Registry;
 use super::set::{Entry, IntoTools, ToolSet};
-use super::traits::Tool;
+use super::value::Tool;
 use crate::args::did_you_mean;
-use adapted::Change;
-use arguments::Taken;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set in the order of the first. What a model sees is still what is checked. A mistake, such
+/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A mistake, such
 /// as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from the
 /// set, together with all others.
 ///
@@ -100,7 +99,7 @@ impl ToolSet {
     /// assert_eq!(harmless.names().collect::<Vec<_>>(), ["read"]);
     /// ```
     pub fn filter(self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
-        // What cannot be a tool stays, to be told when the registry is built.
+        // An invalid tool stays, so that the registry reports it.
         let keep = |entry: &Entry| entry.as_ref().map_or(true, |tool| keep(tool.definition()));
         self.into_entries().into_iter().filter(keep).collect()
     }
@@ -134,45 +133,48 @@ impl ToolSet {
 
     /// Adds `prefix` to each name, so that two sets can be combined.
     pub fn prefix(self, prefix: &str) -> Self {
-        self.each(|tool| {
+        self.map(|tool| {
             let name = format!("{prefix}{}", tool.definition().name());
-            Change::default().named(name).of(tool)
+            tool.configure(|options| options.name(name))
         })
     }
 
     /// Renames the tool `name`.
     pub fn rename(self, name: &str, other: &str) -> Self {
-        self.change([name], |set| set.each(|tool| Change::default().named(other.to_owned()).of(tool)))
+        self.change([name], |set| set.map(|tool| tool.configure(|options| options.name(other))))
     }
 
     /// Replaces the description of the tool `name`, for a tool whose author is someone else.
     ///
     /// ```
-    /// use agent::{DynamicTool, Registry, ToolSet, Value, json};
+    /// use agent::{Registry, Tool, ToolSet, Value, json};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
-    /// let foreign = DynamicTool::new("search", "search", schema, |_: Value, _| async { "3 results" })?;
+    /// let foreign = Tool::new("search", "search", schema, |_: Value, _| async { "3 results" })?;
     /// let tools = ToolSet::new().with(foreign).describe("search", "Searches the tickets. `q` is a list of words.");
     /// assert_eq!(Registry::new(tools)?.definitions()[0].description(), "Searches the tickets. `q` is a list of words.");
     /// # Ok(()) }
     /// ```
     pub fn describe(self, name: &str, description: &str) -> Self {
         self.change([name], |set| {
-            set.each(|tool| Change::default().described(description.to_owned()).of(tool))
+            set.map(|tool| {
+                let described = |options: ToolOptions| options.description(description);
+                tool.configure(|options| ToolOptions { may_be_undescribed: false, ..described(options) })
+            })
         })
     }
 
     /// Hides an argument of every tool that has it: it is neither shown nor accepted, so its default is used.
     /// [Fix](Self::fix_argument) an argument without a default instead.
     pub fn hide_argument(self, argument: &str) -> Self {
-        self.take(&Taken::new(argument, None))
+        self.hide(&HiddenArgument::new(argument, None))
     }
 
     /// Sets an argument of every tool that has it: it is neither shown nor accepted, and the tool gets this value. The value is
     /// checked when the registry is built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
-        self.take(&Taken::new(argument, Some(value.into())))
+        self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }
 
     /// Requires approval for every tool where `approval` does, in addition to the tool's own rule.
@@ -181,7 +183,12 @@ impl ToolSet {
         reason = "a rule is made for its set; users would have to write `&`"
     )]
     pub fn require_approval(self, approval: Approval) -> Self {
-        self.each(|tool| Change::default().approved(approval.clone()).of(tool))
+        self.map(|tool| {
+            tool.configure(|options| {
+                let own = options.policy.approval.clone();
+                options.approval(own.or(approval.clone()))
+            })
+        })
     }
 
     /// Changes the output of every tool when it completes; `change` also gets the name of the tool.
@@ -197,22 +204,25 @@ impl ToolSet {
     /// # Ok(()) }
     /// ```
     pub fn map_output(self, change: impl Fn(&str, ToolOutput) -> ToolOutput + Send + Sync + 'static) -> Self {
-        let change: Arc<adapted::MapOutput> = Arc::new(change);
-        self.each(|tool| Change::default().mapped(change.clone()).of(tool))
+        let change = Arc::new(change);
+        self.map(|tool| {
+            let (change, name) = (change.clone(), tool.definition().name().to_owned());
+            Ok(tool.map_output(move |output| change(&name, output)))
+        })
     }
 
-    fn take(self, taken: &Taken) -> Self {
+    fn hide(self, argument: &HiddenArgument) -> Self {
         let mut is_there = false;
-        let mut set = self.each(|tool| {
-            if tool.definition().plan().requires(&taken.name).is_none() {
+        let mut set = self.map(|tool| {
+            if tool.definition().plan().requires(&argument.name).is_none() {
                 return Ok(tool);
             }
             is_there = true;
-            Change::default().without(taken.clone()).of(tool)
+            tool.hide(argument.clone())
         });
         if !is_there {
             let reason = "no tool of the set has such an argument".to_owned();
-            let error = DefinitionError::Parameter { name: taken.name.clone(), reason };
+            let error = DefinitionError::Parameter { name: argument.name.clone(), reason };
             let names: Vec<&str> = set.names().collect();
             let name = names.join(", ");
             set.push(Err((name, error)));
@@ -220,12 +230,24 @@ impl ToolSet {
         set
     }
 
-    /// Changes every tool; the registry reports the ones that cannot be changed.
-    fn each(self, mut change: impl FnMut(Arc<dyn Tool>) -> Result<Arc<dyn Tool>, DefinitionError>) -> Self {
+    /// Changes every tool. An error of `change` is an error of the registry that is built from the set.
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Searches.
+    /// #[tool]
+    /// fn search(words: String) {}
+    ///
+    /// let tools = tools![search].map(|tool| tool.configure(|options| options.description("Searches the tickets.")));
+    /// assert_eq!(Registry::new(tools)?.definitions()[0].description(), "Searches the tickets.");
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    pub fn map(self, mut change: impl FnMut(Tool) -> Result<Tool, DefinitionError>) -> Self {
         let changed = self.into_entries().into_iter().map(|entry| {
             let tool = entry?;
-            let name = tool.definition().name().to_owned();
-            change(tool).map_err(|error| (name, error))
+            let name = tool.definition().shared_name().clone();
+            change(tool).map_err(|error| (name.to_string(), error))
         });
         changed.collect()
     }

@@ -3,12 +3,12 @@
 use crate::message::Message;
 use crate::tool::builder::ToolBuilder;
 use crate::tool::context::ToolContext;
-use crate::tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
-use crate::tool::dynamic::DynamicTool;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::definition_error::DefinitionError;
 use crate::tool::output::ToolOutput;
-use crate::tool::policy::{Effect, ToolPolicy};
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
+use crate::tool::value::Tool;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -136,8 +136,7 @@ pub(crate) fn shown_after<'m>(
     shown.into()
 }
 
-fn search_tool(deferred: Vec<ToolDefinition>) -> Result<DynamicTool, DefinitionError> {
-    let annotations = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::NONE };
+fn search_tool(deferred: Vec<ToolDefinition>) -> Result<Tool, DefinitionError> {
     ToolBuilder::new(SEARCH_TOOLS)
         .description(format!(
             "Finds tools that are not in your list: there are {} more. Those that it finds can be called afterwards.",
@@ -149,8 +148,8 @@ fn search_tool(deferred: Vec<ToolDefinition>) -> Result<DynamicTool, DefinitionE
         .with_keyword("minimum", 1)
         .with_keyword("maximum", MOST)
         .with_keyword("default", USUAL)
-        .annotations(annotations)
-        .policy(ToolPolicy::DEFAULT.with_effect(Effect::Pure).with_cache(false))
+        .read_only(true)
+        .cache(false)
         .build(move |arguments: Value, _: ToolContext| {
             let limit = arguments["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL);
             let found = ranked(&deferred, arguments["query"].as_str().unwrap_or_default(), limit);

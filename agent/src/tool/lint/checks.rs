@@ -12,7 +12,7 @@ use crate::tool::debug_secrets::{EXTENSION, is_shown_by};
 use crate::tool::definition::ToolDefinition;
 use crate::tool::examples::refused_examples;
 use crate::tool::problem::RegistryProblem;
-use crate::tool::traits::Tool;
+use crate::tool::value::Tool;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const LONGEST_OF_PARAMETER: usize = 600;
 /// Findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// What is said of several parameters, before their list.
+    /// The fault of several parameters, before their list.
     summary: &'static str,
     hint: &'static str,
     /// The path and the fault of each.
@@ -55,7 +55,7 @@ impl ParameterFindings {
 }
 
 /// Checks one tool.
-pub(super) fn check(tool: &dyn Tool, findings: &mut Vec<LintFinding>) {
+pub(super) fn check(tool: &Tool, findings: &mut Vec<LintFinding>) {
     let definition = tool.definition();
     let hints = Hints::of(definition);
     let mut find = |lint: Lint, path: &str, message: String| {
@@ -89,7 +89,7 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // In code, by parameter, as they stand there; of another tool, by fault.
+    // For tools in code, by parameter, in their order; for other tools, by fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -147,7 +147,7 @@ fn parameter_findings(
 }
 
 /// Finds examples that are refused, and therefore not sent.
-fn examples(tool: &dyn Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
+fn examples(tool: &Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
     for problem in refused_examples(tool) {
         let (path, number, issues, effect) = match &problem {
             RegistryProblem::Example { number, report, .. } => {

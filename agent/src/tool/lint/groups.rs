@@ -1,4 +1,4 @@
-//! Tools and parameters that look alike. What belongs together is one finding, at its last member.
+//! Tools and parameters that look alike. A group is one finding, at its last member.
 
 use super::hints::Hints;
 use super::parameters::Parameter;
@@ -75,7 +75,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // Who can edit one of them is told what its author can do.
+        // If one of them can be edited, the hint is for its author.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();
@@ -108,7 +108,7 @@ pub(super) fn same_parameters(
     }
 }
 
-/// Returns the groups with one text. What has no text is in none.
+/// Returns the groups with one text. Members without a text are in none.
 fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in texts.enumerate().filter(|(_, text)| !text.is_empty()) {

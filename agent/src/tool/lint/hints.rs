@@ -1,4 +1,4 @@
-//! What to do about findings, for who can do it: the author of a tool in this program, or who uses a tool of others.
+//! Hints about findings: for the author of a tool in this program, or for the user of a foreign tool.
 
 use crate::tool::definition::ToolDefinition;
 

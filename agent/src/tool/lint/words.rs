@@ -79,7 +79,7 @@ pub(super) fn telling(text: &str) -> BTreeSet<String> {
     split(text).iter().filter(|word| !FILLERS.contains(&word.as_str())).map(|word| stem(word)).collect()
 }
 
-/// How much two sets of words have in common, from 0 to 1.
+/// The share of words that two sets have in common, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "numbers of words")]
 pub(super) fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let common = one.intersection(other).count();

@@ -49,7 +49,7 @@ fn tools(list: &[Value]) -> Result<Vec<BrowserTool>, UiRequestError> {
     let tool = |(at, tool): (usize, &Value)| {
         let field = format!("tools/{at}");
         let name = content::text(tool.get("name"), &format!("{field}/name"))?;
-        if !crate::tool::definition::is_valid_name(name) || !names.insert(name.to_owned()) {
+        if !crate::tool::definition_error::is_valid_name(name) || !names.insert(name.to_owned()) {
             return Err(UiRequestError::invalid(format!("{field}/name"), "the name of a tool, once"));
         }
         let description =

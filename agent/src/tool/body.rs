@@ -1,0 +1,337 @@
+//! The bodies of tools, and the arguments that they get.
+
+use super::BoxFuture;
+use super::arguments::Argument;
+use super::context::ToolContext;
+use super::definition::ToolDefinition;
+use super::outcome::ToolOutcome;
+use super::state::StateKey;
+use crate::args::{Coercions, InvalidArguments};
+use serde_json::Value;
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter; a type
+/// of your own can also state what it requires, or check arguments in its own way.
+///
+/// ```
+/// use agent::tool::{AcceptedArguments, ToolBody};
+/// use agent::{BoxFuture, IntoOutcome, Json, Registry, Tool, ToolContext, ToolDefinition, ToolOutcome, Value, json};
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::{message::ToolCall, tools};
+///
+/// /// Returns its arguments.
+/// struct Echo;
+///
+/// impl ToolBody for Echo {
+///     fn call<'a>(&'a self, arguments: &'a AcceptedArguments, _cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+///         Box::pin(async move { Json(arguments.value()).into_outcome() })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+/// let plan = Plan::compile("echo", &schema, PlanOptions::default())?;
+/// let echo = Tool::from_body(ToolDefinition::new(plan, "Returns its arguments.")?, Echo);
+/// let registry = Registry::new(tools![{ echo }])?;
+/// let result = registry.call(&ToolCall::new("1", "echo", r#"{"n": "1"}"#), &ToolContext::new()).await;
+/// assert_eq!(result.outcome.text(), r#"{"n":1}"#);
+/// # Ok(()) }
+/// ```
+pub trait ToolBody: Send + Sync + 'static {
+    /// Runs one call with arguments that [`check`](Self::check) accepted. Dropping the future stops the call.
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome>;
+
+    /// Checks the text of arguments by a definition. By default they are parsed as a [`Value`]; a body that takes another type parses
+    /// it here ([`AcceptedArguments::parse`]), so that the text is parsed once.
+    ///
+    /// # Errors
+    /// Fails with the full report when the arguments are refused.
+    fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+        AcceptedArguments::parse::<Value>(definition, text)
+    }
+
+    /// Returns the state that the body takes from the context, so that missing state is found before a call. Default: none.
+    fn requires(&self) -> &[StateKey] {
+        &[]
+    }
+
+    /// Whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. In a prompt
+    /// with state of its own, results of such a tool are not [cached](crate::ToolPolicy::cache).
+    fn reads_context(&self) -> bool {
+        true
+    }
+}
+
+/// Arguments as a tool accepted them, after coercion.
+///
+/// They are parsed when they are checked. The body takes the parsed value; approval, records, the cache and hooks read the same
+/// arguments as a [`Value`].
+///
+/// ```
+/// use agent::tool::AcceptedArguments;
+/// use agent::{ToolArgs, ToolDefinition, args::{Plan, PlanOptions}, json};
+///
+/// #[derive(ToolArgs)]
+/// struct Walk { steps: u32 }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let definition = ToolDefinition::new(Plan::for_type::<Walk>("walk", PlanOptions::default())?, "Walks.")?;
+/// let accepted = AcceptedArguments::parse::<Walk>(&definition, r#"{"steps": "3"}"#)?;
+/// assert_eq!((accepted.value(), accepted.coercions()[0].path.as_str()), (&json!({"steps": 3}), "/steps"));
+/// assert_eq!((accepted.definition().name(), accepted.text()), ("walk", r#"{"steps": "3"}"#));
+/// assert_eq!(accepted.take::<Walk>()?.steps, 3);
+/// # Ok(()) }
+/// ```
+pub struct AcceptedArguments {
+    /// The definition that the model saw.
+    definition: ToolDefinition,
+    text: String,
+    coercions: Coercions,
+    value: OnceLock<Value>,
+    /// The value that the check parsed, until the body takes it.
+    parsed: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The arguments of the body, if the application adds arguments that the model does not see.
+    whole: Option<Box<AcceptedArguments>>,
+}
+
+impl AcceptedArguments {
+    /// Parses arguments as an `A`.
+    ///
+    /// # Errors
+    /// Fails with the full report when the plan of the definition refuses them.
+    pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
+        let parsed = definition.plan().parse::<A>(text)?;
+        Ok(Self::new(definition, text, parsed.coercions).with_parsed(parsed.value))
+    }
+
+    /// Accepts arguments that were checked in another way.
+    pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
+        Self {
+            definition: definition.clone(),
+            text: text.into(),
+            coercions,
+            value: OnceLock::new(),
+            parsed: Mutex::new(None),
+            whole: None,
+        }
+    }
+
+    pub(super) fn with_parsed<A: Send + 'static>(mut self, parsed: A) -> Self {
+        self.parsed = Mutex::new(Some(Box::new(parsed)));
+        self
+    }
+
+    /// Sets what the body gets in place of these arguments.
+    pub(super) fn with_whole(mut self, value: Value, whole: Self) -> Self {
+        self.value = value.into();
+        self.whole = Some(Box::new(whole));
+        self
+    }
+
+    /// Returns what the body gets.
+    pub(super) fn for_body(&self) -> &Self {
+        self.whole.as_deref().map_or(self, Self::for_body)
+    }
+
+    /// Returns the definition by which the arguments were checked: the one that the model saw.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// Returns the text that was parsed: as the model sent it, or as the tool's `prepare` changed it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the changes that made the arguments fit, in order.
+    pub fn coercions(&self) -> &Coercions {
+        &self.coercions
+    }
+
+    /// Returns the arguments after coercion, under their canonical names and with every digit.
+    pub fn value(&self) -> &Value {
+        self.value.get_or_init(|| {
+            let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+            let value = parsed.as_ref().and_then(|parsed| parsed.downcast_ref::<Value>().cloned());
+            drop(parsed);
+            value.unwrap_or_else(|| {
+                let parsed = self.definition.plan().parse::<Value>(&self.text);
+                parsed.map(|parsed| parsed.value).unwrap_or_default()
+            })
+        })
+    }
+
+    /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.
+    ///
+    /// # Errors
+    /// Fails when they were checked as another type, and are not an `A`.
+    pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
+        let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match parsed.map(<Box<dyn Any + Send>>::downcast::<A>) {
+            Some(Ok(parsed)) => Ok(*parsed),
+            _ => self.definition.plan().parse::<A>(&self.text).map(|parsed| parsed.value),
+        }
+    }
+}
+
+/// Leaves out the arguments: they may contain secrets, and this text is logged.
+impl fmt::Debug for AcceptedArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcceptedArguments")
+            .field("tool", &self.definition.name())
+            .field("coercions", &self.coercions)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call on its way to the body, as [`Tool::wrap`](crate::Tool::wrap) passes it to its closure.
+///
+/// ```
+/// use agent::{IntoOutcome, Tool, ToolContext, ToolError, Value, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
+/// let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+/// let read = Tool::new("read", "Reads a file.", schema, |_: Value, _cx: ToolContext| async { "text" })?;
+/// let inside = read.wrap(|call| {
+///     let is_outside = call.arguments().value()["path"].as_str().is_some_and(|path| path.contains(".."));
+///     Box::pin(async move {
+///         if is_outside {
+///             return ToolError::denied(format!("call {:?}: only files of the project", call.context().call_id())).into_outcome();
+///         }
+///         call.run().await
+///     })
+/// });
+/// assert!(inside.call(r#"{"path": "../key"}"#, &ToolContext::new()).await.outcome.is_error());
+/// assert_eq!(inside.call(r#"{"path": "a.txt"}"#, &ToolContext::new()).await.outcome.text(), "text");
+/// # Ok(()) }
+/// ```
+pub struct BodyCall<'a> {
+    body: &'a dyn ToolBody,
+    arguments: &'a AcceptedArguments,
+    context: &'a ToolContext,
+}
+
+impl<'a> BodyCall<'a> {
+    /// Returns the arguments as the body gets them.
+    pub fn arguments(&self) -> &'a AcceptedArguments {
+        self.arguments
+    }
+
+    /// Returns the context of the call.
+    pub fn context(&self) -> &'a ToolContext {
+        self.context
+    }
+
+    /// Runs the body.
+    pub fn run(self) -> BoxFuture<'a, ToolOutcome> {
+        self.body.call(self.arguments, self.context)
+    }
+}
+
+impl fmt::Debug for BodyCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyCall").field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}
+
+/// A body with a closure around it.
+pub(super) struct WrappedBody<F> {
+    pub(super) inner: Arc<dyn ToolBody>,
+    pub(super) around: F,
+    /// Whether the closure may read the context.
+    pub(super) reads_context: bool,
+}
+
+impl<F> ToolBody for WrappedBody<F>
+where
+    F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+{
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        (self.around)(BodyCall { body: &*self.inner, arguments, context })
+    }
+
+    fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+        self.inner.check(definition, text)
+    }
+
+    fn requires(&self) -> &[StateKey] {
+        self.inner.requires()
+    }
+
+    fn reads_context(&self) -> bool {
+        self.reads_context || self.inner.reads_context()
+    }
+}
+
+/// A body that is a closure over JSON.
+pub(super) struct ClosureBody<F>(pub(super) F);
+
+impl<F, Fut> ToolBody for ClosureBody<F>
+where
+    F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: super::outcome::IntoOutcome> + Send + 'static,
+{
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        use super::outcome::IntoOutcome as _;
+        Box::pin(async move {
+            match arguments.take::<Value>() {
+                Ok(value) => (self.0)(value, cx.clone()).await.into_outcome(),
+                Err(refusal) => refusal.into(),
+            }
+        })
+    }
+}
+
+/// The body of a struct that is a tool: its fields are the arguments, and each call makes one value.
+///
+/// ```
+/// use agent::{RunTool, ToolContext, tool};
+///
+/// /// Adds two numbers.
+/// #[tool(read_only)]
+/// struct AddNumbers {
+///     /// First term.
+///     a: i64,
+///     /// Second term.
+///     b: i64,
+/// }
+///
+/// impl RunTool for AddNumbers {
+///     type Output = i64;
+///     async fn run(self, _cx: &ToolContext) -> i64 {
+///         self.a + self.b
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+/// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
+/// assert!(registry.contains("add_numbers"));
+/// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // the body alone, in a test
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is a `#[tool]`, but it does not say how to run",
+    note = "write `impl RunTool for {Self} {{ type Output = …; async fn run(self, cx: &ToolContext) -> Self::Output {{ … }} }}`"
+)]
+pub trait RunTool: Sized + Send {
+    /// The return type: anything that a `#[tool]` function may return.
+    type Output: Send;
+
+    /// Runs one call. Application state is in the context: `cx.get::<Database>()`.
+    fn run(self, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
+}

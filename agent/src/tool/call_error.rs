@@ -1,0 +1,61 @@
+//! The error for a call that may not run.
+
+use super::definition_error::DefinitionError;
+use super::error::ToolError;
+use super::outcome::{FailureCode, ToolOutcome};
+use super::problem::UnknownTool;
+use crate::args::InvalidArguments;
+
+/// The error for a call that may not run. Its text is what the model would read.
+///
+/// ```
+/// use agent::{CallError, Registry, message::ToolCall, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let registry = Registry::new(tools![add])?;
+/// match registry.validate(&ToolCall::new("call_1", "add", r#"{"a": "many", "b": 2}"#)) {
+///     Err(CallError::InvalidArguments(report)) => assert_eq!(report.issues()[0].path, "/a"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// There is no such tool.
+    #[error(transparent)]
+    UnknownTool(#[from] UnknownTool),
+    /// The tool could not prepare the arguments, or a check of its own panicked.
+    #[error(transparent)]
+    Prepare(ToolError),
+    /// The arguments are refused.
+    #[error(transparent)]
+    InvalidArguments(#[from] InvalidArguments),
+    /// The tool has no parameters for this source.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+}
+
+crate::error_text::debug_is_the_sentence!(CallError);
+
+impl CallError {
+    /// Returns how the call of this tool ends.
+    pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
+        let text = self.to_string();
+        match self {
+            Self::UnknownTool(_) => ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text),
+            Self::Prepare(_) => ToolOutcome::failed(FailureCode::PREPARE_ERROR, text),
+            Self::InvalidArguments(report) => report.into(),
+            Self::Definition(error) => {
+                tracing::error!(tool, %error, "the parameters for this source are invalid");
+                let text = "The tool cannot run: the application did not set it up.";
+                ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+            }
+        }
+    }
+}

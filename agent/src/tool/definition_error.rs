@@ -1,0 +1,66 @@
+//! The error for an invalid tool definition.
+
+use crate::args::SchemaError;
+
+/// Maximum length of a name that every provider accepts.
+pub(crate) const MAX_NAME: usize = 64;
+
+/// Whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
+pub(crate) fn is_valid_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+/// The error for an invalid tool definition.
+///
+/// ```
+/// use agent::{DefinitionError, ToolBuilder, ToolContext, Value};
+///
+/// let error = ToolBuilder::new("get weather").description("The weather.").build(|_: Value, _: ToolContext| async {});
+/// assert!(matches!(error, Err(DefinitionError::Name { name }) if name == "get weather"));
+/// ```
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionError {
+    /// Some provider would refuse the name.
+    #[error("a tool cannot be named {name:?}: use 1 to 64 letters, digits, `_` or `-`")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The description is missing; models choose tools by it.
+    #[error("the description is empty: say what the tool does")]
+    NoDescription,
+    /// A parameter that was declared at run time is invalid.
+    #[error("parameter {name:?}: {reason}")]
+    Parameter {
+        /// The name of the parameter.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The function that gives the parameters for a source panicked.
+    #[error("the function that gives the parameters panicked: {panic}")]
+    Panicked {
+        /// The message of the panic.
+        panic: String,
+    },
+    /// The set does not have the requested tool.
+    #[error("there is no such tool in the set{}", did_you_mean_text(suggestions))]
+    NotInSet {
+        /// Names of similar tools, best first.
+        suggestions: Vec<String>,
+    },
+    /// The schema cannot be compiled; the error says where and why.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+crate::error_text::debug_is_the_sentence!(DefinitionError);
+
+fn did_you_mean_text(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        all => format!("; did you mean `{}`?", all.join("` or `")),
+    }
+}

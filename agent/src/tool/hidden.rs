@@ -1,0 +1,204 @@
+//! Arguments that the model neither sees nor sends.
+
+use super::definition::ToolDefinition;
+use super::definition_error::DefinitionError;
+use crate::args::{Coercions, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// An argument that is hidden from the model.
+#[derive(Clone)]
+pub(super) struct HiddenArgument {
+    pub(super) name: String,
+    /// The value that the tool gets; `None` for its default.
+    value: Option<Value>,
+}
+
+/// The arguments of a tool that the model neither sees nor sends.
+pub(super) struct HiddenArguments {
+    /// The definition with all arguments, by which the body gets them.
+    pub(super) whole: ToolDefinition,
+    pub(super) arguments: Vec<HiddenArgument>,
+}
+
+impl HiddenArguments {
+    /// Returns a definition without the hidden arguments.
+    pub(super) fn hide(&self, whole: &ToolDefinition) -> Result<ToolDefinition, DefinitionError> {
+        without(whole, &self.arguments)
+    }
+
+    /// Removes from prepared arguments what the model may not send, unless it was sent: then it is refused.
+    pub(super) fn remove_added(&self, prepared: &mut Map<String, Value>, sent: &Map<String, Value>) {
+        for argument in self.arguments.iter().filter(|argument| !sent.contains_key(&argument.name)) {
+            prepared.shift_remove(&argument.name);
+        }
+    }
+
+    /// Rewrites a report of the tool for the definition that the model saw.
+    pub(super) fn rewrite(&self, mut report: InvalidArguments, shown: &ToolDefinition) -> InvalidArguments {
+        for argument in &self.arguments {
+            report = report.without_place(&argument.pointer());
+        }
+        report.under(shown.plan())
+    }
+}
+
+/// Returns a definition without these arguments, also in its examples.
+pub(super) fn without(
+    definition: &ToolDefinition,
+    hidden: &[HiddenArgument],
+) -> Result<ToolDefinition, DefinitionError> {
+    let plan = definition.plan().without(hidden.iter().map(|argument| &*argument.name));
+    let plan = plan.map_err(|error| match error {
+        NotTakenOut::Parameter { name, reason } => DefinitionError::Parameter { name, reason },
+        NotTakenOut::Schema(error) => error.into(),
+    })?;
+    let mut options = definition.options().clone();
+    for example in options.examples.iter_mut().filter_map(Value::as_object_mut) {
+        for argument in hidden {
+            example.shift_remove(&argument.name);
+        }
+    }
+    ToolDefinition::with_options(plan, options)
+}
+
+/// Arguments with those that the application adds.
+pub(super) struct JoinedArguments {
+    pub(super) text: String,
+    pub(super) coercions: Coercions,
+    /// The arguments that the model sent, after coercion.
+    pub(super) value: Value,
+}
+
+impl HiddenArgument {
+    pub(super) fn new(name: &str, value: Option<Value>) -> Self {
+        Self { name: name.to_owned(), value }
+    }
+
+    /// Checks that a tool works without the argument being sent. `validate` checks arguments of that tool.
+    pub(super) fn check(
+        &self,
+        plan: &Plan,
+        validate: impl Fn(&str) -> Result<Coercions, InvalidArguments>,
+    ) -> Result<(), DefinitionError> {
+        let refuse = |reason: String| Err(DefinitionError::Parameter { name: self.name.clone(), reason });
+        let Some(value) = &self.value else {
+            return match plan.requires(&self.name) {
+                Some(true) => {
+                    refuse("a call has to have it, so it cannot be hidden: fix it to a value".to_owned())
+                }
+                _ => Ok(()),
+            };
+        };
+        // A report lists everything, so its issues at this path are about the value, whatever else is missing.
+        let alone: Map<String, Value> = [(self.name.clone(), value.clone())].into_iter().collect();
+        let path = self.pointer();
+        match validate(&Value::Object(alone).to_string()) {
+            Ok(_) => Ok(()),
+            Err(report) => {
+                let own = report.issues().iter().filter(|issue| issue.path.starts_with(&path));
+                match own.map(ToString::to_string).collect::<Vec<_>>() {
+                    own if own.is_empty() => Ok(()),
+                    own => refuse(format!("it cannot be fixed to this value: {}", own.join("; "))),
+                }
+            }
+        }
+    }
+
+    /// The JSON pointer to the argument.
+    pub(super) fn pointer(&self) -> String {
+        format!("/{}", self.name.replace('~', "~0").replace('/', "~1"))
+    }
+}
+
+/// Checks the model's arguments against the plan that it saw, and adds the application's. `whole` is the tool's own plan.
+pub(super) fn join(
+    shown: &Plan,
+    whole: &Plan,
+    hidden: &[HiddenArgument],
+    arguments: &str,
+) -> Result<JoinedArguments, Box<InvalidArguments>> {
+    let parsed = shown.parse::<Value>(arguments).map_err(Box::new)?;
+    let Value::Object(sent) = &parsed.value else {
+        let text = arguments.to_owned();
+        return Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value });
+    };
+    // Where other keys are kept, a hidden argument would come in again, by its name or an alias.
+    let is_hidden = |key: &&String| {
+        whole.parameter_of(key).is_some_and(|name| hidden.iter().any(|argument| argument.name == name))
+    };
+    let refused: Vec<Issue> = sent.keys().filter(is_hidden).map(|key| unknown(key)).collect();
+    if !refused.is_empty() {
+        return Err(Box::new(InvalidArguments::new(shown, refused, 0, None)));
+    }
+    let raw = Raw::of(arguments);
+    let mut text = String::from("{");
+    let mut push = |key: &str, value: &str| {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(key).to_string());
+        text.push(':');
+        text.push_str(value);
+    };
+    for (key, value) in sent {
+        let path = HiddenArgument::new(key, None).pointer();
+        let is_as_sent = !parsed.coercions.iter().any(|coercion| {
+            coercion.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        // Numbers stay as exact as they were written.
+        match raw.get(key).filter(|_| is_as_sent) {
+            Some(raw) => push(key, raw),
+            None => push(key, &value.to_string()),
+        }
+    }
+    for argument in hidden {
+        if let Some(value) = &argument.value {
+            push(&argument.name, &value.to_string());
+        }
+    }
+    text.push('}');
+    Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value })
+}
+
+fn unknown(key: &str) -> Issue {
+    Issue::new(HiddenArgument::new(key, None).pointer(), IssueCode::Unknown, "unknown parameter")
+}
+
+/// The values of an object as they were written; empty if the text is not an object.
+struct Raw<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'t> Raw<'t> {
+    fn of(text: &'t str) -> Self {
+        serde_json::from_str(text).unwrap_or(Self(Vec::new()))
+    }
+
+    fn get(&self, key: &str) -> Option<&'t str> {
+        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.get())
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Raw<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Raw(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}

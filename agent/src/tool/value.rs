@@ -1,0 +1,432 @@
+//! A tool as one value.
+
+use super::BoxFuture;
+use super::body::{AcceptedArguments, BodyCall, ClosureBody, ToolBody, WrappedBody};
+use super::call_error::CallError;
+use super::call_record::CallRecord;
+use super::context::ToolContext;
+use super::definition::ToolDefinition;
+use super::definition_error::DefinitionError;
+use super::error::ToolError;
+use super::hidden::{HiddenArgument, HiddenArguments, join, without};
+use super::options::ToolOptions;
+use super::outcome::{IntoOutcome, ToolOutcome};
+use super::output::ToolOutput;
+use super::policy::ToolPolicy;
+use super::source::Source;
+use super::state::StateKey;
+use super::untrusted;
+use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions};
+use crate::message::Part;
+use crate::panics::catch;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A tool that a model can call: its definition, its policy and its body. A clone costs a few reference counts.
+///
+/// [`#[tool]`](macro@crate::tool) makes one of a function or a struct, and `tools![…]` lists it. At run time [`Tool::new`] makes one of
+/// a JSON Schema and a closure, a [`ToolBuilder`](crate::ToolBuilder) of declared parameters, and [`Tool::from_body`] of a
+/// [body](crate::tool::ToolBody) written by hand.
+///
+/// ```
+/// use agent::{Registry, Tool, ToolContext, ToolError, message::ToolCall, tools};
+/// use serde_json::{Value, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+/// let double = Tool::new("double", "Doubles a number.", schema, |args: Value, _cx: ToolContext| async move {
+///     let n = args["n"].as_i64().ok_or_else(|| ToolError::retry("n must fit in 64 bits"))?;
+///     Ok::<_, ToolError>((n * 2).to_string())
+/// })?;
+/// assert!(double.validate(r#"{"n": "many"}"#).is_err());
+/// let registry = Registry::new(tools![{ double }])?;
+/// let result = registry.call(&ToolCall::new("1", "double", r#"{"n": "21"}"#), &ToolContext::new()).await;
+/// assert_eq!(result.outcome.text(), "42");
+/// # Ok(()) }
+/// ```
+///
+/// Each part can be replaced: the options by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), the body
+/// by [`with_body`](Self::with_body). A closure around the body sees each call on its way ([`wrap`](Self::wrap)):
+///
+/// ```
+/// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// /// Opens a file.
+/// #[tool(allow_repeat)]
+/// fn open(path: String) -> String {
+///     format!("opened {path}")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let calls = Arc::new(AtomicU32::new(0));
+/// let counter = calls.clone();
+/// let counted = tools![open].map(move |tool| {
+///     let counter = counter.clone();
+///     Ok(tool.wrap(move |call| {
+///         counter.fetch_add(1, Ordering::Relaxed);
+///         call.run()
+///     }))
+/// });
+/// let registry = Registry::new(counted)?;
+///
+/// let call = ToolCall::new("1", "open", r#"{"path": "a.txt"}"#);
+/// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "opened a.txt");
+/// assert_eq!(calls.load(Ordering::Relaxed), 1);
+/// assert!(registry.fetch("open")?.policy().allow_repeat);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    definition: ToolDefinition,
+    body: Arc<dyn ToolBody>,
+    hidden: Option<Arc<HiddenArguments>>,
+}
+
+/// The definitions of one call: the one that the model saw, and the one by which the body gets its arguments.
+struct CallDefinitions<'t> {
+    shown: Cow<'t, ToolDefinition>,
+    whole: Cow<'t, ToolDefinition>,
+}
+
+impl Tool {
+    /// Creates a tool of its definition and a body.
+    pub fn from_body(definition: ToolDefinition, body: impl ToolBody) -> Self {
+        Self { definition, body: Arc::new(body), hidden: None }
+    }
+
+    /// Returns what a model sees.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// Returns how the tool may be run.
+    pub fn policy(&self) -> &ToolPolicy {
+        &self.options().policy
+    }
+
+    pub(super) fn options(&self) -> &ToolOptions {
+        self.definition.options()
+    }
+
+    /// Returns the state that the body takes from the context.
+    pub fn requires(&self) -> &[StateKey] {
+        self.body.requires()
+    }
+
+    /// Whether the body may read more of the context than the state that it [requires](Self::requires).
+    pub fn reads_context(&self) -> bool {
+        self.body.reads_context()
+    }
+
+    /// Returns what a model sees on behalf of `source`; `None` if that is [`definition`](Self::definition).
+    ///
+    /// # Errors
+    /// Fails when the schema for the source cannot be compiled, or the function that gives it panics.
+    pub fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
+        Ok(self.definitions_for(source)?.map(|definitions| definitions.shown.into_owned()))
+    }
+
+    fn definitions_for(&self, source: &Source) -> Result<Option<CallDefinitions<'_>>, DefinitionError> {
+        let options = self.options();
+        let caught = |panic| DefinitionError::Panicked { panic };
+        let of_source = options.parameters_for.as_ref().map(|of| catch(|| of(source)).map_err(caught));
+        let parameters = of_source.transpose()?.flatten();
+        let of_source = options.examples_for.as_ref().map(|of| catch(|| of(source)).map_err(caught));
+        let examples = of_source.transpose()?.flatten();
+        if parameters.is_none() && examples.is_none() {
+            return Ok(None);
+        }
+        let mut whole = self.whole().clone();
+        if let Some(parameters) = parameters {
+            whole = whole.with_plan(parameters.plan(self.definition.name(), options.arguments)?)?;
+        }
+        let of_source = examples.is_some();
+        if let Some(examples) = examples {
+            whole = whole.configure(|options| ToolOptions { examples, ..options })?;
+        }
+        let shown = match &self.hidden {
+            Some(hidden) => {
+                let changed = hidden.hide(&whole)?;
+                let shown = self.definition.clone().with_plan(changed.plan().clone())?;
+                if of_source {
+                    shown.configure(|own| ToolOptions { examples: changed.examples().to_vec(), ..own })?
+                } else {
+                    shown
+                }
+            }
+            None => whole.clone(),
+        };
+        Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
+    }
+
+    /// Returns the definition by which the body gets its arguments.
+    fn whole(&self) -> &ToolDefinition {
+        self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
+    }
+
+    /// Prepares and checks arguments on behalf of a source, without running the body. They are parsed once:
+    /// [`Registry::call_accepted`](crate::Registry::call_accepted) runs the call with them.
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Adds two numbers.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// let registry = Registry::new(tools![add])?;
+    /// let accepted = registry.fetch("add")?.check(r#"{"a": "40", "b": 2}"#, None)?;
+    /// assert_eq!((accepted.value()["a"].as_i64(), accepted.coercions().len()), (Some(40), 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the full report when the arguments are refused, and when they cannot be prepared, a check of the tool's own panics, or
+    /// the tool has no valid parameters for the source.
+    pub fn check(&self, arguments: &str, source: Option<&Source>) -> Result<AcceptedArguments, CallError> {
+        let definitions = match source {
+            Some(source) => self.definitions_for(source)?,
+            None => None,
+        };
+        let definitions = definitions.unwrap_or_else(|| self.definitions());
+        let prepared = self.prepare(arguments).map_err(CallError::Prepare)?;
+        let text = prepared.as_deref().unwrap_or(arguments);
+        match catch(|| self.accept(&definitions, text)) {
+            Ok(accepted) => Ok(accepted?),
+            Err(panic) => {
+                tracing::error!(tool = self.definition.name(), %panic, "a check of a tool's arguments panicked");
+                let text = "The check of the tool's arguments crashed. The tool was not run.";
+                Err(CallError::Prepare(ToolError::new(text)))
+            }
+        }
+    }
+
+    /// Checks arguments that need no preparation, without running the body.
+    ///
+    /// # Errors
+    /// Fails with the full report when they are refused.
+    pub fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
+        self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().clone())
+    }
+
+    fn definitions(&self) -> CallDefinitions<'_> {
+        CallDefinitions { shown: Cow::Borrowed(&self.definition), whole: Cow::Borrowed(self.whole()) }
+    }
+
+    fn accept(
+        &self,
+        definitions: &CallDefinitions<'_>,
+        text: &str,
+    ) -> Result<AcceptedArguments, InvalidArguments> {
+        let (shown, whole) = (&*definitions.shown, &*definitions.whole);
+        let Some(hidden) = &self.hidden else { return self.body.check(shown, text) };
+        let joined = join(shown.plan(), whole.plan(), &hidden.arguments, text).map_err(|report| *report)?;
+        let checked = self.body.check(whole, &joined.text).map_err(|report| hidden.rewrite(report, shown))?;
+        Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
+    }
+
+    /// Returns the arguments as the tool's own function changes them, if it does. A panic becomes an error.
+    fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
+        let Some(prepare) = &self.options().prepare else { return Ok(None) };
+        let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
+        // The check reports arguments that are not an object.
+        let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
+        let mut prepared = sent.clone();
+        catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {
+            tracing::error!(tool = self.definition.name(), %panic, "a tool panicked while it prepared arguments");
+            Err(ToolError::new("The tool could not prepare the arguments."))
+        })?;
+        if let Some(hidden) = &self.hidden {
+            hidden.remove_added(&mut prepared, &sent);
+        }
+        Ok((prepared != sent).then(|| Value::Object(prepared).to_string()))
+    }
+
+    /// Starts the body.
+    pub(super) fn start<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        self.body.call(arguments.for_body(), cx)
+    }
+
+    /// Returns what a model sees of a stored result, if that is not the stored content.
+    pub(crate) fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+        let options = self.options();
+        let mut shown = options.format_result.as_ref().and_then(|format| format(record))?;
+        if options.neutralizes {
+            untrusted::neutralize_parts(&mut shown);
+        }
+        let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+        if options.untrusted && !shown.iter().all(is_blank) {
+            shown = untrusted::envelop_as(&record.result.content, shown);
+        }
+        Some(shown)
+    }
+
+    /// Whether stored results may be shown in another form.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn formats_results(&self) -> bool {
+        self.options().format_result.is_some()
+    }
+
+    /// Whether the model is asked at once when a call that was made outside of a run is recorded.
+    pub(crate) fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        let options = self.options();
+        options.triggers_follow_up.as_ref().map_or(options.policy.follow_up, |triggers| triggers(record))
+    }
+
+    /// Returns the tool with changed options, the name and the description included.
+    ///
+    /// ```
+    /// use agent::{Tool, ToolContext, Value, args::UnknownKeys, json};
+    ///
+    /// let schema = json!({"type": "object", "properties": {"sides": {"type": "integer"}}});
+    /// let roll = Tool::new("roll", "Rolls a die.", schema, |_: Value, _: ToolContext| async { "4" })?
+    ///     .configure(|options| options.unknown(UnknownKeys::Strip).allow_repeat().title("Die"))?;
+    /// assert!(roll.validate(r#"{"sides": 6, "why": "for fun"}"#).is_ok());
+    /// assert!(roll.policy().allow_repeat);
+    /// assert_eq!(roll.definition().title(), Some("Die"));
+    /// # Ok::<(), agent::DefinitionError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails when the new name or description is invalid, and when the schema cannot be compiled with the new options for arguments.
+    pub fn configure(self, change: impl FnOnce(ToolOptions) -> ToolOptions) -> Result<Self, DefinitionError> {
+        let arguments = self.options().arguments;
+        let changed = Self { definition: self.definition.configure(change)?, ..self };
+        match changed.options().arguments {
+            same if same == arguments => Ok(changed),
+            options => {
+                changed.over_whole(|whole| whole.configure(|own| ToolOptions { arguments: options, ..own }))
+            }
+        }
+    }
+
+    /// Returns the same tool with these options for checking arguments, where it sets nothing itself.
+    pub(super) fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
+        let definition = self.definition.clone().with_plan_defaults(defaults)?;
+        Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
+    }
+
+    /// Changes the definition with all arguments, if some are hidden.
+    fn over_whole(
+        mut self,
+        change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
+    ) -> Result<Self, DefinitionError> {
+        if let Some(hidden) = &self.hidden {
+            let (whole, arguments) = (change(hidden.whole.clone())?, hidden.arguments.clone());
+            let hidden = HiddenArguments { whole, arguments };
+            let plan = hidden.hide(&hidden.whole)?.plan().clone();
+            (self.definition, self.hidden) = (self.definition.with_plan(plan)?, Some(Arc::new(hidden)));
+        }
+        Ok(self)
+    }
+
+    /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still gets its own types, so arguments have
+    /// to fit them, too.
+    ///
+    /// # Errors
+    /// Fails when the schema has a keyword that is not supported.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a schema is made for its tool; users would have to write `&`"
+    )]
+    pub fn with_schema(self, schema: Value) -> Result<Self, DefinitionError> {
+        let plan = Plan::compile(self.definition.name(), &schema, self.options().arguments)?;
+        let hidden = None;
+        Ok(Self { definition: self.definition.with_plan(plan)?, hidden, ..self })
+    }
+
+    /// Returns the tool with another body, which gets the checked and coerced arguments.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, Value, message::ToolCall, tool, tools};
+    ///
+    /// /// Charges a card.
+    /// #[tool]
+    /// fn charge(cents: u64) -> String {
+    ///     format!("charged {cents}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // In a demonstration nothing is charged, but the model sees the same tool.
+    /// let demo = tools![charge].map(|tool| Ok(tool.with_body(|_: Value, _: ToolContext| async { "charged nothing" })));
+    /// let result = Registry::new(demo)?.call(&ToolCall::new("1", "charge", r#"{"cents": 500}"#), &ToolContext::new()).await;
+    /// assert_eq!(result.outcome.text(), "charged nothing");
+    /// # Ok(()) }
+    /// ```
+    pub fn with_body<F, Fut>(self, body: F) -> Self
+    where
+        F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        Self { body: Arc::new(ClosureBody(body)), ..self }
+    }
+
+    /// Returns the tool with a closure around its body. The closure sees each call with its checked arguments, and decides when, and
+    /// whether, the body [runs](BodyCall::run).
+    pub fn wrap<F>(self, around: F) -> Self
+    where
+        F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+    {
+        self.wrapped(around, true)
+    }
+
+    fn wrapped<F>(self, around: F, reads_context: bool) -> Self
+    where
+        F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+    {
+        Self { body: Arc::new(WrappedBody { inner: self.body, around, reads_context }), ..self }
+    }
+
+    /// Changes the output of each call that completes.
+    pub(super) fn map_output(
+        self,
+        change: impl Fn(ToolOutput) -> ToolOutput + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.wrapped(
+            move |call| {
+                let (running, change) = (call.run(), change.clone());
+                Box::pin(async move {
+                    match running.await {
+                        ToolOutcome::Completed(output) => change(output).into(),
+                        other => other,
+                    }
+                })
+            },
+            false,
+        )
+    }
+
+    /// Hides an argument from the model.
+    pub(super) fn hide(self, argument: HiddenArgument) -> Result<Self, DefinitionError> {
+        let before = self.definition.plan().clone();
+        let alone = [argument.clone()];
+        let definition = without(&self.definition, &alone)?;
+        argument.check(&before, |text| self.validate(text))?;
+        // The tool's own rule reads all arguments.
+        let approval = self.policy().approval.clone().over(before.clone(), move |shown, text| {
+            join(shown, &before, &alone, text).ok().map(|joined| joined.text)
+        });
+        let mut arguments = self.hidden.as_ref().map(|hidden| hidden.arguments.clone()).unwrap_or_default();
+        arguments.push(argument);
+        let hidden = HiddenArguments { whole: self.whole().clone(), arguments };
+        let definition = definition.configure(|options| options.approval(approval))?;
+        Ok(Self { definition, hidden: Some(Arc::new(hidden)), ..self })
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
