@@ -58,8 +58,8 @@ pub struct RunOutput {
     /// # Ok(()) }
     /// ```
     pub answer: Option<Value>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
-    /// secret arguments of the calls, which are needed to run them.
+    /// The state of a suspended run, for [`Assistant::resume`](super::Assistant::resume). It can be stored and resumed later, also by
+    /// another process. It holds the secret arguments of the calls, which are needed to run them.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 

@@ -255,7 +255,7 @@ impl AssistantBuilder {
     /// Adds a function that chooses the tools of each turn, based on the conversation so far.
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
-    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](super::Hooks). If there
+    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](Hooks). If there
     /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
