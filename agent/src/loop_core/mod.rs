@@ -52,6 +52,7 @@ mod retries;
 mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;
+mod state;
 mod waiting;
 
 #[cfg(feature = "runtime")]
@@ -70,6 +71,9 @@ pub(crate) use large::{cut, hint, text_bytes};
 pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{StoredMessage, outcome_of};
+pub use state::StateError;
+#[cfg(feature = "runtime")]
+pub(crate) use state::{RunState, read_state};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::SignedCall;
 

@@ -17,6 +17,7 @@ use super::observe::Meter;
 use super::output::AnswerReader;
 use super::queue::{MessageQueue, QueueMode, QueuedMessage, Receipt};
 use super::records::{SessionState, StoreAccess, UnrecordedEnds};
+use super::serialized_state::StateType;
 use super::spill::{SpillFolder, SpilledFile};
 use super::turn_tools::Preparer;
 use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
@@ -62,6 +63,8 @@ pub(super) struct Config {
     /// The parts that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
+    /// The types of state that travels with runs.
+    pub(super) state_types: Arc<[StateType]>,
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,

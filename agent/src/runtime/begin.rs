@@ -9,7 +9,7 @@ use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::{Decisions, ResumeError, RunError};
 use crate::CancelToken;
-use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn};
+use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::ModelEvent;
 use crate::steps::SharedLoop;
@@ -61,10 +61,12 @@ impl Assistant {
     ///
     /// # Errors
     /// Another run is active, or there is nothing to continue.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a run")]
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
         mut start: RunStart,
+        given: RunState,
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
@@ -75,7 +77,7 @@ impl Assistant {
         }
         let is_muted = !is_watched && state.listeners.is_empty();
         if let RunStart::Resume { run, messages } = start {
-            let (core, decisions) = *run;
+            let (mut core, decisions) = *run;
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
             let interrupted =
                 state.session.as_ref().and_then(|session| session.interrupted_conversation(core.run_id()));
@@ -94,11 +96,13 @@ impl Assistant {
             // The model reads them with its next request; the calls that were decided on run before.
             state.steering.defer_current();
             let seen = core.conversation().len();
+            core.set_state(given);
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
         if matches!(start, RunStart::Continue)
-            && let Some(RestoredRun { core, interrupted }) = state.restore()
+            && let Some(RestoredRun { mut core, interrupted }) = state.restore()
         {
+            core.set_state(given);
             let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, Some(interrupted)));
@@ -137,6 +141,7 @@ impl Assistant {
         let seen = conversation.len();
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.set_secrets(config.secrets());
+        core.set_state(given);
         if let Some(turn) = recorded {
             config.record(&mut core, turn);
         } else if !polls {

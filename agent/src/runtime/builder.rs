@@ -12,11 +12,12 @@ use super::listener::{Listener, Listeners};
 use super::observe::Meter;
 use super::output::AnswerReader;
 use super::records::{StoreAccess, StoreOptions};
+use super::serialized_state::StateType;
 use super::spill::{READ_RESULT, SpillFolder};
 use super::turn_tools::Preparer;
 use super::{Assistant, Hooks, QueueMode};
 use crate::args::SchemaError;
-use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
+use crate::loop_core::{Event, LoopConfig, Signature, StateError, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
@@ -66,6 +67,9 @@ pub enum BuildError {
         /// The number of bytes of the key.
         length: usize,
     },
+    /// Two types of [serialized state](AssistantBuilder::serialized_state) have the same name.
+    #[error(transparent)]
+    State(StateError),
     /// The schema for answers cannot be compiled.
     #[error("the answers cannot be checked: {0}")]
     Output(#[source] SchemaError),
@@ -100,8 +104,11 @@ pub struct AssistantBuilder {
     tools: ToolSet,
     state: StateMap,
     state_per_prompt: Vec<StateKey>,
+    pub(super) state_types: Vec<StateType>,
+    /// The first name that two types of state have.
+    pub(super) state_names_twice: Option<Arc<str>>,
     /// Problems so far; `build` reports them all.
-    problems: Vec<RegistryProblem>,
+    pub(super) problems: Vec<RegistryProblem>,
     pub(super) listeners: Listeners,
     conversation: Conversation,
     pub(super) rules: LoopConfig,
@@ -131,6 +138,8 @@ impl AssistantBuilder {
             tools: ToolSet::default(),
             state: StateMap::default(),
             state_per_prompt: Vec::new(),
+            state_types: Vec::new(),
+            state_names_twice: None,
             problems: Vec::new(),
             listeners: Listeners::default(),
             conversation: Conversation::new(),
@@ -432,6 +441,9 @@ impl AssistantBuilder {
     /// lists all of them. Also fails if the schema for answers cannot be compiled, or if the approval keys cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
+        if let Some(name) = self.state_names_twice {
+            return Err(BuildError::State(StateError::Duplicate { name: name.to_string() }));
+        }
         if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
@@ -475,6 +487,7 @@ impl AssistantBuilder {
             model: self.model,
             request,
             registry,
+            state_types: self.state_types.into(),
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,

@@ -1,7 +1,7 @@
 //! Errors of runs and sessions.
 
 use super::{BuildError, ResumeError, RunOutput};
-use crate::loop_core::{AgentLoop, LimitReached};
+use crate::loop_core::{AgentLoop, LimitReached, StateError};
 use crate::model::ModelError;
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
@@ -44,6 +44,9 @@ pub enum RunError {
     /// The prompt was given two state values of the same type.
     #[error(transparent)]
     DuplicateState(#[from] DuplicateState),
+    /// The [serialized state](super::Prompt::with_serialized_state) of the prompt cannot be used. Nothing ran.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
@@ -190,6 +193,25 @@ impl RunError {
         }
     }
 
+    /// Returns what is wrong with the serialized state of the prompt, or of the suspended run, if this is such an error.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, StateError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).serialized_state::<String>("plan").build()?;
+    /// let long = "x".repeat(100_000);
+    /// let error = assistant.prompt("Hi").with_serialized_state(long).await.unwrap_err();
+    /// assert!(matches!(error.as_state_error(), Some(StateError::TooLarge { allowed: 65_536, .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn as_state_error(&self) -> Option<&StateError> {
+        match self {
+            Self::State(error) | Self::Resume(ResumeError::State(error)) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns the error of the model, if this is one.
     pub fn as_model_error(&self) -> Option<&ModelError> {
         match self {
@@ -226,6 +248,7 @@ impl RunError {
             Self::LastMessageIsAssistant => "last_message_is_assistant",
             Self::MissingState(_) => "missing_state",
             Self::DuplicateState(_) => "duplicate_state",
+            Self::State(_) => "state",
             Self::Model(_) => "model",
             Self::Request { .. } => "request",
             Self::Limit(_) => "limit",

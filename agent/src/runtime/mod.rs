@@ -27,6 +27,7 @@ mod record;
 mod records;
 mod rules;
 mod segment;
+mod serialized_state;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;

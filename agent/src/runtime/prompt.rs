@@ -12,7 +12,7 @@ use super::drive::BegunRun;
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::{Assistant, RunError, RunHandle, TypedPrompt};
-use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
+use crate::loop_core::{AgentLoop, CallCoercions, Event, RunState, RunStop, StateError};
 use crate::message::{Message, Usage};
 use crate::model::OutputSchema;
 use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder, Value};
@@ -50,9 +50,11 @@ use tokio::runtime::Handle;
 /// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
-    assistant: Assistant,
+    pub(super) assistant: Assistant,
     start: RunStart,
     context: ToolContextBuilder,
+    /// State that travels with the run, or the first error of adding some.
+    pub(super) state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
@@ -70,7 +72,7 @@ impl Prompt {
         if let Some(session) = assistant.session() {
             context = context.session_id(session);
         }
-        Self { assistant, start, context, cancel: None, run_id, wanted: None }
+        Self { assistant, start, context, state: Ok(RunState::default()), cancel: None, run_id, wanted: None }
     }
 
     /// Asks for an answer of type `T`.
@@ -321,8 +323,9 @@ impl Prompt {
 
     /// Begins the run. From here on, the assistant is busy until the run is dropped.
     fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, run_id, wanted, .. } = self;
+        let Self { assistant, start, context, state, run_id, wanted, .. } = self;
         let config = assistant.config();
+        let (state, context) = config.add_state(state?, &start, context)?;
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
@@ -330,7 +333,7 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        BegunRun::new(assistant, start, run_id, cancel, context, slot, wanted)
+        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, wanted)
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) use again::checked_again;
 pub(super) use ask::{Edited, decided};
 pub(super) use keys::ApprovalKeys;
 pub use resume::ResumeError;
-pub(super) use resume::{Resumption, can_resume_in, check};
+pub(super) use resume::{Resumption, can_resume_in, check, verify};
 pub(super) use sign::Signer;
 
 /// A decision on a call that needs approval.

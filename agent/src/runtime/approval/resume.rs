@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::sign::canonical_args;
 use super::{Decision, Decisions, Signer};
-use crate::loop_core::{AgentLoop, ApprovalRequest};
+use crate::loop_core::{AgentLoop, ApprovalRequest, StateError};
 use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::assistant::Config;
 use crate::tool::outcome::ToolOutcome;
@@ -66,7 +66,7 @@ pub enum ResumeError {
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.
     #[error(
-        "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
+        "the suspended run was stored, and a stored run is resumed only where its calls and its state are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
     )]
     NotSigned,
     /// A call that would run without a decision does not have the assistant's signature.
@@ -83,6 +83,9 @@ pub enum ResumeError {
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
     )]
     Changed,
+    /// The stored state of the run is not what the assistant registered.
+    #[error("{0}")]
+    State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.
     #[error("call `{call_id}` is not waiting for a result")]
     #[non_exhaustive]
@@ -185,7 +188,10 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 
 /// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
 /// these calls and the progress of the run.
-fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+    if !core.state().is_empty() && signer.is_none() {
+        return Err(ResumeError::NotSigned);
+    }
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
         if call.mac.as_deref().is_some_and(|mac| signer.verify_call(mac, &call)) {
