@@ -423,6 +423,9 @@ async fn state_is_in_no_event_trace_record_or_stream() {
     let guard = hear(lines.clone());
     let found = Arc::new(Mutex::new(String::new()));
     let (events, asked, metrics) = (found.clone(), found.clone(), found.clone());
+    let registry = agent::Registry::new(tools![list_orders, close_account, read_plan]).unwrap();
+    let encoder = |protocol| UiEncoder::new(protocol, &registry, &UiOptions::default(), &UiRequest::new("t"));
+    let encoders = Mutex::new([UiProtocol::AiSdk, UiProtocol::AgUi].map(encoder));
     let assistant = built(model())
         .capture_content()
         .on_event(move |event| {

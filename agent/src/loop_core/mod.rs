@@ -49,6 +49,7 @@ mod recording;
 #[cfg(feature = "runtime")]
 mod restore;
 mod retries;
+mod run_state;
 mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use super::approval::{self, Resumption};
-use super::assistant::{Active, Assistant, AssistantState, Config};
+use super::approval::{self, Decisions, Resumption};
+use super::assistant::{Active, Assistant, AssistantState};
+use super::config::Config;
+use super::error::{ResumeError, RunError};
 use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
-use super::{Decisions, ResumeError, RunError};
-use crate::CancelToken;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::ModelEvent;
 use crate::steps::SharedLoop;
+use crate::tool::call_record::CallRecord;
+use crate::tool::cancel::CancelToken;
+use crate::tool::context::ToolContextBuilder;
 
 /// The input with which a run begins.
 pub(super) enum RunStart {
@@ -38,6 +41,38 @@ impl RunStart {
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
         *self = Self::Prompts(messages);
         Some(turn)
+    }
+
+    /// Returns the state of the run, and adds its values to the context: those of the prompt, and those stored with a suspended run whose
+    /// types the prompt does not give.
+    pub(super) fn add_state(
+        &self,
+        given: RunState,
+        config: &Config,
+        context: ToolContextBuilder,
+    ) -> Result<(RunState, ToolContextBuilder), RunError> {
+        let types = &config.state_types;
+        let context = types.rebuild(&given, context)?;
+        let Self::Resume { run, .. } = self else { return Ok((given, context)) };
+        let (suspended, _) = &**run;
+        if suspended.state().is_empty() {
+            return Ok((given, context));
+        }
+        if suspended.was_stored() {
+            // Nothing of a run that was changed is read.
+            approval::verify(suspended, config.signer.as_deref()).map_err(RunError::Resume)?;
+        }
+        let refused = |error| RunError::Resume(ResumeError::State(error));
+        let (mut state, mut context) = (given, context);
+        for (name, text) in suspended.state().iter() {
+            let known = types.of_name(name).map_err(refused)?;
+            if !context.has(&known.key) {
+                context = known.rebuild(text, context).map_err(refused)?;
+                state.insert(name.clone(), text.to_owned());
+            }
+        }
+        state.check_size().map_err(refused)?;
+        Ok((state, context))
     }
 }
 
@@ -100,7 +135,8 @@ impl Assistant {
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
         if matches!(start, RunStart::Continue)
-            && let Some(RestoredRun { mut core, interrupted }) = state.restore()
+            && let Some(RestoredRun { mut core, interrupted }) =
+                state.session.as_mut().and_then(SessionState::restore)
         {
             core.set_state(given);
             let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
@@ -214,5 +250,21 @@ impl AssistantState {
         self.last_error = None;
         self.active = Some(Active { run: run.clone(), cancel, growing: None });
         run
+    }
+}
+
+impl Config {
+    /// Returns whether the model is asked at once when these calls are recorded.
+    pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
+        let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
+        turn.results().any(asks)
+    }
+
+    /// Makes the calls the first turn of a run that has not begun yet.
+    pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
+        let asks = self.needs_follow_up(&turn);
+        if let Err(error) = core.record(turn, asks) {
+            core.fail(&error.to_string());
+        }
     }
 }

@@ -6,8 +6,10 @@ mod assistant;
 mod begin;
 mod builder;
 mod cache;
-mod closures;
+mod checked;
+mod config;
 mod drive;
+mod entry;
 mod error;
 mod executor;
 mod facts;
@@ -23,34 +25,35 @@ mod prepare;
 mod progress;
 mod prompt;
 mod queue;
-mod record;
 mod records;
-mod rules;
+mod run_output;
 mod segment;
-mod serialized_state;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 mod stall;
+mod state_types;
 mod stop;
 mod telemetry;
 mod turn_tools;
+mod typed;
 
-pub use approval::{Decision, Decisions, ResumeError};
+pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
-pub use builder::{AssistantBuilder, BuildError};
+pub use builder::AssistantBuilder;
 pub use cache::{NotCached, ResultCache};
-pub use error::{OpenError, RunError};
+pub use error::{BuildError, OpenError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 pub use listener::{EventStream, Subscription};
 pub use observe::{Metric, RequestMetric, ToolCallMetric};
-pub use output::{TypedOutput, TypedPrompt, TypedRun};
-pub use prompt::{Prompt, Run, RunOutput};
+pub use prompt::{Prompt, Run};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 pub use records::InvokeError;
+pub use run_output::RunOutput;
 pub use turn_tools::TurnTools;
+pub use typed::{TypedOutput, TypedPrompt, TypedRun};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::assistant::Assistant;
 use super::begin::RunStart;
 use super::drive::BegunRun;
+use super::error::RunError;
+use super::handle::RunHandle;
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
-use super::{Assistant, RunError, RunHandle, TypedPrompt};
-use crate::loop_core::{AgentLoop, CallCoercions, Event, RunState, RunStop, StateError};
-use crate::message::{Message, Usage};
-use crate::model::OutputSchema;
-use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder, Value};
+use super::run_output::RunOutput;
+use crate::loop_core::{Event, RunState, StateError};
+use crate::message::Message;
+use crate::{BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
+use serde::Serialize;
 use tokio::runtime::Handle;
 
 /// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`].
@@ -50,11 +53,11 @@ use tokio::runtime::Handle;
 /// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
-    pub(super) assistant: Assistant,
+    assistant: Assistant,
     start: RunStart,
     context: ToolContextBuilder,
     /// State that travels with the run, or the first error of adding some.
-    pub(super) state: Result<RunState, StateError>,
+    state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
@@ -73,56 +76,6 @@ impl Prompt {
             context = context.session_id(session);
         }
         Self { assistant, start, context, state: Ok(RunState::default()), cancel: None, run_id, wanted: None }
-    }
-
-    /// Asks for an answer of type `T`.
-    ///
-    /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs};
-    ///
-    /// #[derive(ToolArgs)]
-    /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // The first answer does not fit: the model gets the report, and one more try.
-    /// let model = ScriptedModel::new([
-    ///     reply().tool_call("structured_output", r#"{"name": "Paris"}"#),
-    ///     reply().tool_call("structured_output", r#"{"name": "Paris", "people": "2100000"}"#),
-    /// ]);
-    /// let assistant = Assistant::builder(model).build()?;
-    /// let city = assistant.prompt("The capital of France?").output::<City>().await?.value;
-    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_100_000));
-    /// # Ok(()) }
-    /// ```
-    pub fn output<T: Argument>(self) -> TypedPrompt<T> {
-        TypedPrompt::new(self)
-    }
-
-    /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
-    /// [one of a type](Self::output). An answer that is not an object is requested as the field `result` of one.
-    ///
-    /// To ask for the same answer in every run of an assistant, set the schema [in its
-    /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
-    ///
-    /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
-    /// // The first answer does not fit: the model gets the report, and one more try.
-    /// let model = ScriptedModel::new([
-    ///     reply().tool_call("structured_output", r#"{"stars": 11}"#),
-    ///     reply().tool_call("structured_output", r#"{"stars": 5}"#),
-    /// ]);
-    /// let assistant = Assistant::builder(model).build()?;
-    /// let verdict = assistant.prompt("Your verdict?").output_schema(OutputSchema::new("verdict", stars)).await?.value;
-    /// assert_eq!(verdict, json!({"stars": 5}));
-    /// # Ok(()) }
-    /// ```
-    pub fn output_schema(self, schema: OutputSchema) -> TypedPrompt<Value> {
-        TypedPrompt::of_schema(self, schema)
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
@@ -210,6 +163,75 @@ impl Prompt {
     /// ```
     pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         self.context = self.context.shared_state(value);
+        self
+    }
+
+    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). It is part of the run: a run that is stored and
+    /// resumed, also in another process, still has it, without being given it again. The type is
+    /// [registered](super::AssistantBuilder::serialized_state) with the assistant.
+    ///
+    /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
+    /// receive the same one wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
+    /// record; but a stored run contains them. A stored run with state is resumed only if it is signed, see
+    /// [`approval_key`](super::AssistantBuilder::approval_key).
+    ///
+    /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
+    /// [session](super::AssistantBuilder::session) after a crash has none: give it again.
+    ///
+    /// The prompt fails before anything runs: with [`RunError::State`] if the type is not registered, or the value cannot be written or is
+    /// too large, with [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a value of the type, too, and with
+    /// [`ResumeError::State`](super::ResumeError::State) if stored state is not a value of the registered type.
+    ///
+    /// ```
+    /// # #[cfg(feature = "approvals-signed")] mod example {
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, BuildError, Decisions, tool, tools};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Customer {
+    ///     id: u64,
+    /// }
+    ///
+    /// /// Closes the account of the customer.
+    /// #[tool(approval = "always")]
+    /// fn close_account(customer: &Customer) -> String {
+    ///     format!("account {} is closed", customer.id)
+    /// }
+    ///
+    /// fn assistant() -> Result<Assistant, BuildError> {
+    ///     let model = ScriptedModel::from_fn(|request| match request.messages.last().unwrap().as_tool_result() {
+    ///         Some(result) => reply().text(result.text()),
+    ///         None => reply().tool_call("close_account", "{}"),
+    ///     });
+    ///     Assistant::builder(model)
+    ///         .tools(tools![close_account])
+    ///         .serialized_state::<Customer>("customer")
+    ///         .approval_key([7; 32]) // 32 secret bytes
+    ///         .build()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let prompt = assistant()?.prompt("Close it.").with_serialized_state(Customer { id: 7 });
+    /// let stored = serde_json::to_string(&prompt.await?.snapshot.expect("it waits"))?;
+    ///
+    /// // Tomorrow, in another process:
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let decisions = Decisions::new().allow(&suspended.approval_requests()[0]);
+    /// let output = assistant()?.resume(&suspended, decisions).await?;
+    /// assert_eq!(output.text(), "account 7 is closed");
+    /// # Ok(()) }
+    /// # }
+    /// # #[cfg(feature = "approvals-signed")] example::main().unwrap();
+    /// ```
+    pub fn with_serialized_state<T: Serialize + 'static>(mut self, value: T) -> Self {
+        if let Ok(state) = &mut self.state {
+            let name = self.assistant.config().state_types.name_of::<T>();
+            if let Err(error) = name.and_then(|name| state.add(name, &value)) {
+                self.state = Err(error);
+            }
+        }
         self
     }
 
@@ -325,7 +347,7 @@ impl Prompt {
     fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
         let Self { assistant, start, context, state, run_id, wanted, .. } = self;
         let config = assistant.config();
-        let (state, context) = config.add_state(state?, &start, context)?;
+        let (state, context) = start.add_state(state?, config, context)?;
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
@@ -424,69 +446,5 @@ impl Stream for Run {
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("run_id", &self.handle.run_id).finish_non_exhaustive()
-    }
-}
-
-/// The result of a prompt.
-///
-/// ```
-/// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
-///
-/// /// Doubles a number.
-/// #[tool]
-/// fn double(n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model =
-///     ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
-/// let output =
-///     Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
-/// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
-/// assert_eq!(output.messages.len(), 4);
-/// assert_eq!(output.coercions[0].coercions[0].path, "/n");
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RunOutput {
-    /// The id of the run, the same as in its events.
-    pub run_id: Arc<str>,
-    /// All messages that the run added, starting with the prompt.
-    pub messages: Vec<Arc<Message>>,
-    /// The tokens and cost of the run.
-    pub usage: Usage,
-    /// The number of replies.
-    pub turns: u32,
-    /// How the run ended.
-    pub stop: RunStop,
-    /// The coercions in the arguments of its calls. Calls without any are not listed.
-    pub coercions: Vec<CallCoercions>,
-    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
-    /// no other. A run that a tool or a hook ended may have none.
-    ///
-    /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);
-    /// let cities = OutputSchema::new("cities", json!({"type": "array", "items": {"type": "string"}}));
-    /// let assistant = Assistant::builder(model).request(|request| request.with_output(cities)).build()?;
-    /// assert_eq!(assistant.prompt("Two capitals?").await?.answer, Some(json!(["Rome", "Bern"])));
-    /// # Ok(()) }
-    /// ```
-    pub answer: Option<Value>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
-    /// secret arguments of the calls, which are needed to run them.
-    pub snapshot: Option<Box<AgentLoop>>,
-}
-
-impl RunOutput {
-    /// Returns the text of the last reply.
-    pub fn text(&self) -> String {
-        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
-        reply.map(crate::message::AssistantMessage::text).unwrap_or_default()
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::approval::{CheckedAgain, Decision, checked_again};
-use super::assistant::{Assistant, Config};
+use super::assistant::Assistant;
+use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
 use super::records::RunRecords;
 use super::segment::run;
-use super::serialized_state::StateType;
+use super::state_types::StateType;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
     StateError, SteeringPolicy,
@@ -49,7 +50,7 @@ impl ServedAssistant {
     /// Returns the options that no engine can provide, in the words of the builder.
     pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
         let config = assistant.config();
-        let (needed_state, is_complete) = config.state_of_requests();
+        let (needed_state, is_complete) = config.state_types.of_requests(&config.registry);
         let unsupported = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
@@ -98,7 +99,7 @@ impl ServedAssistant {
         state: &RunState,
     ) -> Result<Performer, StateError> {
         let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
-        let context = self.config.rebuild_state(state, context)?;
+        let context = self.config.state_types.rebuild(state, context)?;
         if let Some(missing) = self.needed_state.iter().find(|needed| !context.has(&needed.key)) {
             return Err(StateError::Missing { name: missing.name.to_string(), state: missing.key.name() });
         }
