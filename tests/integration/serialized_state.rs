@@ -295,8 +295,9 @@ async fn hooks_and_the_choice_of_tools_see_it_on_both_drivers() {
     assert_eq!(output.text(), ALL);
     let count = seen.lock().unwrap().len();
     assert!(count >= 8);
-    let outcome = Rehearsal::new(Service::new(&assistant()).unwrap(), request()).play(None);
-    assert_eq!(outcome.await.unwrap().unwrap().text(), ALL);
+    let run = Rehearsal::new(Service::new(&assistant()).unwrap(), request());
+    run.decide("r/3/approval/0", agent::Decision::Allow);
+    assert_eq!(run.play(None).await.unwrap().unwrap().text(), ALL);
     let seen = seen.lock().unwrap();
     assert!(seen.len() == 2 * count && seen.iter().all(|id| *id == Some(7)), "{seen:?}");
 }
