@@ -246,7 +246,7 @@ mod tests {
             ),
             (r#"{"id": 7}"#, "missing field `plan`"),
             (r#"{"id": 7, "id": 7}"#, "duplicate field `id`"),
-            (r#"[7]"#, "invalid length, expected struct Account with 2 elements"),
+            ("[7]", "invalid length, expected struct Account with 2 elements"),
             (r#""hunter2""#, "invalid type: string, expected struct Account"),
             ("{hunter2", "its `Deserialize` refused it"),
         ];

@@ -96,7 +96,6 @@ impl Assistant {
     ///
     /// # Errors
     /// Another run is active, or there is nothing to continue.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a run")]
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
