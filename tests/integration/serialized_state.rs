@@ -74,7 +74,7 @@ fn model() -> ScriptedModel {
         let results: Vec<String> = request
             .messages
             .iter()
-            .filter_map(|message| message.as_tool_result().map(|result| result.text()))
+            .filter_map(|message| message.as_tool_result().map(agent::message::ToolResultMessage::text))
             .collect();
         match results.len() {
             0 => reply().tool_call("list_orders", "{}"),
@@ -431,18 +431,21 @@ async fn state_is_in_no_event_trace_record_or_stream() {
         .capture_content()
         .on_event(move |event| {
             let mut text = events.lock().unwrap();
-            *text += &format!("{} {event:?}", serde_json::to_string(event).unwrap());
+            text.extend([format!("{} {event:?}", serde_json::to_string(event).unwrap())]);
             for encoder in encoders.lock().unwrap().iter_mut() {
                 let mut chunks = Vec::new();
                 encoder.encode(event, &mut chunks);
-                *text += &format!("{chunks:?}");
+                text.extend([format!("{chunks:?}")]);
             }
         })
         .on_approval(move |request| {
-            *asked.lock().unwrap() += &format!("{} {request:?}", serde_json::to_string(&request).unwrap());
+            asked
+                .lock()
+                .unwrap()
+                .extend([format!("{} {request:?}", serde_json::to_string(&request).unwrap())]);
             async { agent::Decision::Allow }
         })
-        .on_metric(move |metric| *metrics.lock().unwrap() += &format!("{metric:?}"))
+        .on_metric(move |metric| metrics.lock().unwrap().extend([format!("{metric:?}")]))
         .store(store.clone())
         .session("s")
         .await
@@ -452,20 +455,20 @@ async fn state_is_in_no_event_trace_record_or_stream() {
     let output = prompt.with_serialized_state(Plan("gold".to_owned())).await.unwrap();
     assert_eq!(output.text(), ALL);
     let mut text = std::mem::take(&mut *found.lock().unwrap());
-    text += &format!("{shown} {output:?} {assistant:?} {}", lines.text());
+    text.extend([format!("{shown} {output:?} {assistant:?} {}", lines.text())]);
     let records = store.list(InvocationQuery::new()).await.unwrap().records;
     assert_eq!(records.len(), 4);
-    text += &format!("{records:?} {:?}", store.load("s", 0, 100).await.unwrap());
+    text.extend([format!("{records:?} {:?}", store.load("s", 0, 100).await.unwrap())]);
     drop(guard);
 
     let suspended: AgentLoop = serde_json::from_value(suspended().await).unwrap();
     assert!(serde_json::to_string(&suspended).unwrap().contains(SECRET), "it is stored with the run");
-    text += &format!("{suspended:?} {:?}", suspended.pending());
+    text.extend([format!("{suspended:?} {:?}", suspended.pending())]);
     for error in [
         assistant.prompt("go").with_serialized_state(Some(SECRET)).await.unwrap_err(),
         assistant.prompt("go").with_serialized_state(Plan(SECRET.repeat(9_000))).await.unwrap_err(),
     ] {
-        text += &format!("{error} {error:?}");
+        text.extend([format!("{error} {error:?}")]);
     }
     assert!(text.contains("close_account") && text.len() > 10_000);
     let at = text.find("SECRET");

@@ -209,7 +209,7 @@ impl Assistant {
         self.state().active.is_some()
     }
 
-    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`]. Queued messages stay in their queues.
+    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -237,7 +237,7 @@ impl Assistant {
     }
 
     /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
+    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
