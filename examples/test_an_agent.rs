@@ -82,7 +82,7 @@ mod tests {
     async fn no_call_makes_a_tool_panic() -> Result<(), Box<dyn Error>> {
         let model = SchemaModel::new();
         agent(model.clone()).build()?.prompt("Try everything.").await?;
-        model.report().assert_safe();
+        model.assert_safe();
         Ok(())
     }
 

@@ -91,6 +91,7 @@ pub mod mcp;
 pub mod message;
 pub mod model;
 mod panics;
+mod parse_error;
 #[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]
 mod private_files;
 pub mod provider;
@@ -186,6 +187,7 @@ pub fn model(
 pub use args::{ArgumentError, Base64, HumanDuration, Violations};
 pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
+pub use parse_error::ParseError;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
@@ -193,7 +195,7 @@ pub use runtime::{
     QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunError, RunHandle, RunOutput,
     Subscription, ToolCallInfo, ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
 };
-pub use step_key::{ParseStepKeyError, StepKey, StepKind};
+pub use step_key::{StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};

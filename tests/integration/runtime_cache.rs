@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::Message;
 use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStatus, InvocationStore, MemoryStore};
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, EventKind, Source,
     ToolContext, ToolPolicy, ToolSet, UsageLimits, Value, json, tool, tools,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use agent::args::{Plan, PlanOptions};
 use agent::message::ToolCall;
 use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStore, MemoryStore};
+use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::{Assistant, BeforeCall, Decision, Registry, ToolArgs, Value, json, tool, tools};
 use proptest::prelude::*;
 

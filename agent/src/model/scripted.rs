@@ -1,15 +1,18 @@
 //! A model with prepared replies, for tests and examples.
 
 mod reply;
+mod stream;
 
-pub use reply::{Reply, reply, reply_with};
+pub use reply::{ScriptedReply, reply, reply_with};
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::tool::BoxFuture;
 use reply::{CHUNKS, Chunks};
+use stream::ReplyStream;
 
 /// A model that returns prepared replies in the way of a real one: streamed in pieces, with call ids, cancellable. Clones share
 /// the script and the record of requests.
@@ -42,11 +45,14 @@ pub struct ScriptedModel {
 }
 
 /// Answers requests after the list is used up.
-type FallbackReplies = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
+enum FallbackReplies {
+    Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
+    Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),
+}
 
 #[derive(Default)]
 struct ScriptState {
-    replies: VecDeque<Reply>,
+    replies: VecDeque<ScriptedReply>,
     /// The initial number of replies.
     given: usize,
     requests: Vec<ModelRequest>,
@@ -63,8 +69,8 @@ impl ScriptedModel {
     ///
     /// assert_eq!(ScriptedModel::new(["Hello!", "Bye!"]).remaining(), 2);
     /// ```
-    pub fn new<R: Into<Reply>>(replies: impl IntoIterator<Item = R>) -> Self {
-        let replies: VecDeque<Reply> = replies.into_iter().map(Into::into).collect();
+    pub fn new<R: Into<ScriptedReply>>(replies: impl IntoIterator<Item = R>) -> Self {
+        let replies: VecDeque<ScriptedReply> = replies.into_iter().map(Into::into).collect();
         Self::make(ScriptState { given: replies.len(), replies, ..ScriptState::default() }, None)
     }
 
@@ -82,8 +88,51 @@ impl ScriptedModel {
     /// assert_eq!(echo.call(&StepCx::new(), &request).await?.text(), "Hello!");
     /// # Ok(()) }
     /// ```
-    pub fn from_fn(answer: impl FnMut(&ModelRequest) -> Reply + Send + 'static) -> Self {
-        Self::make(ScriptState::default(), Some(Box::new(answer)))
+    pub fn from_fn(answer: impl FnMut(&ModelRequest) -> ScriptedReply + Send + 'static) -> Self {
+        Self::make(ScriptState::default(), Some(FallbackReplies::Ready(Box::new(answer))))
+    }
+
+    /// Creates a model that answers each request with this asynchronous function. It returns a [`reply`], text, or a [`ModelError`].
+    ///
+    /// Use it if a reply depends on a file, another model or the time.
+    ///
+    /// ```
+    /// use agent::model::{ModelRequest, reply};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// # #[cfg(feature = "runtime")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Calls the first tool it is shown, then says what came back.
+    /// let model = ScriptedModel::from_async_fn(|request: ModelRequest| async move {
+    ///     match request.messages.last() {
+    ///         Some(message) if message.role() == "tool_result" => reply().text(format!("It is {}.", message.text())),
+    ///         _ => reply().tool_call(request.tools[0].name(), r#"{"n": 21}"#),
+    ///     }
+    /// });
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![double]).build()?;
+    /// assert_eq!(assistant.prompt("Double 21.").await?.text(), "It is 42.");
+    /// assert_eq!(model.requests().len(), 2);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "runtime"))]
+    /// # fn main() {}
+    /// ```
+    pub fn from_async_fn<F, Fut>(mut answer: F) -> Self
+    where
+        F: FnMut(ModelRequest) -> Fut + Send + 'static,
+        Fut: Future<Output: Into<ScriptedReply>> + Send + 'static,
+    {
+        let answer = move |request| -> BoxFuture<'static, ScriptedReply> {
+            let pending = answer(request);
+            Box::pin(async move { pending.await.into() })
+        };
+        Self::make(ScriptState::default(), Some(FallbackReplies::Future(Box::new(answer))))
     }
 
     fn make(state: ScriptState, fallback: Option<FallbackReplies>) -> Self {
@@ -174,8 +223,8 @@ impl ScriptedModel {
         lock(&self.state)
     }
 
-    /// Returns the reply to this request. Ids of calls are counted over the whole script.
-    fn take_reply(&self, request: &ModelRequest) -> Reply {
+    /// Returns the reply to this request as a stream.
+    fn take_reply(&self, request: &ModelRequest) -> ReplyStream {
         let scripted = {
             let mut state = self.state();
             if !state.keeps_no_record {
@@ -183,16 +232,17 @@ impl ScriptedModel {
             }
             state.replies.pop_front()
         };
-        let mut reply = match scripted {
+        let reply = match scripted {
             Some(reply) => reply,
             None => match &mut *lock(&self.fallback) {
-                Some(answer) => answer(request),
-                None => Reply::from(self.used_up()),
+                Some(FallbackReplies::Ready(answer)) => answer(request),
+                Some(FallbackReplies::Future(answer)) => {
+                    return ReplyStream::waiting(answer(request.clone()), request, self);
+                }
+                None => ScriptedReply::from(self.used_up()),
             },
         };
-        reply.resolve(request);
-        reply.number_calls(&mut self.state().calls);
-        reply
+        ReplyStream::playing(reply, request, self)
     }
 
     fn used_up(&self) -> ModelError {
@@ -210,8 +260,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Model for ScriptedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunks))
-            .with_argument_events(request)
+        ModelStream::new(cx, &self.info, self.take_reply(request)).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 
 use super::accumulator::Accumulator;
-use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
+use super::arguments::CallArguments;
+use super::{ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
 use crate::panics::DropsQuietly;
 use crate::tool::cancel::{CancelToken, Cancelled};

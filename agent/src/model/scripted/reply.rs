@@ -36,7 +36,7 @@ pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 /// ```
 #[derive(Default)]
 #[must_use = "a reply does nothing until it is part of a script"]
-pub struct Reply {
+pub struct ScriptedReply {
     parts: Vec<Part>,
     usage: Option<Usage>,
     end: ReplyEnd,
@@ -44,7 +44,7 @@ pub struct Reply {
     answer: Option<ReplyFunction>,
 }
 
-type ReplyFunction = Box<dyn FnOnce(&ModelRequest) -> Reply + Send>;
+type ReplyFunction = Box<dyn FnOnce(&ModelRequest) -> ScriptedReply + Send>;
 
 enum ReplyEnd {
     Stop(StopReason),
@@ -69,8 +69,8 @@ impl Default for ReplyEnd {
 /// assert_eq!((said.content.len(), said.text().as_str()), (3, "One moment."));
 /// # Ok(()) }
 /// ```
-pub fn reply() -> Reply {
-    Reply::default()
+pub fn reply() -> ScriptedReply {
+    ScriptedReply::default()
 }
 
 /// Creates a reply that depends on the request.
@@ -97,11 +97,11 @@ pub fn reply() -> Reply {
 /// assert_eq!(assistant.prompt("What time is it?").await?.text(), "It is noon.");
 /// # Ok(()) }
 /// ```
-pub fn reply_with(answer: impl FnOnce(&ModelRequest) -> Reply + Send + 'static) -> Reply {
-    Reply { answer: Some(Box::new(answer)), ..Reply::default() }
+pub fn reply_with(answer: impl FnOnce(&ModelRequest) -> ScriptedReply + Send + 'static) -> ScriptedReply {
+    ScriptedReply { answer: Some(Box::new(answer)), ..ScriptedReply::default() }
 }
 
-impl Reply {
+impl ScriptedReply {
     /// Adds text.
     pub fn text(self, text: impl Into<String>) -> Self {
         self.part(Part::text(text))
@@ -211,10 +211,11 @@ impl Reply {
     }
 
     /// Replaces a reply that depends on the request by the one for this request.
-    pub(super) fn resolve(&mut self, request: &ModelRequest) {
+    pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
-            *self = answer(request);
+            self = answer(request);
         }
+        self
     }
 
     /// Gives ids to calls that have none, and updates the count in `calls`.
@@ -232,13 +233,13 @@ impl Reply {
     /// Returns the reply to a request as a stream, for models in tests.
     #[cfg(feature = "testing")]
     pub(crate) fn into_events(
-        mut self,
+        self,
         request: &ModelRequest,
         calls: &mut usize,
     ) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + use<> {
-        self.resolve(request);
-        self.number_calls(calls);
-        self.play(CHUNKS)
+        let mut reply = self.resolve(request);
+        reply.number_calls(calls);
+        reply.play(CHUNKS)
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
@@ -299,27 +300,27 @@ fn play_part(
     events.push_back(Ok(ModelEvent::Part { content_index, part }));
 }
 
-impl From<&str> for Reply {
+impl From<&str> for ScriptedReply {
     fn from(text: &str) -> Self {
         reply().text(text)
     }
 }
 
-impl From<String> for Reply {
+impl From<String> for ScriptedReply {
     fn from(text: String) -> Self {
         reply().text(text)
     }
 }
 
-impl From<ModelError> for Reply {
+impl From<ModelError> for ScriptedReply {
     fn from(error: ModelError) -> Self {
         reply().error(error)
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for ScriptedReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("ScriptedReply")
             .field("parts", &self.parts)
             .field("usage", &self.usage)
             .finish_non_exhaustive()
