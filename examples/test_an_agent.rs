@@ -8,7 +8,8 @@
 //! `agent::testing` needs the feature `testing`: enable it in your dev-dependencies.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::model::{Model, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{Model, reply};
 use agent::testing::EventLog;
 use agent::{Assistant, AssistantBuilder, ToolArgs, ToolSet, tool, tools};
 use std::error::Error;

@@ -186,7 +186,7 @@ pub fn model(
 
 pub use args::{ArgumentError, Base64, HumanDuration, Violations};
 pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
-pub use model::ScriptedModel;
+pub use model::scripted::ScriptedModel;
 pub use parse_error::ParseError;
 #[cfg(feature = "runtime")]
 pub use runtime::{
@@ -249,3 +249,8 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 ))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
+#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "runtime"))]
+#[doc = include_str!("../AGENTS.md")]
+struct AgentsPage;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, ServeError, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
-use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
     Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, json, tool, tools,

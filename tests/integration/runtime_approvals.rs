@@ -5,9 +5,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::loop_core::AgentLoop;
 use agent::message::{Message, ToolArguments, ToolResultMessage};
-use agent::model::{ScriptedModel, reply, reply_with};
+use agent::model::{reply, reply_with};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, EventKind, ResumeError,
     RunError, RunOutput, RunStop, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, tool, tools,

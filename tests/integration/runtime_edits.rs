@@ -3,10 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, ApprovalRequest};
 use agent::message::OutcomeKind;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Control, Decision, Decisions, RunStop, Value, json, tool, tools,
 };

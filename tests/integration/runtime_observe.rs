@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
-use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedModel, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Metric, RequestMetric, ToolCallMetric, Value, tool, tools,
 };

@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, ApprovalRequest};
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::testing::EventLog;
 use agent::{

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent::model::{Model, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{Model, reply};
 use agent::provider::http::HttpModel;
 use agent::store::{EntryKind, InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::testing::{Cassette, EventLog};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{ScriptedModel, ScriptedReply, reply};
+use agent::model::{ScriptedReply, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _, StoreErrorKind};
 use agent::{
     Assistant, AssistantBuilder, CancelToken, RunError, RunOutput, RunStop, ToolContext, ToolOutcome,

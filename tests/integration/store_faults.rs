@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation,
     SessionEntry, SqlStore, Store as _, StoreErrorKind,

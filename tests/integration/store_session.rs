@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::loop_core::AgentLoop;
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
-use agent::model::{ScriptedModel, ScriptedReply, reply};
+use agent::model::{ScriptedReply, reply};
 use agent::store::{
     EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, NewInvocation, SessionEntry,
     Store as _,

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderTool, ResourceLink, Usage};
-use agent::model::{ModelError, ModelEvent, ScriptedModel, ScriptedReply, reply};
+use agent::model::{ModelError, ModelEvent, ScriptedReply, reply};
 use agent::testing::EventLog;
 use agent::ui::{ResultView, UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{

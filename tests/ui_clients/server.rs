@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
-use agent::model::{ModelError, ModelErrorKind, ScriptedModel, ScriptedReply, reply};
+use agent::ScriptedModel;
+use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
 use axum::Router;

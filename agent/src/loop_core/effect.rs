@@ -208,8 +208,8 @@ impl ApprovalRequest {
     ///
     /// ```
     /// use agent::loop_core::ApprovalRequest;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, json, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, json, tool, tools};
     ///
     /// /// Pays with a card.
     /// #[tool(approval = "always")]

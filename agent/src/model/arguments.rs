@@ -14,7 +14,8 @@ use crate::tool::definition::ToolDefinition;
 /// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
 /// ```
-/// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model, ModelEvent, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([reply().tool_call("write", r#"{"path": "a.txt"}"#)]);
@@ -43,7 +44,8 @@ pub struct ArgumentUpdate {
 /// A change of a value in a call's arguments.
 ///
 /// ```
-/// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([reply().tool_call("write", r#"{"text": "Dear all"}"#)]);

@@ -70,8 +70,8 @@ impl ManagedTool {
     /// Says that a user interface should not show the results of the tool. Providers and models do not learn of it.
     ///
     /// ```
-    /// use agent::model::{ManagedResult, ManagedTool, ScriptedModel, WebSearchResult};
-    /// use agent::Assistant;
+    /// use agent::model::{ManagedResult, ManagedTool, WebSearchResult};
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .managed_tool(ManagedTool::web_search().without_rendering())

@@ -1,10 +1,11 @@
 //! A common interface to language models.
 //!
 //! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, and in the end the complete
-//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] gives prepared replies in tests and examples.
+//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`](crate::ScriptedModel) gives prepared replies in tests and examples.
 //! ```
 //! use agent::message::Message;
-//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx};
+//! use agent::ScriptedModel;
+//! use agent::model::{Model, ModelRequest, StepCx};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 //! let model = ScriptedModel::new(["Hello!"]);          // or `agent::model("anthropic/claude-sonnet-5")?`
@@ -20,7 +21,7 @@ mod event;
 mod managed;
 mod options;
 mod request;
-mod scripted;
+pub(crate) mod scripted;
 mod stream;
 mod thinking;
 
@@ -33,7 +34,7 @@ pub use managed::{
 };
 pub use options::PromptCache;
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
-pub use scripted::{ScriptedModel, ScriptedReply, reply, reply_with};
+pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
 
@@ -309,7 +310,8 @@ impl ModelInfo {
 /// ```
 /// use agent::CancelToken;
 /// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+/// use agent::ScriptedModel;
+/// use agent::model::{Model as _, ModelRequest, StepCx};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cancel = CancelToken::new();

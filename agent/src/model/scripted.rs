@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::tool::BoxFuture;
 use reply::{CHUNKS, Chunks};
-use stream::ReplyStream;
+use stream::ScriptStream;
 
 /// A model that returns prepared replies in the way of a real one: streamed in pieces, with call ids, cancellable. Clones share
 /// the script and the record of requests.
@@ -21,7 +21,8 @@ use stream::ReplyStream;
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([
@@ -65,7 +66,7 @@ impl ScriptedModel {
     /// Creates a model that returns these replies, one for each request. A text is a reply with that text.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
+    /// use agent::ScriptedModel;
     ///
     /// assert_eq!(ScriptedModel::new(["Hello!", "Bye!"]).remaining(), 2);
     /// ```
@@ -78,7 +79,8 @@ impl ScriptedModel {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let echo = ScriptedModel::from_fn(|request| {
@@ -143,7 +145,8 @@ impl ScriptedModel {
     /// Sets the identity of the model. By default provider, api and model are `scripted`.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelInfo, ScriptedModel};
+    /// use agent::model::{Model as _, ModelInfo};
+    /// use agent::ScriptedModel;
     ///
     /// let model = ScriptedModel::new(["Hello!"]).with_info(ModelInfo::new("acme", "acme", "large-1"));
     /// assert_eq!(model.info().model, "large-1");
@@ -156,7 +159,8 @@ impl ScriptedModel {
     /// Sets the maximum length of a delta in characters, at least 1. Default: 12. `usize::MAX` emits each part in one piece.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let model = ScriptedModel::new(["Good morning."]).with_chunk_size(5);
@@ -176,7 +180,8 @@ impl ScriptedModel {
     /// Emits the arguments of a call only when it is complete, without deltas, as some providers do.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelEvent, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = [reply().tool_call("search", r#"{"query": "how a stream begins"}"#)];
@@ -196,7 +201,8 @@ impl ScriptedModel {
     /// Keeps no record of requests. A record holds on to each request's messages, which a long run would then copy.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let model = ScriptedModel::new(["Hello!"]).without_record();
@@ -224,7 +230,7 @@ impl ScriptedModel {
     }
 
     /// Returns the reply to this request as a stream.
-    fn take_reply(&self, request: &ModelRequest) -> ReplyStream {
+    fn take_reply(&self, request: &ModelRequest) -> ScriptStream {
         let scripted = {
             let mut state = self.state();
             if !state.keeps_no_record {
@@ -237,12 +243,12 @@ impl ScriptedModel {
             None => match &mut *lock(&self.fallback) {
                 Some(FallbackReplies::Ready(answer)) => answer(request),
                 Some(FallbackReplies::Future(answer)) => {
-                    return ReplyStream::waiting(answer(request.clone()), request, self);
+                    return ScriptStream::waiting(answer(request.clone()), request, self);
                 }
                 None => ScriptedReply::from(self.used_up()),
             },
         };
-        ReplyStream::playing(reply, request, self)
+        ScriptStream::playing(reply, request, self)
     }
 
     fn used_up(&self) -> ModelError {

@@ -21,7 +21,8 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 ///
 /// ```
 /// # use agent::message::Message;
-/// # use agent::model::{Model, ModelError, ModelRequest, ScriptedModel, StepCx};
+/// # use agent::model::{Model, ModelError, ModelRequest, StepCx};
+/// # use agent::ScriptedModel;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
 /// let model = ScriptedModel::new(["It is warm."]);
 /// let request = ModelRequest::new([Message::user("How is the weather?")]);
@@ -174,7 +175,8 @@ impl ModelStream {
     /// incomplete arguments is left out.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");

@@ -38,7 +38,8 @@ use crate::tool::trace::Capture;
 ///
 /// ```
 /// use agent::Assistant;
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::model::reply;
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "You said hi."]))
@@ -211,8 +212,7 @@ impl Assistant {
     /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
@@ -274,8 +274,7 @@ impl Assistant {
     /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
@@ -337,8 +336,7 @@ impl Assistant {
     /// Returns a copy of the reply that is being streamed, as far as it has arrived. Calls in it may be incomplete.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, EventKind};
+    /// use agent::{Assistant, EventKind, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant =

@@ -415,8 +415,8 @@ impl<T: Argument> TypedRun<T> {
     /// answer.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs, json};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs, json};
     ///
     /// #[derive(ToolArgs)]
     /// struct Recipe { title: String, steps: Vec<String> }

@@ -76,8 +76,8 @@ impl Prompt {
     /// Asks for an answer of type `T`.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs};
     ///
     /// #[derive(ToolArgs)]
     /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
@@ -104,8 +104,8 @@ impl Prompt {
     /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
     ///
     /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
@@ -239,8 +239,8 @@ impl Prompt {
     /// the same parameters.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
     ///
     /// struct Admin;
     ///
@@ -464,8 +464,8 @@ pub struct RunOutput {
     /// no other. A run that a tool or a hook ended may have none.
     ///
     /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);

@@ -150,8 +150,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Shows the contract.
     /// #[tool(read_only)]

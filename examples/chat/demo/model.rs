@@ -4,10 +4,10 @@
 use super::guess;
 use agent::message::{AssistantMessage, Message, ToolResultMessage, Usage};
 use agent::model::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedModel,
-    ScriptedReply, StepCx, reply,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedReply,
+    StepCx, reply,
 };
-use agent::{Value, json};
+use agent::{ScriptedModel, Value, json};
 use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

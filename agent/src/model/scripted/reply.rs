@@ -26,7 +26,8 @@ pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 /// ```
 /// use agent::Assistant;
 /// use agent::message::Usage;
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::model::reply;
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let script = reply().thinking("Short is better.").text("No.").usage(Usage::new(12, 3)).stop_reason("max_tokens");
@@ -61,7 +62,8 @@ impl Default for ReplyEnd {
 /// Creates an empty reply. Parts are emitted in the order in which they are added.
 ///
 /// ```
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let script = reply().thinking("I need the weather.").text("One moment.").tool_call("get_weather", "{}");
@@ -76,8 +78,8 @@ pub fn reply() -> ScriptedReply {
 /// Creates a reply that depends on the request.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply, reply_with};
-/// use agent::{Assistant, tool, tools};
+/// use agent::model::{reply, reply_with};
+/// use agent::{Assistant, ScriptedModel, tool, tools};
 ///
 /// /// Says what time it is.
 /// #[tool]
@@ -115,7 +117,8 @@ impl ScriptedReply {
     /// Adds a call. A string is the raw text of the arguments, including broken JSON. Ids are `call_1`, `call_2`, … over the whole script.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = reply()
@@ -144,7 +147,8 @@ impl ScriptedReply {
     ///
     /// ```
     /// use agent::message::Part;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = reply().text("Here it is:").part(Part::image(vec![0x89, 0x50], "image/png"));
@@ -172,7 +176,8 @@ impl ScriptedReply {
     /// Fails with this error after the parts.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
     /// let busy = ModelError::new(ModelErrorKind::Overloaded, "no capacity");
@@ -191,7 +196,8 @@ impl ScriptedReply {
     ///
     /// ```
     /// use agent::CancelToken;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let cancel = CancelToken::new();

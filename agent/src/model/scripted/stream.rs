@@ -11,7 +11,7 @@ use super::{ScriptState, ScriptedModel, lock};
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 use crate::tool::BoxFuture;
 
-pub(super) enum ReplyStream {
+pub(super) enum ScriptStream {
     Waiting { reply: BoxFuture<'static, ScriptedReply>, request: Box<ModelRequest>, player: Player },
     Playing(ReplyEvents),
 }
@@ -31,7 +31,7 @@ impl Player {
     }
 }
 
-impl ReplyStream {
+impl ScriptStream {
     pub(super) fn waiting(
         reply: BoxFuture<'static, ScriptedReply>,
         request: &ModelRequest,
@@ -51,7 +51,7 @@ impl ScriptedModel {
     }
 }
 
-impl Stream for ReplyStream {
+impl Stream for ScriptStream {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
