@@ -202,7 +202,7 @@ impl FuzzReport {
         for call in calls {
             match validate(tool, &call.text) {
                 ValidationResult::Panicked(words) => {
-                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words)
+                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words);
                 }
                 ValidationResult::Accepted(_) if slip.never => {
                     self.add(Law::BrokenTextIsRefused, tool, slip, call, "accepted");
@@ -251,7 +251,7 @@ impl FuzzReport {
                     self.add(Law::CorrectionsAreAccepted, tool, slip, call, &format!("refused: {corrected}"));
                 }
                 ValidationResult::Panicked(words) => {
-                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words)
+                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words);
                 }
             }
         }
