@@ -91,6 +91,7 @@ pub mod mcp;
 pub mod message;
 pub mod model;
 mod panics;
+mod parse_error;
 #[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]
 mod private_files;
 pub mod provider;
@@ -187,7 +188,8 @@ pub use args::{ArgumentError, Base64, HumanDuration, Violations};
 pub use loop_core::{
     Event, EventKind, LoopGuard, RecordedTurn, RunStop, StateError, SteeringPolicy, UsageLimits,
 };
-pub use model::ScriptedModel;
+pub use model::scripted::ScriptedModel;
+pub use parse_error::ParseError;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
@@ -195,7 +197,7 @@ pub use runtime::{
     QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunError, RunHandle, RunOutput,
     Subscription, ToolCallInfo, ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
 };
-pub use step_key::{ParseStepKeyError, StepKey, StepKind};
+pub use step_key::{StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
@@ -249,3 +251,8 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 ))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
+#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "runtime"))]
+#[doc = include_str!("../AGENTS.md")]
+struct AgentsPage;

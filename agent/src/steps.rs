@@ -7,7 +7,8 @@
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
 //! use agent::message::{Conversation, Message, MessageList, ToolCall};
-//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx, reply};
+//! use agent::model::{Model, ModelRequest, StepCx, reply};
+//! use agent::ScriptedModel;
 //! use agent::steps::{SharedLoop, StepError, Steps, drive};
 //! use agent::{Registry, StepKey, ToolContext, tool, tools};
 //!

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use agent::message::Message;
-use agent::model::ScriptedModel;
-use agent::{Assistant, AssistantBuilder, Control, DynamicTool, ToolContext, ToolError, ToolOutput, ToolSet};
+use agent::{
+    Assistant, AssistantBuilder, Control, DynamicTool, ScriptedModel, ToolContext, ToolError, ToolOutput,
+    ToolSet,
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

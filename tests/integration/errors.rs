@@ -33,7 +33,7 @@ fn printed(error: impl Error + Send + Sync + 'static) -> (String, String) {
     (format!("{boxed:?}"), said)
 }
 
-fn assistant(replies: impl IntoIterator<Item = agent::model::Reply>) -> Assistant {
+fn assistant(replies: impl IntoIterator<Item = agent::model::ScriptedReply>) -> Assistant {
     Assistant::builder(ScriptedModel::new(replies)).tools(tools![send]).build().unwrap()
 }
 

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Crash, Rehearsal, RunRequest, Service, ServiceError};
 use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::steps::{SharedLoop, StepError, Steps, drive};
-use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore, SessionStore as _};
+use agent::store::{InvocationQuery, MemoryStore, Store as _};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, BuildError, Decisions, ResumeError, RunError, RunStop,

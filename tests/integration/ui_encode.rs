@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderTool, ResourceLink, Usage};
-use agent::model::{ModelError, ModelEvent, Reply, ScriptedModel, reply};
+use agent::model::{ModelError, ModelEvent, ScriptedReply, reply};
 use agent::testing::EventLog;
 use agent::ui::{ResultView, UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
@@ -197,7 +198,7 @@ async fn parts_that_are_no_text() {
         Part::new(Content::Image(Media::file_id("file-1"))),
         Part::opaque("acme", json!({"opaque": true})),
     ];
-    let model = ScriptedModel::new([parts.into_iter().fold(reply(), Reply::part)]);
+    let model = ScriptedModel::new([parts.into_iter().fold(reply(), ScriptedReply::part)]);
     let (ai, ag) = golden(model, &UiOptions::default()).await;
     expect_test::expect_file!["../golden/ui/parts.ai-sdk.txt"].assert_eq(&ai);
     expect_test::expect_file!["../golden/ui/parts.ag-ui.txt"].assert_eq(&ag);

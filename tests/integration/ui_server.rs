@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use agent::model::{ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::reply;
 use agent::ui::{
     OnDisconnect, ResultView, UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
 };

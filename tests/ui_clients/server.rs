@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
-use agent::model::{ModelError, ModelErrorKind, Reply, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
 use axum::Router;
@@ -64,7 +65,7 @@ async fn wait(cx: &ToolContext) -> String {
 const HOSTILE: &str =
     "</script><img src=x onerror=alert(1)>\r\n\r\ndata: [DONE]\n\n\u{2028}\u{0}\u{1b}[31m\u{202e}";
 
-fn answer(asked: &str, results: usize) -> Reply {
+fn answer(asked: &str, results: usize) -> ScriptedReply {
     match (asked, results) {
         ("call", 0) => reply().thinking("I add.").text("Adding. ").tool_call("add", r#"{"a": "1", "b": 2}"#),
         ("refused", 0) => {

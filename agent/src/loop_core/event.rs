@@ -204,7 +204,8 @@ pub enum EventKind {
 /// # /// Sends money.
 /// # #[agent::tool(approval = "always")] async fn send(to: String) {}
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agent::model::{ScriptedModel, reply};
+/// # use agent::model::reply;
+/// # use agent::ScriptedModel;
 /// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
 /// use agent::loop_core::ApprovalDecision;
 /// use agent::{Assistant, Decision, EventKind};

@@ -27,8 +27,8 @@ impl Event {
     /// conversation.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Signs in.

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 
 use super::accumulator::Accumulator;
-use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
+use super::arguments::CallArguments;
+use super::{ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
 use crate::panics::DropsQuietly;
 use crate::tool::cancel::{CancelToken, Cancelled};
@@ -20,7 +21,8 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 ///
 /// ```
 /// # use agent::message::Message;
-/// # use agent::model::{Model, ModelError, ModelRequest, ScriptedModel, StepCx};
+/// # use agent::model::{Model, ModelError, ModelRequest, StepCx};
+/// # use agent::ScriptedModel;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
 /// let model = ScriptedModel::new(["It is warm."]);
 /// let request = ModelRequest::new([Message::user("How is the weather?")]);
@@ -173,7 +175,8 @@ impl ModelStream {
     /// incomplete arguments is left out.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");

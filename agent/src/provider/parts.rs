@@ -5,8 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::message::{
-    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource,
-    ResourceBody, ResourceLink,
+    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource, ResourceLink,
 };
 
 pub(super) type JsonObject = Map<String, Value>;
@@ -162,10 +161,7 @@ pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Op
 
 /// Returns a resource as text, for models that accept only text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
-    match &resource.body {
-        ResourceBody::Text(text) => Some(text.clone()),
-        ResourceBody::Data(_) => None,
-    }
+    resource.as_text().map(str::to_owned)
 }
 
 /// Returns a link as text.

@@ -26,7 +26,8 @@ use crate::tool::registry::Registry;
 ///
 /// ```
 /// use agent::Assistant;
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::model::reply;
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "You said hi."]))
@@ -162,8 +163,7 @@ impl Assistant {
     /// Returns a copy of the reply that is being streamed, as far as it has arrived. Calls in it may be incomplete.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, EventKind};
+    /// use agent::{Assistant, EventKind, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant =

@@ -145,8 +145,8 @@ impl AssistantBuilder {
     /// prompt with [`output_schema`](super::Prompt::output_schema). The answer is in [`RunOutput::answer`](super::RunOutput::answer).
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, Thinking};
-    /// use agent::Assistant;
+    /// use agent::model::Thinking;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .request(|request| request.with_thinking(Thinking::High).with_max_tokens(2000))
@@ -186,8 +186,8 @@ impl AssistantBuilder {
     /// `otherwise`.
     ///
     /// ```
-    /// use agent::model::{ManagedTool, ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::{ManagedTool, reply};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Searches the web.
     /// #[tool(read_only)]

@@ -40,8 +40,7 @@ impl Assistant {
     /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
@@ -104,8 +103,7 @@ impl Assistant {
     /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;

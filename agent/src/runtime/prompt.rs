@@ -185,8 +185,8 @@ impl Prompt {
     /// ```
     /// # #[cfg(feature = "approvals-signed")] mod example {
     /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, BuildError, Decisions, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, BuildError, Decisions, ScriptedModel, tool, tools};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -263,8 +263,8 @@ impl Prompt {
     /// the same parameters.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
     ///
     /// struct Admin;
     ///

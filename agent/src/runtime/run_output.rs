@@ -47,8 +47,8 @@ pub struct RunOutput {
     /// no other. A run that a tool or a hook ended may have none.
     ///
     /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);

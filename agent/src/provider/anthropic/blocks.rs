@@ -208,7 +208,7 @@ pub(super) fn write(
             block
         }
         Content::Opaque(opaque) => {
-            return Ok((opaque.provider == provider).then(|| opaque.value.clone()));
+            return Ok((opaque.provider == provider).then(|| opaque.data.clone()));
         }
         Content::Unknown(_) => return Ok(None),
     };

@@ -193,7 +193,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Unsupp
         }
         Content::ResourceLink(link) => json!({"text": link_text(link)}),
         Content::ProviderTool(_) => return Ok(rest.cloned()),
-        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.data.clone())),
         Content::Unknown(_) => return Ok(None),
     };
     let Value::Object(mut written) = written else { return Ok(None) };

@@ -28,8 +28,8 @@ pub(super) use sign::Signer;
 /// A decision on a call that needs approval.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, Decision, json, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, Decision, ScriptedModel, json, tool, tools};
 ///
 /// /// Sends money.
 /// #[tool(approval = "always")]
@@ -95,8 +95,8 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 /// request.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, Decisions, RunStop, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, Decisions, RunStop, ScriptedModel, tool, tools};
 ///
 /// /// Pays an invoice.
 /// #[tool(inline, approval = when(|amount: &u64| *amount > 100))]

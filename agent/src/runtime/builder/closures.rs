@@ -157,8 +157,8 @@ impl AssistantBuilder {
     /// Adds a hook that decides whether a call may run: [`Hooks::before_tool_call`].
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, BeforeCall, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, BeforeCall, ScriptedModel, tool, tools};
     ///
     /// /// Reads a file.
     /// #[tool(read_only)]
@@ -263,8 +263,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Shows the contract.
     /// #[tool(read_only)]

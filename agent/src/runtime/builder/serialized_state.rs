@@ -20,8 +20,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]

@@ -13,7 +13,9 @@ use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
 use crate::step_key::StepKey;
-use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
+use crate::store::{
+    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
+};
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
 use crate::tool::policy::Effect;
@@ -161,11 +163,11 @@ impl RunRecords {
         };
         self.lock().known.insert(key.clone());
         match begin {
-            Begin::Fresh => {
+            BeginOutcome::Fresh => {
                 self.lock().open.insert(key.clone());
                 CallStart::Runs { attempt: 1 }
             }
-            Begin::Retry(record) => {
+            BeginOutcome::Retry(record) => {
                 let attempt = record.attempt;
                 if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
                     return CallStart::Ended(Box::new(end));
@@ -174,7 +176,7 @@ impl RunRecords {
                 tracing::warn!(%key, attempt, "a call that had begun before is run again");
                 CallStart::Runs { attempt }
             }
-            Begin::Completed(record) | Begin::Failed(record) => {
+            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) => {
                 CallStart::Ended(Box::new(recorded_end(&record)))
             }
         }

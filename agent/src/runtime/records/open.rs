@@ -34,7 +34,7 @@ impl AssistantBuilder {
     /// request has 1 s, or this time if it is shorter.
     ///
     /// ```
-    /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+    /// use agent::store::{InvocationQuery, Store as _, MemoryStore};
     /// use agent::{Assistant, ScriptedModel, json, model::reply, tool, tools};
     /// use std::time::Duration;
     ///

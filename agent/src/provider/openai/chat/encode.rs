@@ -484,7 +484,7 @@ pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Opti
             json!({"type": "text", "text": text})
         }
         Content::ResourceLink(link) => json!({"type": "text", "text": link_text(link)}),
-        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.data.clone())),
         _ => return Ok(None),
     };
     let Value::Object(mut written) = written else { return Ok(None) };
