@@ -19,6 +19,7 @@ mod durable;
 mod durable_features;
 mod durable_model;
 mod errors;
+mod events_schema;
 mod guide;
 mod lint_foreign;
 mod lint_secrets;

@@ -359,6 +359,11 @@ async fn ends_of_runs() {
     let ag = read_ag_ui(&encoded(UiProtocol::AgUi, &assistant, &UiOptions::default(), &events));
     assert_eq!(ag.outcome, json!({"type": "cancelled"}));
 
+    // Its last step has no calls: a page would send their results.
+    let message = read_ai_sdk(&ai).message;
+    let step = message.iter().rposition(|part| part["type"] == "step-start").unwrap();
+    assert!(message[step - 1]["type"] == "tool-add" && message[step + 1]["type"] == "data-agent-stop");
+
     // The text of an error stays here.
     let model =
         ScriptedModel::new([reply().text("half").error(error("key sk-123 of host db.internal is wrong"))]);
@@ -454,6 +459,7 @@ fn every_scenario_is_a_valid_stream() {
 
 /// Whether each run in these events is a valid stream in both protocols, whatever is shown.
 fn assert_valid(assistant: &Assistant, events: &[Event]) {
+    crate::events_schema::assert_described(events);
     let mut runs: Vec<Vec<Event>> = Vec::new();
     for event in events {
         match runs.last_mut().filter(|run| run[0].run_id == event.run_id) {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::now;
 use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
+#[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+use crate::message::Message;
 #[cfg(doc)]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::assistant::{Assistant, AssistantState};
@@ -114,6 +116,14 @@ impl Assistant {
     pub fn unfinished_run(&self) -> Option<Arc<str>> {
         let state = self.state();
         Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
+    }
+
+    /// Returns the unfinished run of another process, and the messages that it added.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    pub(crate) fn unfinished_messages(&self) -> Option<(Arc<str>, Vec<Arc<Message>>)> {
+        let state = self.state();
+        let core = &state.session.as_ref()?.interrupted.as_ref()?.core;
+        Some((core.run_id().clone(), core.added().to_vec()))
     }
 
     /// Returns the id of the session.

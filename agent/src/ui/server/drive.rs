@@ -43,37 +43,52 @@ impl UiServer {
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
             // The encoder knows the calls of the earlier part, which the client has. Nothing is added to the log: the thread is reserved.
-            let (events, mut known) = (thread.lock().log.events().to_vec(), Vec::new());
+            let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
             }
             encoder.end(&mut known);
         }
-        let (previous, id) = {
+        let previous = (!is_resumed).then(|| thread.take_log());
+        let id = {
             let mut state = thread.lock();
             let handle = run.handle();
-            let previous = (!is_resumed).then(|| std::mem::take(&mut state.log));
             state.run_id = Some(handle.run_id().into());
             state.is_current = request.is_current;
             state.error_code = None;
             state.handle = Some(handle);
-            let id = state.add_reader(protocol, Some(encoder), sender, is_cut.clone());
-            (previous, id)
+            state.add_reader(protocol, Some(encoder), sender, is_cut.clone())
         };
-        let (begun, has_begun) = oneshot::channel();
-        tokio::spawn(drive(thread.clone(), run, begun));
-        reserved.keep();
+        let begun = launch(reserved, run);
         let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
-        match has_begun.await {
-            Ok(Ok(())) => Ok(UiResponse::stream(protocol, body)),
-            Ok(Err(error)) => {
-                if let Some(previous) = previous {
-                    thread.lock().log = previous;
-                }
-                Err(rejected(&error))
+        if let Err(error) = begun.await {
+            if let Some(previous) = previous {
+                thread.lock().log = previous;
             }
-            Err(_) => Err(UiRequestError::Unavailable),
+            return Err(error);
         }
+        Ok(UiResponse::stream(protocol, body))
+    }
+
+    /// Continues the run that an earlier process left in the session of a thread, if the application wants that.
+    pub(super) async fn continue_unfinished(
+        &self,
+        scope: &Arc<str>,
+        thread: &Arc<UiThread>,
+    ) -> Result<(), UiRequestError> {
+        if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
+            return Ok(());
+        }
+        // Another request is continuing it.
+        let Ok(reserved) = thread.reserve() else { return Ok(()) };
+        self.shared.check_runs(scope)?;
+        let run = thread.assistant.continue_run().stream();
+        {
+            let mut state = thread.lock();
+            state.error_code = None;
+            state.handle = Some(run.handle());
+        }
+        launch(reserved, run).await
     }
 
     pub(super) fn body(
@@ -86,11 +101,24 @@ impl UiServer {
         id: u64,
     ) -> UiBody {
         let (thread, policy) = (Arc::downgrade(thread), self.shared.on_disconnect);
-        UiBody::new(protocol, ready, Some(live), is_cut, move || {
+        UiBody::new(protocol, ready, Some(live), is_cut, self.shared.limits.keep_alive, move || {
             if let Some(thread) = thread.upgrade() {
                 leave(&thread, id, policy);
             }
         })
+    }
+}
+
+/// Drives a run in a task of its own. The returned future waits until it has begun.
+fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), UiRequestError>> {
+    let (begun, has_begun) = oneshot::channel();
+    tokio::spawn(drive(reserved.thread().clone(), run, begun));
+    reserved.keep();
+    async {
+        match has_begun.await {
+            Ok(begun) => begun.map_err(|error| rejected(&error)),
+            Err(_) => Err(UiRequestError::Unavailable),
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use super::super::UiProtocol;
 use super::super::view::{ShownEnd, View, file_of};
 use super::UiServer;
 use super::thread::{MessageLabel, ThreadState, UiThread};
-use crate::message::{Content, Message, OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
-use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
-use crate::tool::output::ToolOutput;
+use crate::loop_core::outcome_of;
+use crate::message::{Content, Message, Part, ToolArguments, ToolCall, ToolResultMessage};
+use crate::tool::outcome::ToolResult;
 
 /// A message, and where it is from.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
@@ -262,21 +262,6 @@ fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
 
 /// Returns how a call ended, as it was shown while it ran.
 fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
-    let text = message.text();
-    let code = message.code.clone().unwrap_or_default();
-    let outcome = match &message.outcome {
-        OutcomeKind::Completed => {
-            let mut output = ToolOutput::parts(message.content.clone());
-            output.structured.clone_from(&message.structured);
-            ToolOutcome::Completed(output)
-        }
-        OutcomeKind::Denied => ToolOutcome::denied(DenialCode::new(code), text),
-        OutcomeKind::Interrupted => {
-            ToolOutcome::Interrupted { code: InterruptionCode::new(code), reason: text }
-        }
-        OutcomeKind::Retry => ToolOutcome::Retry { message: text, metadata: serde_json::Map::new() },
-        _ => ToolOutcome::failed(FailureCode::new(code), text),
-    };
-    let result = ToolResult::new(&*message.call_id, &*message.tool, outcome);
+    let result = ToolResult::new(&*message.call_id, &*message.tool, outcome_of(message));
     view.end(&result, true, Some(sent), true)
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod builder;
 mod drive;
+mod earlier;
 mod history;
 mod log;
 mod response;
@@ -11,7 +12,7 @@ mod thread;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -72,6 +73,9 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
+/// The time that a run of an earlier process has to come to its question, before the answer is rejected.
+const CONTINUE_WAIT: Duration = Duration::from_secs(10);
+
 /// Stands before the name of a caller: one without a name is not the single user of a server.
 const CALLER: &str = "caller ";
 
@@ -84,6 +88,8 @@ struct ServerShared {
     on_disconnect: OnDisconnect,
     limits: UiLimits,
     open: Option<OpenThread>,
+    /// Whether runs that another process left are continued.
+    continues_runs: bool,
     threads: Mutex<Threads>,
 }
 
@@ -121,7 +127,7 @@ impl ServerShared {
                 tracing::error!(%error, "the assistant of a thread cannot be opened");
                 UiRequestError::Unavailable
             })?;
-            Ok(Arc::new(UiThread::new(assistant)))
+            Ok(Arc::new(UiThread::new(assistant, self.limits.log)))
         };
         cell.get_or_try_init(open).await.cloned()
     }
@@ -138,6 +144,12 @@ impl ServerShared {
         let oldest: Option<(_, Instant)> = idle.min_by_key(|(_, since)| *since);
         let key = oldest.map(|(key, _)| key.clone())?;
         threads.remove(&key)
+    }
+
+    /// Refuses another run of a scope that has too many; the thread of the new one is already reserved.
+    fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
+        let max = self.limits.runs;
+        if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
     }
 
     fn active_runs(&self, scope: &Arc<str>) -> usize {
@@ -192,6 +204,11 @@ impl UiServer {
             return Err(UiRequestError::Empty);
         }
         let thread = self.shared.thread(scope, &request.thread).await?;
+        if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
+            // An answer to a run of an earlier process: the run has to ask again first.
+            self.continue_unfinished(scope, &thread).await?;
+            thread.until_settled(CONTINUE_WAIT).await;
+        }
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
@@ -201,9 +218,7 @@ impl UiServer {
             return self.attach_to(&thread, protocol, &request, None);
         }
         let reserved = thread.reserve()?;
-        if self.shared.active_runs(scope) > self.shared.limits.runs {
-            return Err(UiRequestError::TooManyRuns { max: self.shared.limits.runs });
-        }
+        self.shared.check_runs(scope)?;
         let start = match (&request.prompt, thread.suspended()) {
             (Some(prompt), _) => {
                 let prompt = prompt.clone();
@@ -242,19 +257,31 @@ impl UiServer {
 
     /// Lets a reader follow the run of a thread: everything so far, then what follows. The status is 204 if nothing runs or waits.
     ///
-    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start.
-    #[expect(clippy::unused_async, reason = "a thread that is not in memory may have to be opened")]
+    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start. A client that needs events
+    /// which are no longer kept gets the whole run, with a start.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
-        let attached = self.scope().and_then(|scope| match self.shared.known(scope, thread) {
-            Some(known) => {
-                let mut request = UiRequest::new(thread);
-                // A page that comes back is most likely the one that began.
-                request.is_current = known.is_current();
-                self.attach_to(&known, protocol, &request, after)
-            }
-            None => Ok(UiResponse::empty()),
-        });
-        attached.unwrap_or_else(UiResponse::from)
+        self.try_attach(protocol, thread, after).await.unwrap_or_else(UiResponse::from)
+    }
+
+    async fn try_attach(
+        &self,
+        protocol: UiProtocol,
+        thread: &str,
+        after: Option<&str>,
+    ) -> Result<UiResponse, UiRequestError> {
+        let scope = self.scope()?;
+        let known = if self.shared.continues_runs && self.shared.open.is_some() {
+            let opened = self.shared.thread(scope, thread).await?;
+            self.continue_unfinished(scope, &opened).await?;
+            opened
+        } else {
+            let Some(known) = self.shared.known(scope, thread) else { return Ok(UiResponse::empty()) };
+            known
+        };
+        let mut request = UiRequest::new(thread);
+        // A page that comes back is most likely the one that began.
+        request.is_current = known.is_current();
+        self.attach_to(&known, protocol, &request, after)
     }
 
     /// Returns the conversation of a thread, for a page that loads: the list of messages of the protocol.
