@@ -9,7 +9,6 @@ use super::batch::Batch;
 use super::guard::Repeats;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
-use super::waiting::Origin;
 use super::{
     CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
     Verdict,
@@ -72,6 +71,22 @@ pub struct AgentLoop {
     pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
+}
+
+/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Origin {
+    /// Created in this process.
+    Here,
+    /// Read from its stored form.
+    #[default]
+    Stored,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The result that the loop waits for.
@@ -265,6 +280,12 @@ impl AgentLoop {
     /// Turns events off or on. Their sequence numbers are counted either way.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
+    }
+
+    /// Returns the names of the tools that belong to this run.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn prompt_tools(&self) -> impl Iterator<Item = &str> {
+        self.config.tools.iter().filter(|(_, entry)| entry.of_prompt).map(|(name, _)| name.as_str())
     }
 
     /// Returns the id of the run.

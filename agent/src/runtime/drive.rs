@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use tracing::Instrument as _;
 
-use super::assistant::Config;
+use super::assistant::Assistant;
 use super::begin::{RunStart, StartedRun};
-use super::builder::fingerprint;
+use super::config::{Config, fingerprint};
+use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
+use super::run_output::RunOutput;
 use super::stop::StopSignal;
-use super::{Assistant, RunError, RunOutput, telemetry};
+use super::telemetry;
 use crate::loop_core::{End, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
+use crate::tool::set::ToolSet;
 use crate::{CancelToken, Source, ToolContextBuilder, Value};
 
 /// A run that has begun.
@@ -33,6 +36,7 @@ pub(super) struct BegunRun {
 
 impl BegunRun {
     /// Begins a run: from here on, the assistant is busy.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a prompt")]
     pub(super) fn new(
         assistant: Assistant,
         start: RunStart,
@@ -41,12 +45,16 @@ impl BegunRun {
         mut context: ToolContextBuilder,
         reader: Option<EventSlot>,
         wanted: Option<Arc<ExpectedOutput>>,
+        tools: ToolSet,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
+        if !tools.is_empty() {
+            config = Arc::new(config.with_tools(tools)?);
+        }
         let answer = config.answer.clone().filter(|_| wanted.is_none());
         let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {
-            config = Arc::new(wanted.configure(&config)?);
+            config = Arc::new(config.expecting(wanted)?);
         }
         let updates = (reader.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {

@@ -6,107 +6,9 @@ use super::sign::canonical_args;
 use super::{Decision, Decisions, Signer};
 use crate::loop_core::{AgentLoop, ApprovalRequest};
 use crate::message::{Conversation, Message, ToolArguments};
-use crate::runtime::assistant::Config;
+use crate::runtime::config::Config;
+use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
-
-/// The error for a suspended run that cannot be resumed with these decisions. Nothing has changed, and the run still waits.
-///
-/// ```
-/// # /// Sends money.
-/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
-/// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
-/// use agent::{Decisions, ResumeError};
-///
-/// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
-/// let error = assistant.resume(&suspended, Decisions::new()).await.unwrap_err();
-/// assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { .. })));
-/// # Ok(()) }
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// The run has ended, so it cannot be resumed.
-    #[error("the run is over")]
-    Over,
-    /// The assistant has messages that the suspended run does not have.
-    #[error(
-        "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
-    )]
-    ConversationMovedOn,
-    /// The decision was made before, or belongs to another run.
-    #[error(
-        "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
-    )]
-    #[non_exhaustive]
-    NotPending {
-        /// The request.
-        request_id: String,
-    },
-    /// The request that was decided on differs from the one that waits, or one of them was tampered with. If `what` is `signature`, the
-    /// run may also have been suspended without an approval key or with another one.
-    #[error(
-        "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
-        if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
-    )]
-    #[non_exhaustive]
-    ApprovalMismatch {
-        /// The request.
-        request_id: String,
-        /// The part that differs.
-        what: &'static str,
-    },
-    /// A decision is missing. Requests of the same reply must be decided together.
-    #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
-    #[non_exhaustive]
-    Undecided {
-        /// The request.
-        request_id: String,
-    },
-    /// The run was stored, and the assistant has no approval key to verify that it was not changed.
-    #[error(
-        "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
-    )]
-    NotSigned,
-    /// A call that would run without a decision does not have the assistant's signature.
-    #[error(
-        "call `{call_id}` of the stored run does not have this assistant's signature: the run was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
-    )]
-    #[non_exhaustive]
-    Tampered {
-        /// The call.
-        call_id: String,
-    },
-    /// The state of the stored run does not have the assistant's signature.
-    #[error(
-        "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
-    )]
-    Changed,
-    /// The call does not wait for a result from outside, or already has its result.
-    #[error("call `{call_id}` is not waiting for a result")]
-    #[non_exhaustive]
-    NoSuchCall {
-        /// The call.
-        call_id: String,
-    },
-    /// A call has two decisions or two results.
-    #[error("`{id}` is answered twice")]
-    #[non_exhaustive]
-    AnsweredTwice {
-        /// The request, or the call.
-        id: String,
-    },
-    /// The delivered outcome is deferred again, so it is not a result.
-    #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]
-    #[non_exhaustive]
-    StillDeferred {
-        /// The call.
-        call_id: String,
-    },
-}
-
-crate::error_text::debug_is_the_sentence!(ResumeError);
 
 /// The validated input of a resumed run: decisions in the order of the requests, results by position.
 #[derive(Default)]
@@ -124,6 +26,11 @@ pub(in crate::runtime) fn check(
     let (requests, deferred) = (core.approval_requests(), core.deferred_calls());
     if core.end().is_some() {
         return Err(ResumeError::Over);
+    }
+    let missing = core.prompt_tools().filter(|tool| !config.rules.tools.contains_key(*tool));
+    let tools: Vec<String> = missing.map(str::to_owned).collect();
+    if !tools.is_empty() {
+        return Err(ResumeError::MissingTools { tools });
     }
     let Decisions { made, arrived } = decisions;
     let mut resumption = Resumption::default();

@@ -95,6 +95,10 @@ impl WireFormat for AiSdkFormat {
         w.push(&json!({"type": "steering-message", "id": id, "parts": parts}));
     }
 
+    fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value) {
+        Self::data_part(w, "agent-message", None, &json!({"kind": kind, "data": data}), false);
+    }
+
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str) {
         let word = if kind == TextKind::Text { "text-start" } else { "reasoning-start" };
         w.push(&json!({"type": word, "id": id}));

@@ -23,8 +23,8 @@ impl UiServer {
         request: &UiRequest,
         after: Option<&str>,
     ) -> Result<UiResponse, UiRequestError> {
-        let options = &self.shared.options;
-        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
+        let (registry, options) = self.shown_by(thread);
+        let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         // The log is read and the reader added under one lock: nothing is missing, and nothing comes twice. Chunks are made without it,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
+use super::client_tools::ClientTools;
 use super::response::{UiBody, UiResponse};
 use super::thread::{KEPT, Reservation, UiThread};
-use super::{OnDisconnect, Start, UiServer};
+use super::{OnDisconnect, UiServer};
 use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::runtime::{Run, RunError};
 
@@ -22,23 +23,20 @@ const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl UiServer {
-    /// Begins a run, and returns a response that follows it.
+    /// Begins a run, with the tools that its page declared, and returns a response that follows it.
     pub(super) async fn begin(
         &self,
         reserved: Reservation,
         protocol: UiProtocol,
         request: &UiRequest,
-        start: Start,
+        run: Run,
+        is_resumed: bool,
+        tools: Option<ClientTools>,
     ) -> Result<UiResponse, UiRequestError> {
         let thread = reserved.thread().clone();
-        let options = &self.shared.options;
-        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
-        let (run, is_resumed) = match start {
-            Start::Run(prompt) => (prompt.stream(), false),
-            Start::Resume(suspended, decisions) => {
-                (thread.assistant.resume(&suspended, decisions).stream(), true)
-            }
-        };
+        let previous_tools = std::mem::replace(&mut thread.lock().client_tools, tools);
+        let (registry, options) = self.shown_by(&thread);
+        let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
@@ -62,8 +60,10 @@ impl UiServer {
         let begun = launch(reserved, run);
         let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
         if let Err(error) = begun.await {
+            let mut state = thread.lock();
+            state.client_tools = previous_tools;
             if let Some(previous) = previous {
-                thread.lock().log = previous;
+                state.log = previous;
             }
             return Err(error);
         }
@@ -75,6 +75,7 @@ impl UiServer {
         &self,
         scope: &Arc<str>,
         thread: &Arc<UiThread>,
+        tools: Option<ClientTools>,
     ) -> Result<(), UiRequestError> {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
@@ -82,9 +83,14 @@ impl UiServer {
         // Another request is continuing it.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
-        let run = thread.assistant.continue_run().stream();
+        let prompt = thread.assistant.continue_run();
+        let run = match &tools {
+            Some(tools) => prompt.with_tools(tools.tools.clone()).stream(),
+            None => prompt.stream(),
+        };
         {
             let mut state = thread.lock();
+            state.client_tools = tools;
             state.error_code = None;
             state.handle = Some(run.handle());
         }

@@ -2,6 +2,7 @@
 
 mod attach;
 mod builder;
+mod client_tools;
 mod drive;
 mod earlier;
 mod history;
@@ -21,11 +22,12 @@ pub use builder::{OnDisconnect, UiServerBuilder};
 pub use response::{UiBody, UiResponse};
 
 use self::builder::UiLimits;
+use self::client_tools::ClientTools;
 use self::thread::UiThread;
 use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
 use crate::BoxFuture;
-use crate::loop_core::AgentLoop;
-use crate::runtime::{Assistant, Decisions, Prompt, RunHandle};
+use crate::runtime::{Assistant, RunHandle};
+use crate::tool::registry::Registry;
 
 type OpenThread = Arc<
     dyn Fn(String, String) -> BoxFuture<'static, Result<Assistant, Box<dyn std::error::Error + Send + Sync>>>
@@ -162,12 +164,6 @@ impl ServerShared {
     }
 }
 
-/// The run that a request begins.
-enum Start {
-    Run(Box<Prompt>),
-    Resume(Box<AgentLoop>, Decisions),
-}
-
 impl UiServer {
     /// Returns a builder. The assistant is the template of all threads.
     pub fn builder(assistant: Assistant) -> UiServerBuilder {
@@ -195,8 +191,7 @@ impl UiServer {
     async fn try_post(&self, protocol: UiProtocol, body: &[u8]) -> Result<UiResponse, UiRequestError> {
         let scope = self.scope()?;
         self.shared.limits.check_body(body)?;
-        let request = UiRequest::decode(protocol, body)?
-            .with_browser_tools(self.shared.options.browser.iter().map(String::as_str));
+        let mut request = UiRequest::decode(protocol, body)?;
         if request.regenerates {
             return Err(UiRequestError::Regenerate);
         }
@@ -204,9 +199,11 @@ impl UiServer {
             return Err(UiRequestError::Empty);
         }
         let thread = self.shared.thread(scope, &request.thread).await?;
+        let declared = if self.shared.options.client_tools { &request.tools[..] } else { &[] };
+        let declared = ClientTools::of(declared, thread.assistant.registry())?;
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
             // An answer to a run of an earlier process: the run has to ask again first.
-            self.continue_unfinished(scope, &thread).await?;
+            self.continue_unfinished(scope, &thread, declared.clone()).await?;
             thread.until_settled(CONTINUE_WAIT).await;
         }
         if let Some(response) = self.queue(&thread, protocol, &request)? {
@@ -219,22 +216,38 @@ impl UiServer {
         }
         let reserved = thread.reserve()?;
         self.shared.check_runs(scope)?;
-        let start = match (&request.prompt, thread.suspended()) {
+        let assistant = &thread.assistant;
+        // A run that resumes has the tools with which it began.
+        let tools = if request.prompt.is_some() { declared } else { thread.client_tools().or(declared) };
+        let names = tools.iter().flat_map(|tools| &tools.names);
+        let names: Vec<String> = self.shared.options.browser.iter().chain(names).cloned().collect();
+        request = request.with_browser_tools(names);
+        let (prompt, is_resumed) = match (&request.prompt, thread.suspended()) {
             (Some(prompt), _) => {
                 let prompt = prompt.clone();
-                let assistant = &thread.assistant;
-                Start::Run(Box::new(match &request.context {
+                let prompt = match &request.context {
                     Some(context) => assistant.prompt(context.clone()).with_message(prompt),
                     None => assistant.prompt(prompt),
-                }))
+                };
+                (prompt, false)
             }
-            (None, Some(suspended)) => {
-                let decisions = request.decisions(&suspended)?;
-                Start::Resume(suspended, decisions)
-            }
+            (None, Some(suspended)) => (assistant.resume(&suspended, request.decisions(&suspended)?), true),
             (None, None) => return Err(UiRequestError::NotPending),
         };
-        self.begin(reserved, protocol, &request, start).await
+        let run = match &tools {
+            Some(tools) => prompt.with_tools(tools.tools.clone()).stream(),
+            None => prompt.stream(),
+        };
+        self.begin(reserved, protocol, &request, run, is_resumed, tools).await
+    }
+
+    /// Returns the tools and options of what is shown of a thread's run.
+    fn shown_by(&self, thread: &UiThread) -> (Registry, UiOptions) {
+        let options = self.shared.options.clone();
+        match thread.client_tools() {
+            Some(tools) => (tools.registry, options.run_in_browser(tools.names)),
+            None => (thread.assistant.registry().clone(), options),
+        }
     }
 
     /// Adds a message to the run that is active, if the options say so.
@@ -272,7 +285,7 @@ impl UiServer {
         let scope = self.scope()?;
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
-            self.continue_unfinished(scope, &opened).await?;
+            self.continue_unfinished(scope, &opened, None).await?;
             opened
         } else {
             let Some(known) = self.shared.known(scope, thread) else { return Ok(UiResponse::empty()) };

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
 use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
+use super::client_tools::ClientTools;
 use super::earlier::{EarlierMessage, with_turns};
 use super::log::ReplayLog;
 use crate::loop_core::{AgentLoop, Event, EventKind};
@@ -36,6 +37,8 @@ pub(super) struct ThreadState {
     pub(super) run_id: Option<Arc<str>>,
     /// Whether the client that began the run speaks the current version of AG-UI.
     pub(super) is_current: bool,
+    /// The tools that the page declared for the run.
+    pub(super) client_tools: Option<ClientTools>,
     pub(super) suspended: Option<Box<AgentLoop>>,
     /// How the run ended, for the last event.
     pub(super) error_code: Option<String>,
@@ -135,6 +138,7 @@ impl UiThread {
             log,
             run_id,
             is_current: true,
+            client_tools: None,
             suspended: None,
             error_code: None,
             readers: Vec::new(),
@@ -172,6 +176,10 @@ impl UiThread {
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
+    }
+
+    pub(super) fn client_tools(&self) -> Option<ClientTools> {
+        self.lock().client_tools.clone()
     }
 
     pub(super) fn suspended(&self) -> Option<Box<AgentLoop>> {
