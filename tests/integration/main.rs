@@ -119,6 +119,8 @@ mod tool_lint;
 mod trace_conventions;
 mod trace_support;
 mod ui_encode;
+mod ui_losses;
 mod ui_readers;
 mod ui_requests;
+mod ui_restart;
 mod ui_server;

@@ -60,7 +60,7 @@ fn scroll(to: u32) -> ToolOutcome {
 
 const BOTH: [UiProtocol; 2] = [UiProtocol::AiSdk, UiProtocol::AgUi];
 
-fn builder(model: ScriptedModel) -> AssistantBuilder {
+pub(crate) fn builder(model: ScriptedModel) -> AssistantBuilder {
     Assistant::builder(model).tools(tools![add, log_in, send, fail, read, scroll])
 }
 
@@ -73,7 +73,7 @@ fn request() -> UiRequest {
 }
 
 /// Runs a prompt, and returns its events.
-async fn events_of(assistant: &Assistant) -> Vec<Event> {
+pub(crate) async fn events_of(assistant: &Assistant) -> Vec<Event> {
     let log = EventLog::new();
     let listening = assistant.subscribe(log.listener());
     drop(assistant.prompt("go").await);
@@ -81,7 +81,7 @@ async fn events_of(assistant: &Assistant) -> Vec<Event> {
     log.events()
 }
 
-fn encoded(
+pub(crate) fn encoded(
     protocol: UiProtocol,
     assistant: &Assistant,
     options: &UiOptions,
@@ -119,12 +119,12 @@ fn read_ag_ui(chunks: &[UiChunk]) -> AgUiReader {
 }
 
 /// The chunks as lines, without the id of the run.
-fn lines(chunks: &[UiChunk]) -> String {
+pub(crate) fn lines(chunks: &[UiChunk]) -> String {
     let run_id = chunks[0].id.split(':').next().unwrap().to_owned();
     chunks.iter().map(|chunk| chunk.json.replace(&run_id, "RUN") + "\n").collect()
 }
 
-async fn golden(model: ScriptedModel, options: &UiOptions) -> (String, String) {
+pub(crate) async fn golden(model: ScriptedModel, options: &UiOptions) -> (String, String) {
     let assistant = builder(model).build().unwrap();
     let events = events_of(&assistant).await;
     let [ai, ag] = BOTH.map(|protocol| encoded(protocol, &assistant, options, &events));
@@ -237,7 +237,9 @@ async fn arguments_can_be_hidden_except_where_a_person_decides() {
 }
 
 /// A run that waits for a decision with a call beside it, and what it becomes.
-async fn suspended(decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decision) -> (String, String) {
+pub(crate) async fn suspended(
+    decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decision,
+) -> (String, String) {
     let model = ScriptedModel::new([
         reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("send", r#"{"to": "Ann", "amount": 5}"#),
         reply().text("done"),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::loop_core::{ApprovalDecision, Event, EventKind, outcome_of};
-use crate::message::{AssistantMessage, Message, StopReason, ToolResultMessage, Usage};
+use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage};
 use crate::tool::outcome::{DenialCode, FailureCode, ToolResult};
 use crate::tool::output::Control;
 
@@ -37,8 +37,8 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
 
 /// Returns the events of these messages. All have the number 0: no event that was sent has it.
 pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
-    let mut events =
-        EarlierEvents { run_id, turn: 0, reply: None, usage: Usage::default(), list: Vec::new() };
+    let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
+    let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };
     events.push(EventKind::AgentStart);
     for message in messages {
         events.add(message);
@@ -51,6 +51,8 @@ struct EarlierEvents<'a> {
     turn: u32,
     /// The reply of the turn.
     reply: Option<StopReason>,
+    /// Its calls without a result. They may not have started.
+    calls: Vec<ToolCall>,
     usage: Usage,
     list: Vec<Arc<Event>>,
 }
@@ -82,14 +84,16 @@ impl EarlierEvents<'_> {
         if let Message::Assistant(reply) = &**message {
             self.reply = Some(reply.stop_reason.clone());
             self.usage += &reply.usage;
-            for call in reply.tool_calls() {
-                self.push(EventKind::ToolExecutionStart { call: call.clone() });
-            }
+            self.calls = reply.tool_calls().cloned().collect();
         }
     }
 
     fn end_call(&mut self, message: &ToolResultMessage) {
         let (call_id, tool) = (message.call_id.clone(), message.tool.clone());
+        if let Some(at) = self.calls.iter().position(|call| call.id == call_id) {
+            let call = self.calls.remove(at);
+            self.push(EventKind::ToolExecutionStart { call });
+        }
         let code = message.code.as_deref().unwrap_or_default();
         let was_denied = code == DenialCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
