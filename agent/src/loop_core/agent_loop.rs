@@ -288,6 +288,12 @@ impl AgentLoop {
         self.is_muted = is_muted;
     }
 
+    /// Returns the names of the tools that belong to this run.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn prompt_tools(&self) -> impl Iterator<Item = &str> {
+        self.config.tools.iter().filter(|(_, entry)| entry.of_prompt).map(|(name, _)| name.as_str())
+    }
+
     /// Returns the id of the run.
     pub fn run_id(&self) -> &Arc<str> {
         &self.run

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
 use super::cache::{ResultCache, uncached};
-use super::config::{Config, fingerprint};
+use super::config::{Config, tool_entry};
 use super::error::BuildError;
 use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
@@ -25,7 +25,7 @@ use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder};
 use super::state_types::StateType;
 use super::turn_tools::Preparer;
-use crate::loop_core::{Event, LoopConfig, StateError, ToolEntry};
+use crate::loop_core::{Event, LoopConfig, StateError};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
@@ -38,7 +38,6 @@ use crate::tool::set::ToolSet;
 use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
 use crate::tool::trace::Capture;
-use crate::tool::traits::Tool;
 
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -492,17 +491,4 @@ impl fmt::Debug for AssistantBuilder {
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the name and the loop's settings of a tool.
-fn tool_entry(tool: &dyn Tool) -> (String, ToolEntry) {
-    let (definition, policy) = (tool.definition(), tool.policy());
-    let entry = ToolEntry {
-        exclusive: policy.exclusive,
-        max_retries: policy.max_retries,
-        allow_repeat: policy.allow_repeat,
-        max_result_bytes: policy.max_result_bytes,
-        fingerprint: fingerprint(definition),
-    };
-    (definition.name().to_owned(), entry)
 }

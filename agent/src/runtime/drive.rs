@@ -20,6 +20,7 @@ use super::telemetry;
 use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
+use crate::tool::set::ToolSet;
 use crate::{CancelToken, Source, ToolContextBuilder, Value};
 
 /// A run that has begun.
@@ -35,7 +36,7 @@ pub(super) struct BegunRun {
 
 impl BegunRun {
     /// Begins a run: from here on, the assistant is busy.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a run")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a prompt")]
     pub(super) fn new(
         assistant: Assistant,
         start: RunStart,
@@ -45,8 +46,12 @@ impl BegunRun {
         mut context: ToolContextBuilder,
         reader: Option<EventSlot>,
         wanted: Option<Arc<ExpectedOutput>>,
+        tools: ToolSet,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
+        if !tools.is_empty() {
+            config = Arc::new(config.with_tools(tools)?);
+        }
         let answer = config.answer.clone().filter(|_| wanted.is_none());
         let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {

@@ -78,6 +78,9 @@ pub enum RunError {
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
+    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another one, or cannot be used.
+    #[error("the tools of the prompt cannot be used: {0}")]
+    PromptTools(#[source] RegistryError),
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
@@ -258,6 +261,7 @@ impl RunError {
             Self::Resume(_) => "resume",
             Self::Suspended(_) => "suspended",
             Self::Tools(_) => "tools",
+            Self::PromptTools(_) => "prompt_tools",
             Self::NoRuntime => "no_runtime",
             Self::Store { .. } => "store",
         }
@@ -424,6 +428,16 @@ pub enum ResumeError {
     AnsweredTwice {
         /// The request, or the call.
         id: String,
+    },
+    /// The run began with tools of its prompt, which the resumption does not have.
+    #[error(
+        "the run began with tools of its prompt; give them to its resumption, too, with `Prompt::with_tools`: {}",
+        tools.join(", ")
+    )]
+    #[non_exhaustive]
+    MissingTools {
+        /// The names of the tools.
+        tools: Vec<String>,
     },
     /// The delivered outcome is deferred again, so it is not a result.
     #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]

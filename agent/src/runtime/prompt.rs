@@ -17,6 +17,7 @@ use super::output::ExpectedOutput;
 use super::run_output::RunOutput;
 use crate::loop_core::{Event, RunState, StateError};
 use crate::message::Message;
+use crate::tool::set::{IntoTools, ToolSet};
 use crate::{BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
 use serde::Serialize;
@@ -62,6 +63,7 @@ pub struct Prompt {
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     wanted: Option<Arc<ExpectedOutput>>,
+    tools: ToolSet,
 }
 
 impl Prompt {
@@ -75,7 +77,8 @@ impl Prompt {
         if let Some(session) = assistant.session() {
             context = context.session_id(session);
         }
-        Self { assistant, start, context, state: Ok(RunState::default()), cancel: None, run_id, wanted: None }
+        let state = Ok(RunState::default());
+        Self { assistant, start, context, state, cancel: None, run_id, wanted: None, tools: ToolSet::new() }
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
@@ -298,6 +301,42 @@ impl Prompt {
         self
     }
 
+    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. They are called, checked and
+    /// recorded like the others, but their results are never cached.
+    ///
+    /// A run that is suspended needs them again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
+    /// the tools of their assistant, because any process may continue them.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Decisions, RunError, ToolOutcome, ToolOutput, tool, tools};
+    ///
+    /// /// Scrolls the page.
+    /// #[tool]
+    /// fn scroll(to: u32) -> ToolOutcome {
+    ///     println!("the browser scrolls to {to}");
+    ///     ToolOutcome::Deferred { handle: "browser".into() }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("scroll", r#"{"to": 5}"#), reply().text("There.")]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let waits = assistant.prompt("Scroll to 5.").with_tools(tools![scroll]).await?.snapshot.expect("it waits");
+    ///
+    /// let scrolled = || Decisions::new().deliver("call_1", ToolOutput::text("done"));
+    /// let error = assistant.resume(&waits, scrolled()).await.unwrap_err();
+    /// assert!(matches!(error, RunError::Resume(_)));                          // without the tool it cannot go on
+    /// assert_eq!(assistant.resume(&waits, scrolled()).with_tools(tools![scroll]).await?.text(), "There.");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another one, or cannot be used, and with
+    /// [`ResumeError::MissingTools`](super::ResumeError::MissingTools) if a resumed run lacks its tools.
+    pub fn with_tools(mut self, tools: impl IntoTools) -> Self {
+        self.tools.add(tools);
+        self
+    }
+
     /// Returns the run as a stream of events. Reading the stream drives the run.
     pub fn stream(mut self) -> Run {
         let handle = self.handle();
@@ -345,7 +384,7 @@ impl Prompt {
 
     /// Begins the run. From here on, the assistant is busy until the run is dropped.
     fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, state, run_id, wanted, .. } = self;
+        let Self { assistant, start, context, state, run_id, wanted, tools, .. } = self;
         let config = assistant.config();
         let (state, context) = start.add_state(state?, config, context)?;
         let mut context =
@@ -355,7 +394,7 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, wanted)
+        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, wanted, tools)
     }
 }
 

@@ -56,7 +56,12 @@ impl Registry {
 
     /// Assembles what is valid, and returns it with everything that is wrong with the tools.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
-        let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
+        Self::extended(Inner { state, ..Inner::default() }, set)
+    }
+
+    /// Adds what is valid in a set, and returns everything that is wrong with it.
+    fn extended(mut registry: Inner, set: ToolSet) -> (Self, Vec<RegistryProblem>) {
+        let mut problems = Vec::new();
         for entry in set.into_entries() {
             match entry {
                 Ok(tool) => problems.extend(registry.add(tool).err()),
@@ -65,6 +70,14 @@ impl Registry {
         }
         registry.publish();
         (Self { inner: Arc::new(registry) }, problems)
+    }
+
+    /// Returns the registry with more tools at the end.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn with_tools(&self, set: ToolSet) -> Result<Self, RegistryError> {
+        let (registry, problems) = Self::extended(Inner::clone(&self.inner), set);
+        RegistryError::none_of(problems)?;
+        Ok(registry)
     }
 
     /// Adds one tool at the end.

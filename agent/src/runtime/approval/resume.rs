@@ -27,6 +27,11 @@ pub(in crate::runtime) fn check(
     if core.end().is_some() {
         return Err(ResumeError::Over);
     }
+    let missing = core.prompt_tools().filter(|tool| !config.rules.tools.contains_key(*tool));
+    let tools: Vec<String> = missing.map(str::to_owned).collect();
+    if !tools.is_empty() {
+        return Err(ResumeError::MissingTools { tools });
+    }
     let Decisions { made, arrived } = decisions;
     let mut resumption = Resumption::default();
     for one in &made {

@@ -127,6 +127,14 @@ impl Assistant {
         Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
     }
 
+    /// Returns the unfinished run of another process, and the messages that it added.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    pub(crate) fn unfinished_messages(&self) -> Option<(Arc<str>, Vec<Arc<Message>>)> {
+        let state = self.state();
+        let core = &state.session.as_ref()?.interrupted.as_ref()?.core;
+        Some((core.run_id().clone(), core.added().to_vec()))
+    }
+
     /// Returns the id of the session.
     pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
         Some(self.state().session.as_ref()?.id.clone())
