@@ -184,7 +184,9 @@ pub fn model(
 }
 
 pub use args::{ArgumentError, Base64, HumanDuration, Violations};
-pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
+pub use loop_core::{
+    Event, EventKind, LoopGuard, RecordedTurn, RunStop, StateError, SteeringPolicy, UsageLimits,
+};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{

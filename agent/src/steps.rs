@@ -54,7 +54,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::StepKey;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Ready,
-    RecordError, Reply, TurnSummary, Verdict,
+    RecordError, Reply, StateError, TurnSummary, Verdict,
 };
 use crate::message::{Message, MessageList, ToolCall};
 
@@ -270,6 +270,9 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
+    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run is as it was before the step.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
     #[error("a step recorded a wrong result: {0}")]
     Record(#[from] RecordError),

@@ -98,6 +98,7 @@ mod runtime_steps;
 mod runtime_traces;
 mod runtime_turn_tools;
 mod secret_hunt;
+mod serialized_state;
 mod slips;
 mod spilled;
 mod store;

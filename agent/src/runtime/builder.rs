@@ -4,6 +4,7 @@ mod approvals;
 mod closures;
 mod observe;
 mod rules;
+mod serialized_state;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,8 +23,9 @@ use super::output::AnswerReader;
 use super::queue::QueueMode;
 use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder};
+use super::state_types::StateType;
 use super::turn_tools::Preparer;
-use crate::loop_core::{Event, LoopConfig, ToolEntry};
+use crate::loop_core::{Event, LoopConfig, StateError, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
@@ -65,6 +67,9 @@ pub struct AssistantBuilder {
     tools: ToolSet,
     state: StateMap,
     state_per_prompt: Vec<StateKey>,
+    state_types: Vec<StateType>,
+    /// The first name that two types of state have.
+    state_names_twice: Option<Arc<str>>,
     /// Problems so far; `build` reports them all.
     problems: Vec<RegistryProblem>,
     listeners: Listeners,
@@ -103,6 +108,8 @@ impl AssistantBuilder {
             tools: ToolSet::default(),
             state: StateMap::default(),
             state_per_prompt: Vec::new(),
+            state_types: Vec::new(),
+            state_names_twice: None,
             problems: Vec::new(),
             listeners: Listeners::default(),
             conversation: Conversation::new(),
@@ -404,6 +411,9 @@ impl AssistantBuilder {
     /// lists all of them. Also fails if the schema for answers cannot be compiled, or if the approval keys cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
+        if let Some(name) = self.state_names_twice {
+            return Err(BuildError::State(StateError::Duplicate { name: name.to_string() }));
+        }
         if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
@@ -447,6 +457,7 @@ impl AssistantBuilder {
             model: self.model,
             request,
             registry,
+            state_types: self.state_types.into(),
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,

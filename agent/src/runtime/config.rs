@@ -16,6 +16,7 @@ use super::output::{AnswerReader, ExpectedOutput};
 use super::queue::QueueMode;
 use super::records::StoreAccess;
 use super::spill::SpillFolder;
+use super::state_types::StateTypes;
 use super::turn_tools::Preparer;
 use crate::loop_core::{AgentLoop, LoopConfig, Signature};
 use crate::message::ToolCall;
@@ -35,6 +36,8 @@ pub(super) struct Config {
     /// The parts that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
+    /// The types of state that travels with runs.
+    pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,

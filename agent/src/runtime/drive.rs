@@ -17,7 +17,7 @@ use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
 use super::run_output::RunOutput;
 use super::stop::StopSignal;
 use super::telemetry;
-use crate::loop_core::{End, RunStop};
+use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::{CancelToken, Source, ToolContextBuilder, Value};
@@ -35,9 +35,11 @@ pub(super) struct BegunRun {
 
 impl BegunRun {
     /// Begins a run: from here on, the assistant is busy.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a run")]
     pub(super) fn new(
         assistant: Assistant,
         start: RunStart,
+        state: RunState,
         run_id: Arc<str>,
         cancel: CancelToken,
         mut context: ToolContextBuilder,
@@ -62,7 +64,7 @@ impl BegunRun {
         let records =
             config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
         let started =
-            assistant.begin_run(run_id.clone(), start, cancel.clone(), reader.is_some(), &config)?;
+            assistant.begin_run(run_id.clone(), start, state, cancel.clone(), reader.is_some(), &config)?;
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
         let mut steps =

@@ -33,6 +33,7 @@ mod served;
 mod spill;
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 mod stall;
+mod state_types;
 mod stop;
 mod telemetry;
 mod turn_tools;

@@ -22,7 +22,7 @@ pub(crate) use again::CheckedAgain;
 #[cfg(feature = "durable-restate")]
 pub(super) use again::checked_again;
 pub(super) use keys::ApprovalKeys;
-pub(super) use resume::{Resumption, can_resume_in, check};
+pub(super) use resume::{Resumption, can_resume_in, check, verify};
 pub(super) use sign::Signer;
 
 /// A decision on a call that needs approval.
