@@ -303,28 +303,45 @@ impl InProcessSteps {
             Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
             Err(error) => Err(error),
         };
+        let span = match self.send(key, request) {
+            Ok(span) => span,
+            Err(reply) => return Ok(*reply),
+        };
+        let failure = self.read().instrument(span).await;
+        self.end_reply(failure)
+    }
+
+    /// Sends a request, and returns the span of its reply. Not asynchronous, because the future of a request would hold what is only moved
+    /// here.
+    ///
+    /// # Errors
+    /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
+    fn send(&mut self, key: StepKey, request: Result<ModelRequest, HookError>) -> Result<Span, Box<Reply>> {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
                 self.error = Some(RunError::Request { message: error.to_string() });
-                return Ok(self.performer.refused_request(&error).0);
+                return Err(Box::new(self.performer.refused_request(&error).0));
             }
         };
         let step = StepCx::new().with_cancel(self.stop.cancel.clone());
-        let sent = self.performer.send(key, step, &request);
-        // The list of messages can then grow in place.
-        drop(request);
-        let reply = match sent {
-            Ok(reply) => reply,
+        // The request is dropped here: the list of messages can then grow in place.
+        match self.performer.send(key, step, &request) {
+            Ok(reply) => {
+                let span = reply.span.clone();
+                self.reply = Some(Box::new(reply));
+                Ok(span)
+            }
             Err(failed) => {
                 let (reply, error) = *failed;
                 self.error = Some(RunError::Model(error));
-                return Ok(reply);
+                Err(Box::new(reply))
             }
-        };
-        let span = reply.span.clone();
-        self.reply = Some(Box::new(reply));
-        let failure = self.read().instrument(span).await;
+        }
+    }
+
+    /// Returns the reply at its end, complete or as far as it arrived.
+    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<Reply, StepError> {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let mut reply = self.performer.finish(*reply, failure.as_ref());
@@ -345,22 +362,28 @@ impl InProcessSteps {
                 Ok(event) => event,
                 Err(error) => return Some(error),
             };
-            let is_update = is_update(&event);
-            let begins = is_update && !std::mem::replace(&mut reply.is_started, true);
-            let started = begins.then(|| {
-                let mut message = reply.stream.partial().clone();
-                message.content.clear();
-                Arc::new(Message::Assistant(message))
-            });
-            self.assistant.grow(started.as_ref(), &event);
-            if is_update {
-                if let Err(error) = record_piece(&self.run, started, event) {
-                    tracing::error!(%error, "a piece of a reply was not recorded");
-                }
+            if self.take_event(event) {
                 self.emit().await;
             }
             self.yield_at_times().await;
         }
+    }
+
+    /// Adds an event to the reply, and returns whether listeners are notified of it.
+    fn take_event(&mut self, event: ModelEvent) -> bool {
+        let Some(reply) = &mut self.reply else { return false };
+        let is_update = is_update(&event);
+        let begins = is_update && !std::mem::replace(&mut reply.is_started, true);
+        let started = begins.then(|| {
+            let mut message = reply.stream.partial().clone();
+            message.content.clear();
+            Arc::new(Message::Assistant(message))
+        });
+        self.assistant.grow(started.as_ref(), &event);
+        if is_update && let Err(error) = record_piece(&self.run, started, event) {
+            tracing::error!(%error, "a piece of a reply was not recorded");
+        }
+        is_update
     }
 
     /// Returns the next request. Returns `None` if the run is stopped first.
