@@ -83,7 +83,7 @@ pub(super) struct Active {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
-    pub(super) growing: Option<Box<Growing>>,
+    pub(super) growing: Option<Growing>,
 }
 
 impl Assistant {
@@ -178,7 +178,7 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn streaming_message(&self) -> Option<AssistantMessage> {
-        self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
+        self.state().active.as_ref()?.growing.as_ref().map(Growing::message)
     }
 
     /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.

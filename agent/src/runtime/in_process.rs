@@ -1,7 +1,9 @@
 //! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tracing::{Instrument as _, Span};
 
@@ -69,6 +71,15 @@ pub(super) struct InProcessSteps {
     pub(super) checked: HashMap<u32, Arc<CheckedArguments>>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
+}
+
+/// What an event of a reply has changed.
+enum ReplyProgress {
+    /// The reply has another piece, of which listeners are notified.
+    Grown,
+    Unchanged,
+    /// The reply has ended, with an error if it is not whole.
+    Ended(Option<ModelError>),
 }
 
 /// The number of steps that a run takes before it yields to other tasks.
@@ -357,33 +368,37 @@ impl InProcessSteps {
     /// Reads the reply to its end, while listeners are notified of its pieces.
     async fn read(&mut self) -> Option<ModelError> {
         loop {
-            let reply = self.reply.as_mut()?;
-            let event = match self.performer.next_event(reply).await? {
-                Ok(event) => event,
-                Err(error) => return Some(error),
-            };
-            if self.take_event(event) {
-                self.emit().await;
+            match poll_fn(|cx| self.poll_reply(cx)).await {
+                ReplyProgress::Grown => self.emit().await,
+                ReplyProgress::Unchanged => {}
+                ReplyProgress::Ended(failure) => return failure,
             }
             self.yield_at_times().await;
         }
     }
 
-    /// Adds an event to the reply, and returns whether listeners are notified of it.
-    fn take_event(&mut self, event: ModelEvent) -> bool {
-        let Some(reply) = &mut self.reply else { return false };
-        let is_update = is_update(&event);
-        let begins = is_update && !std::mem::replace(&mut reply.is_started, true);
-        let started = begins.then(|| {
-            let mut message = reply.stream.partial().clone();
-            message.content.clear();
-            Arc::new(Message::Assistant(message))
-        });
+    /// Adds the next event to the reply, when it arrives.
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
+        let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
+        Poll::Ready(match ready!(reply.poll_event(cx)) {
+            Some(Ok(event)) => self.take_event(event),
+            Some(Err(error)) => ReplyProgress::Ended(Some(error)),
+            None => ReplyProgress::Ended(None),
+        })
+    }
+
+    /// Adds an event to the reply, if it is a piece of it.
+    fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
+        let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
+            return ReplyProgress::Unchanged;
+        };
+        let begins = !std::mem::replace(&mut reply.is_started, true);
+        let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
         self.assistant.grow(started.as_ref(), &event);
-        if is_update && let Err(error) = record_piece(&self.run, started, event) {
+        if let Err(error) = record_piece(&self.run, started, event) {
             tracing::error!(%error, "a piece of a reply was not recorded");
         }
-        is_update
+        ReplyProgress::Grown
     }
 
     /// Returns the next request. Returns `None` if the run is stopped first.

@@ -47,7 +47,8 @@ impl InProcessSteps {
             None => HashMap::new(),
         };
         let mut waiting: VecDeque<_> = calls.into();
-        let mut running: Vec<Running> = Vec::new();
+        let max_concurrency = self.performer.config.max_concurrency;
+        let mut running: Vec<Running> = Vec::with_capacity(waiting.len().min(max_concurrency));
         // Cancelled by a new message, without the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
@@ -71,7 +72,7 @@ impl InProcessSteps {
                     token.cancel("a new message came");
                 }
             }
-            while running.len() < self.performer.config.max_concurrency
+            while running.len() < max_concurrency
                 && let Some((key, call)) = waiting.pop_front()
             {
                 let begun = self.begin_call(&key, call, &token);
