@@ -327,11 +327,11 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Runs a future of a run of this assistant.
-    pub(super) async fn within<T>(&self, run: impl Future<Output = T>) -> T {
+    /// Returns the future of a run of this assistant. Not asynchronous, because the future would hold the run twice.
+    pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());
-        RUNS.scope(runs, run).await
+        RUNS.scope(runs, run)
     }
 
     fn id(&self) -> usize {

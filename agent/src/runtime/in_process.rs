@@ -125,7 +125,7 @@ impl Steps for InProcessSteps {
         // The lists of the loop and of the hand-off then grow in place.
         drop(messages);
         let span = self.turn_span();
-        Box::pin(self.ask(key)).instrument(span).await
+        self.ask(key).instrument(span).await
     }
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
@@ -178,10 +178,14 @@ impl Steps for InProcessSteps {
         Ok(Verdict { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
     }
 
-    async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {
-        self.notify(event).await;
-        self.is_steered();
-        self.check_stop()
+    fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
+        // The future holds a pointer, because an event is large.
+        let event = Arc::new(event);
+        async move {
+            self.notify(event).await;
+            self.is_steered();
+            self.check_stop()
+        }
     }
 }
 
@@ -275,7 +279,7 @@ impl InProcessSteps {
     /// Notifies all listeners of the events so far, while a step works.
     pub(super) async fn emit(&mut self) {
         let run = self.run.clone();
-        let next = || run.lock().pop_event();
+        let next = || run.lock().pop_event().map(Arc::new);
         while let Some(event) = next() {
             self.notify(event).await;
         }
@@ -283,8 +287,7 @@ impl InProcessSteps {
     }
 
     /// Notifies the listeners and the reader of an event, one after the other.
-    async fn notify(&mut self, event: Event) {
-        let event = Arc::new(event);
+    async fn notify(&mut self, event: Arc<Event>) {
         let listeners = self.assistant.state().listeners.clone();
         for listener in listeners.iter() {
             if let Some(wait) = listener.notify_async(&event) {
