@@ -431,8 +431,12 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
 /// Hands over all events so far, and those of the transitions that follow without waiting.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
-    while let Some(event) = next() {
-        steps.event(event, run).await?;
+    loop {
+        // Only the future holds the event, which is large.
+        let receiving = match next() {
+            Some(event) => steps.event(event, run),
+            None => return Ok(()),
+        };
+        receiving.await?;
     }
-    Ok(())
 }

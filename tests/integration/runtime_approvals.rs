@@ -334,7 +334,7 @@ async fn decided_in_another_process() {
     let said = elsewhere(&as_it_was, false);
     assert!(said.contains("came to: seen A-7 | paid 500 for A-7 | paid 7 for B-1"), "{said}");
     let said = elsewhere(&as_it_was, true);
-    assert!(said.contains("is not what it was when somebody was asked"), "{said}");
+    assert!(said.contains("is not what it was when a decision on this call was requested"), "{said}");
     let tampered = as_it_was.replace(r#""amount":500"#, r#""amount":501"#);
     assert_ne!(tampered, as_it_was);
     let said = elsewhere(&tampered, false);

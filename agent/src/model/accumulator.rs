@@ -34,6 +34,15 @@ impl Accumulator {
         &self.message
     }
 
+    /// Returns a copy of the message without its parts, which are large.
+    #[cfg(feature = "runtime")]
+    pub(super) fn without_parts(&mut self) -> AssistantMessage {
+        let parts = std::mem::take(&mut self.message.content);
+        let message = self.message.clone();
+        self.message.content = parts;
+        message
+    }
+
     pub(super) fn into_message(self) -> AssistantMessage {
         self.message
     }
@@ -144,6 +153,10 @@ impl Accumulator {
             call.id = self.unique_id(std::mem::take(&mut call.id));
         }
         out.extend(start_event(index, &part.content));
+        // Most replies have one part, and parts are large.
+        if index == 0 {
+            self.message.content.reserve_exact(1);
+        }
         self.message.content.push(part);
         self.open.push(true);
         Ok(())

@@ -159,6 +159,12 @@ impl ModelStream {
         self.accumulator.message()
     }
 
+    /// Returns the reply so far, without its parts.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn without_parts(&mut self) -> AssistantMessage {
+        self.accumulator.without_parts()
+    }
+
     /// Returns the complete reply, after reading the remaining events.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ pub(super) struct Active {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
-    pub(super) growing: Option<Box<Growing>>,
+    pub(super) growing: Option<Growing>,
 }
 
 impl Assistant {
@@ -178,7 +178,7 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn streaming_message(&self) -> Option<AssistantMessage> {
-        self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
+        self.state().active.as_ref()?.growing.as_ref().map(Growing::message)
     }
 
     /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
@@ -327,11 +327,11 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Runs a future of a run of this assistant.
-    pub(super) async fn within<T>(&self, run: impl Future<Output = T>) -> T {
+    /// Returns the future of a run of this assistant. Not asynchronous, because the future would hold the run twice.
+    pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());
-        RUNS.scope(runs, run).await
+        RUNS.scope(runs, run)
     }
 
     fn id(&self) -> usize {

@@ -205,7 +205,7 @@ impl Assistant {
         let mut state = self.state();
         let Some(active) = &mut state.active else { return };
         if let Some(message) = started {
-            active.growing = Some(Box::new(Growing::new(message.clone())));
+            active.growing = Some(Growing::new(message.clone()));
         }
         if let Some(growing) = &mut active.growing {
             growing.grow(event);

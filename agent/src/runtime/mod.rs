@@ -4,6 +4,7 @@ mod approval;
 mod ask;
 mod assistant;
 mod begin;
+mod body;
 mod builder;
 mod cache;
 mod checked;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
+use super::body::{CallBody, max_attempts};
 use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
@@ -268,14 +271,13 @@ impl Performer {
                 None => CallEnd::new(lost()),
             };
         }
-        let policy = config.registry.get(&call.name).map(|tool| tool.policy());
-        let attempts = policy.filter(|policy| policy.effect != Effect::Once);
-        let attempts = attempts.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1);
-        let context = self.context.to_builder().idempotency_key(key.to_string()).attempt(1, attempts).build();
+        let max_attempts = max_attempts(config, &call.name);
+        let context = self.context.to_builder().idempotency_key(key.to_string());
+        let context = context.attempt(1, max_attempts).build().unwrap_or_default();
         let reply = reply.filter(|_| !config.hooks.is_empty());
-        let records = records.map(|records| (records, text));
-        run(config.clone(), key, call, context.unwrap_or_default(), attempts, reply, None, records, None)
-            .await
+        let (config, begun) = (config.clone(), Instant::now());
+        let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
+        run(body, None, records.map(|records| (records, text))).await
     }
 
     /// Returns the decision of the application's function, or `Later` if there is none.

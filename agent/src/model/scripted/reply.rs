@@ -249,7 +249,8 @@ impl ScriptedReply {
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        let mut events = VecDeque::new();
+        // Most parts are short: a start, two pieces and the whole part. Usage and the end follow.
+        let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);
         }
@@ -273,32 +274,30 @@ fn play_part(
     chunks: Chunks,
     events: &mut VecDeque<Result<ModelEvent, ModelError>>,
 ) {
-    let deltas = |text: &str, event: fn(usize, String) -> ModelEvent| {
-        let chars: Vec<char> = text.chars().collect();
-        let chunks = chars.chunks(chunks.size).map(|chunk| Ok(event(content_index, chunk.iter().collect())));
-        chunks.collect::<Vec<_>>()
+    let mut deltas = |start: ModelEvent, text: &str, event: fn(usize, String) -> ModelEvent| {
+        events.push_back(Ok(start));
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.char_indices().nth(chunks.size.max(1)).map_or(rest.len(), |(at, _)| at);
+            let (delta, after) = rest.split_at(end);
+            events.push_back(Ok(event(content_index, delta.to_owned())));
+            rest = after;
+        }
     };
     match &part.content {
         Content::Text(text) => {
-            events.push_back(Ok(ModelEvent::TextStart { content_index }));
-            events
-                .extend(deltas(text, |content_index, delta| ModelEvent::TextDelta { content_index, delta }));
+            let start = ModelEvent::TextStart { content_index };
+            deltas(start, text, |content_index, delta| ModelEvent::TextDelta { content_index, delta });
         }
         Content::Thinking { text, redacted: false } => {
-            events.push_back(Ok(ModelEvent::ThinkingStart { content_index }));
-            events.extend(deltas(text, |content_index, delta| ModelEvent::ThinkingDelta {
-                content_index,
-                delta,
-            }));
+            let start = ModelEvent::ThinkingStart { content_index };
+            deltas(start, text, |content_index, delta| ModelEvent::ThinkingDelta { content_index, delta });
         }
         Content::ToolCall(call) => {
             let (id, name) = (call.id.clone(), call.name.clone());
-            events.push_back(Ok(ModelEvent::ToolCallStart { content_index, id, name }));
+            let start = ModelEvent::ToolCallStart { content_index, id, name };
             let args = if chunks.streams_arguments { call.args.text() } else { "" };
-            events.extend(deltas(args, |content_index, delta| ModelEvent::ToolCallDelta {
-                content_index,
-                delta,
-            }));
+            deltas(start, args, |content_index, delta| ModelEvent::ToolCallDelta { content_index, delta });
         }
         _ => {}
     }

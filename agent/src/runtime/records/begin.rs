@@ -10,6 +10,7 @@ use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
+use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
 use crate::step_key::StepKey;
@@ -45,7 +46,7 @@ struct Inner {
 }
 
 /// Whether a call runs, or has already ended.
-pub(in crate::runtime) enum CallStart {
+enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
 }
@@ -139,8 +140,32 @@ impl RunRecords {
         new
     }
 
+    /// Performs a body, with a record of its begin and its end. `text` is the text of its reply.
+    ///
+    /// # Errors
+    /// Returns the end of a call whose body does not run.
+    pub(in crate::runtime) async fn around(
+        &self,
+        body: &CallBody,
+        text: &str,
+    ) -> Result<CallEnd, Box<CallEnd>> {
+        let CallBody { config, key, call, context, checked, .. } = body;
+        let attempt = match self.begin(config, key, call, checked.as_deref(), text).await {
+            CallStart::Runs { attempt } => attempt,
+            CallStart::Ended(end) => return Err(end),
+        };
+        if context.is_cancelled() {
+            let reason = context.cancel_token().reason();
+            let reason = reason.as_deref().unwrap_or("cancelled");
+            return Err(Box::new(self.end_unstarted(key, attempt, reason).await));
+        }
+        let end = body.perform(attempt).await;
+        self.finish(key, &end).await;
+        Ok(end)
+    }
+
     /// Records that a call begins. A call that cannot be recorded does not run.
-    pub(in crate::runtime) async fn begin(
+    async fn begin(
         &self,
         config: &Config,
         key: &StepKey,
@@ -256,12 +281,7 @@ impl RunRecords {
     }
 
     /// Ends a call whose body does not begin, because the run ended while its begin was recorded.
-    pub(in crate::runtime) async fn end_unstarted(
-        &self,
-        key: &StepKey,
-        attempt: u32,
-        reason: &str,
-    ) -> CallEnd {
+    async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;
         }
