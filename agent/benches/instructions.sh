@@ -63,6 +63,8 @@ row conditional conditional 100 2
 row coerced small 100 3.0
 report faults 71000
 report fault '30000*'
+report nested-faults -
+report nested-fault -
 report unknown -
 report unknowns -
 if is_wanted unknowns; then

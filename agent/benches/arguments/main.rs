@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shapes::{
     BARE, Big, COERCED, CONDITION, CONDITIONAL, Deep, ExternalMany, FAULT, FAULTS, FOUR_OF_FIFTY, Fifty,
-    Floats, Integers, Many, NAMED, Numbers, PAIR, Pair, RECTS, SCALARS, SMALL, Scalars, Small, TAGGED,
-    TaggedMany, TaggedOne, Texts, UNKNOWN, UNKNOWNS, UNTAGGED, UntaggedMany, UntaggedOne, big, deep, list,
-    many, map,
+    Floats, Integers, Many, NAMED, NESTED_FAULT, NESTED_FAULTS, Numbers, PAIR, Pair, RECTS, SCALARS, SMALL,
+    Scalars, Small, TAGGED, TaggedMany, TaggedOne, Texts, UNKNOWN, UNKNOWNS, UNTAGGED, UntaggedMany,
+    UntaggedOne, big, deep, list, many, map,
 };
 use std::hint::black_box;
 
@@ -86,8 +86,10 @@ fn shape(name: &str, work: Work, calls: usize) -> Result<usize, String> {
         "optional" => run::<Fifty>(work, FOUR_OF_FIFTY, calls),
         "conditional" => conditional(work, calls),
         "coerced" => run::<Small>(work, COERCED, calls),
-        "faults" => run::<Small>(work, FAULTS, calls),
-        "fault" => run::<Small>(work, FAULT, calls),
+        "faults" => run::<Scalars>(work, FAULTS, calls),
+        "fault" => run::<Scalars>(work, FAULT, calls),
+        "nested-faults" => run::<Small>(work, NESTED_FAULTS, calls),
+        "nested-fault" => run::<Small>(work, NESTED_FAULT, calls),
         "unknown" => run::<Fifty>(work, UNKNOWN, calls),
         "unknowns" => run::<Fifty>(work, UNKNOWNS, calls),
         _ => Err(format!("no shape {name}")),
@@ -140,7 +142,7 @@ fn main() -> Result<(), String> {
             return Err(format!("{name}: no events"));
         }
     }
-    for name in ["faults", "fault", "unknown", "unknowns"] {
+    for name in ["faults", "fault", "nested-faults", "nested-fault", "unknown", "unknowns"] {
         if shape(name, Work::Parse, 1)? < 200 {
             return Err(format!("{name}: no report"));
         }

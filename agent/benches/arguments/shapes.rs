@@ -77,10 +77,12 @@ fifty! {
 
 pub(crate) const SMALL: &str = r#"{"query":"async runtime","limit":25,"filters":{"language":"rust","min_stars":100,"archived":false},"ids":[1,22,333,4444,55555,666666,7777777,88888888,999999999,10],"mode":"thorough"}"#;
 pub(crate) const COERCED: &str = r#"{"query":"async runtime","limit":"25","filters":{"language":"rust","min_stars":"100","archived":"false"},"ids":[1,"22",333,4444,55555,666666,7777777,88888888,999999999,10.0],"mode":"thorough"}"#;
-pub(crate) const FAULTS: &str = r#"{"qeury":"async runtime","limit":"many","filters":{"language":7,"min_stars":-1,"archived":"maybe"},"ids":[1,22,333],"mode":"throrough"}"#;
-pub(crate) const FAULT: &str = r#"{"query":"async runtime","limit":25,"filters":{"language":"rust","min_stars":100,"archived":false},"ids":[1,22,333,4444,55555,666666,7777777,88888888,999999999,10],"mode":"throrough"}"#;
+pub(crate) const NESTED_FAULTS: &str = r#"{"qeury":"async runtime","limit":"many","filters":{"language":7,"min_stars":-1,"archived":"maybe"},"ids":[1,22,333],"mode":"throrough"}"#;
+pub(crate) const NESTED_FAULT: &str = r#"{"query":"async runtime","limit":25,"filters":{"language":"rust","min_stars":100,"archived":false},"ids":[1,22,333,4444,55555,666666,7777777,88888888,999999999,10],"mode":"throrough"}"#;
 pub(crate) const PAIR: &str = r#"{"a":17,"b":4}"#;
 pub(crate) const SCALARS: &str = r#"{"name":"Astoria","city":"Lisbon","nights":3,"guests":2,"price":129.5,"paid":true,"late":false,"code":981}"#;
+pub(crate) const FAULTS: &str = r#"{"nmae":"Astoria","city":7,"nights":"three","guests":-2,"price":"cheap","paid":"perhaps","late":false,"code":981}"#;
+pub(crate) const FAULT: &str = r#"{"name":"Astoria","city":"Lisbon","nigths":3,"guests":2,"price":129.5,"paid":true,"late":false,"code":981}"#;
 pub(crate) const TAGGED: &str = r#"{"shape":{"kind":"rect","w":12,"h":30,"label":"door"}}"#;
 pub(crate) const UNTAGGED: &str = r#"{"shape":{"w":12,"h":30,"label":"door"}}"#;
 pub(crate) const FOUR_OF_FIFTY: &str = r#"{"contact_email":"a@example.com","item_count":"three","sales_region":"north","main_category":"tools"}"#;

@@ -142,46 +142,50 @@ impl Plan {
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
-            Err(Refusal { mut issues, mut count, sent, respelled }) => {
-                if self.graph().foreign
-                    && let Some(sent) = sent.as_deref()
-                {
-                    let walked = issues.len();
-                    refused::add_probable(self.graph(), sent, &mut issues);
-                    count += issues.len() - walked;
-                }
-                let mut corrected = sent
-                    .as_deref()
-                    .and_then(|sent| report::corrected(self.graph(), self.name(), sent, &issues));
-                if let Some(meant) = respelled {
-                    corrected = report::corrected_spelling(self.graph(), self.name(), &meant);
-                }
-                corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
-                // An offer that a type or a check of the tool would refuse is none.
-                corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
-                let mut unchecked = None;
-                // Text that is not JSON has that one issue.
-                if let Some(sent) = sent.as_deref() {
-                    let walked = issues.len();
-                    unchecked = refused::add_refusals(self.graph(), sent, again, &mut issues);
-                    count = (count + issues.len()).saturating_sub(walked);
-                }
-                if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
-                    count += whole.add_to(&mut issues, &self.arrived(sent));
-                }
-                if corrected.is_none()
-                    && let Some(sent) = sent.as_deref()
-                    && let Some(inside) = report::issues_inside(self.graph(), self.name(), sent, &issues)
-                {
-                    (issues, count) = inside;
-                }
-                Err(InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked))
-            }
+            Err(refusal) => Err(self.report(refusal, again)),
             Ok(mended) => match mended.text {
                 Some(text) => Ok(Again { text, coercions: mended.coercions }),
                 None => Err(self.refused_by_type(text, again)),
             },
         }
+    }
+
+    /// Adds to the issues of the walk what else is wrong, and the corrected call.
+    fn report(&self, mut refusal: Refusal<'_>, again: Reread<'_>) -> InvalidArguments {
+        let (graph, mut count) = (self.graph(), refusal.count);
+        let mut issues = std::mem::take(&mut refusal.issues);
+        let mut corrected = None;
+        let mut unchecked = None;
+        // Text that is not JSON has that one issue.
+        let added = refusal.with_sent(|sent| {
+            let walked = issues.len();
+            if graph.foreign {
+                refused::add_probable(graph, sent, &mut issues);
+            }
+            count += issues.len() - walked;
+            corrected = report::corrected(graph, self.name(), sent, &issues);
+            let walked = issues.len();
+            unchecked = refused::add_refusals(graph, sent, again, &mut issues);
+            issues.len().cast_signed() - walked.cast_signed()
+        });
+        if let Some(meant) = refusal.respelled {
+            corrected = report::corrected_spelling(graph, self.name(), &meant);
+        }
+        corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
+        // An offer that a type or a check of the tool would refuse is none.
+        corrected.take_if(|text| again(&Context::new(graph, text), text).is_err());
+        count = count.saturating_add_signed(added.unwrap_or_default());
+        if let Some(sent) = refusal.sent.as_deref() {
+            if let Some(whole) = &graph.whole {
+                count += whole.add_to(&mut issues, &self.arrived(sent));
+            }
+            if corrected.is_none()
+                && let Some(inside) = report::issues_inside(graph, self.name(), sent, &issues)
+            {
+                (issues, count) = inside;
+            }
+        }
+        InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
     /// Checks what the plan does not model of its schema, after the value has arrived.
@@ -209,7 +213,9 @@ impl Plan {
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
-        let unchecked = refused::add_refusals(self.graph(), text, again, &mut issues);
+        let document = Document::parse(text).ok();
+        let unchecked = document
+            .and_then(|document| refused::add_refusals(self.graph(), &document.root, again, &mut issues));
         if issues.is_empty() {
             issues.push(Issue::new(String::new(), IssueCode::Value, "refused by the type"));
         }

@@ -2,6 +2,7 @@
 
 use super::words::{VariantNames, Words};
 use crate::args::policy::Rules;
+use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -354,6 +355,8 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
+    /// The names of the properties, as they are compared with unknown keys.
+    pub(super) spellings: Spellings,
     /// Every name and alias, where a scan would be slow.
     pub(super) index: Option<HashMap<String, usize>>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
@@ -401,6 +404,7 @@ impl ObjectSpec {
     pub(super) fn any(any: NodeId) -> ObjectSpec {
         ObjectSpec {
             props: Vec::new(),
+            spellings: Spellings::default(),
             index: None,
             patterns: Vec::new(),
             rest: Rest::Accepted(any),
@@ -412,6 +416,16 @@ impl ObjectSpec {
 
     /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 24;
+
+    /// Returns the names of properties with these indices, for suggestions.
+    pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
+        &'o self,
+        is_wanted: F,
+    ) -> impl Iterator<Item = (&'o str, &'o Spelling)> + Clone {
+        let names = self.props.iter().map(|prop| prop.name.as_str());
+        let spellings = self.spellings.of(names.clone());
+        names.zip(spellings).enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, name)| name)
+    }
 
     /// `hint` is the index after the previous hit: models usually follow the order of the schema.
     #[inline]

@@ -5,6 +5,7 @@ use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::whole;
 use super::node::{Kind, NodeId, ObjectSpec, Pattern, Prop, Rest};
 use crate::args::policy::{CoercionPolicy, Rules};
+use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -67,6 +68,7 @@ impl Compiler<'_> {
             mask |= 1 << i;
         }
         Ok(ObjectSpec {
+            spellings: Spellings::default(),
             index: index(&props),
             props,
             patterns,

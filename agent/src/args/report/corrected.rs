@@ -1,12 +1,12 @@
 //! The corrected call: the arguments with every mistake fixed in the only possible way.
 
 use super::wrapper::{MAX_WRAPPERS, unwrapped};
-use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, says_nothing};
+use crate::args::diagnose::{Doc, Document, diagnose, fits, inspect, says_nothing};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
-use crate::args::suggest::{did_you_mean, has_close_name};
+use crate::args::suggest::{did_you_mean, has_close_name, near_names};
 use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_MENDS: usize = 50;
 
 /// Returns the corrected call, if there is exactly one and it is valid.
-pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &str, issues: &[Issue]) -> Option<String> {
+pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<String> {
     mended(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
@@ -28,15 +28,15 @@ pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Opti
     match diagnose(graph, meant) {
         Ok(_) => {
             let mut call = serde_json::from_str(meant).ok()?;
-            Mend { graph }.value(graph.root, &mut call, true);
+            Mend { graph }.value(graph.root, &mut call, None, true);
             offered(&call.to_string())
         }
-        Err(Refusal { issues, sent, .. }) => corrected(graph, tool, sent.as_deref()?, &issues),
+        Err(refusal) => refusal.with_sent(|sent| corrected(graph, tool, sent, &refusal.issues))?,
     }
 }
 
-fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize) -> Option<String> {
-    if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
+fn mended(graph: &Graph, tool: &str, doc: &Doc<'_>, issues: &[Issue], depth: usize) -> Option<String> {
+    if doc.raw.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
         return None;
     }
     let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
@@ -44,12 +44,11 @@ fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize)
     if !has_wrapper && !is_mendable {
         return None;
     }
-    let document = Document::parse(sent).ok()?;
     // Repeated keys below an unknown key have not been reported.
-    if document.root.repeated_key().is_some() || document.root.loses_digits() {
+    if doc.repeated_key().is_some() || doc.loses_digits() {
         return None;
     }
-    let sent: Value = serde_json::from_str(sent).ok()?;
+    let sent = doc.to_value();
     if has_wrapper
         && depth > 0
         && let Some(inner) = unwrapped(graph, tool, &sent)
@@ -57,8 +56,8 @@ fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize)
         let text = inner.call.to_string();
         let call = match diagnose(graph, &text) {
             Ok(_) => offered(&text),
-            Err(Refusal { issues, sent, .. }) => {
-                sent.and_then(|sent| mended(graph, tool, &sent, &issues, depth - 1))
+            Err(refusal) => {
+                refusal.with_sent(|sent| mended(graph, tool, sent, &refusal.issues, depth - 1)).flatten()
             }
         };
         if call.is_some() {
@@ -69,7 +68,7 @@ fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize)
         return None;
     }
     let mut mended = sent.clone();
-    Mend { graph }.value(graph.root, &mut mended, true);
+    Mend { graph }.value(graph.root, &mut mended, Some(doc), true);
     if mended == sent {
         return None;
     }
@@ -131,19 +130,22 @@ struct Mend<'g> {
 }
 
 impl Mend<'_> {
-    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema.
-    fn value(&self, id: NodeId, value: &mut Value, root: bool) {
-        if self.is_taken(id, value, root) {
+    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema. `doc` is the value as
+    /// it was sent, if it is still that.
+    fn value(&self, id: NodeId, value: &mut Value, doc: Option<&Doc<'_>>, root: bool) {
+        if self.is_taken(id, value, doc, root) {
             return;
         }
         let lenient = CoercionPolicy::lenient().rules();
-        if let Some(inner) = self.alone(id, value).or_else(|| self.word_as_key(id, value)).filter(|_| !root) {
+        if let Some(inner) =
+            self.alone(id, value, doc).or_else(|| self.word_as_key(id, value)).filter(|_| !root)
+        {
             *value = inner;
             return;
         }
         match (self.graph.kind(id), &mut *value) {
-            (Kind::Nullable(inner), _) => self.value(*inner, value, false),
-            (Kind::Checked(checked), _) => self.value(checked.base, value, root),
+            (Kind::Nullable(inner), _) => self.value(*inner, value, doc, false),
+            (Kind::Checked(checked), _) => self.value(checked.base, value, doc, root),
             (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && !n.is_f64() => {
                 *value = n.to_string().into();
             }
@@ -175,15 +177,15 @@ impl Mend<'_> {
                     *value = only.into();
                 }
             }
-            (Kind::Object(object), _) => self.object(object, id, value, root),
-            (Kind::Array(_), _) => self.array(id, value),
+            (Kind::Object(object), _) => self.object(object, id, value, doc, root),
+            (Kind::Array(_), _) => self.array(id, value, doc),
             (Kind::Tagged { tag, variants, names }, _) => {
-                self.tagged(tag, variants, names, self.graph.node(id).rules, value);
+                self.tagged(tag, variants, names, self.graph.node(id).rules, value, doc);
             }
             (Kind::External(external), _) => {
-                decode_object(value);
+                let doc = doc.filter(|_| !decode_object(value));
                 if value.is_object() {
-                    self.value(external.object, value, false);
+                    self.value(external.object, value, doc, false);
                 }
             }
             (Kind::Union { branches, .. }, _) => {
@@ -200,7 +202,7 @@ impl Mend<'_> {
                     if is_list != own.is_array() {
                         return None;
                     }
-                    self.value(*id, &mut own, false);
+                    self.value(*id, &mut own, None, false);
                     fits(self.graph, *id, &own.to_string(), false).then_some(own)
                 });
                 if let Some(mended) = mended {
@@ -212,14 +214,18 @@ impl Mend<'_> {
     }
 
     /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
-    fn alone(&self, id: NodeId, value: &Value) -> Option<Value> {
-        let (is_taken, inner) = match value {
+    fn alone(&self, id: NodeId, value: &Value, doc: Option<&Doc<'_>>) -> Option<Value> {
+        let (is_taken, inner, doc) = match value {
             Value::Array(items) => {
-                (self.graph.takes_no_list(id), items.first().filter(|_| items.len() == 1)?)
+                let inner = items.first().filter(|_| items.len() == 1)?;
+                (self.graph.takes_no_list(id), inner, doc.and_then(|doc| doc.item(0)))
             }
-            _ => only_entry(value).map(|(key, inner)| (self.graph.takes_alone(id, key), inner))?,
+            _ => {
+                let (key, inner) = only_entry(value)?;
+                (self.graph.takes_alone(id, key), inner, doc.and_then(|doc| doc.entry(key)))
+            }
         };
-        (is_taken && self.is_taken(id, inner, false)).then(|| inner.clone())
+        (is_taken && self.is_taken(id, inner, doc, false)).then(|| inner.clone())
     }
 
     /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
@@ -234,15 +240,15 @@ impl Mend<'_> {
     }
 
     /// Puts a value into the only field of an object that takes it, if the object needs no other.
-    fn only_field(&self, object: &ObjectSpec, id: NodeId, value: &mut Value) -> bool {
+    fn only_field(&self, object: &ObjectSpec, id: NodeId, value: &mut Value, doc: Option<&Doc<'_>>) -> bool {
         if matches!(value, Value::Object(_) | Value::Array(_) | Value::Null) {
             return false;
         }
         let is_json = value.as_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
-        if is_json || self.is_nothing(id, value) {
+        if is_json || self.is_nothing(id, value, doc) {
             return false;
         }
-        let mut takers = object.props.iter().filter(|prop| self.is_taken(prop.node, value, false));
+        let mut takers = object.props.iter().filter(|prop| self.is_taken(prop.node, value, doc, false));
         let (Some(only), None) = (takers.next(), takers.next()) else { return false };
         if object.props.iter().any(|prop| prop.required && prop.name != only.name) {
             return false;
@@ -252,39 +258,43 @@ impl Mend<'_> {
     }
 
     /// Whether a value is a filler for one that does not exist.
-    fn is_nothing(&self, id: NodeId, value: &Value) -> bool {
-        Document::parse(&value.to_string())
-            .is_ok_and(|document| !value.is_null() && says_nothing(self.graph, id, &document.root))
+    fn is_nothing(&self, id: NodeId, value: &Value, doc: Option<&Doc<'_>>) -> bool {
+        !value.is_null() && with_doc(value, doc, |doc| says_nothing(self.graph, id, doc)).unwrap_or_default()
     }
 
-    fn is_taken(&self, id: NodeId, value: &Value, root: bool) -> bool {
-        let text = value.to_string();
-        Document::parse(&text).is_ok_and(|document| {
-            let found = inspect(self.graph, id, &document.root, root);
-            found.count == 0 && !found.coerced
-        })
+    fn is_taken(&self, id: NodeId, value: &Value, doc: Option<&Doc<'_>>, root: bool) -> bool {
+        let found = with_doc(value, doc, |doc| inspect(self.graph, id, doc, root));
+        found.is_some_and(|found| found.count == 0 && !found.coerced)
     }
 
-    fn object(&self, object: &ObjectSpec, id: NodeId, value: &mut Value, root: bool) {
-        if !root && self.only_field(object, id, value) {
+    fn object(&self, object: &ObjectSpec, id: NodeId, value: &mut Value, doc: Option<&Doc<'_>>, root: bool) {
+        if !root && self.only_field(object, id, value, doc) {
             return;
         }
-        decode_object(value);
+        let doc = doc.filter(|_| !decode_object(value));
         let Value::Object(map) = value else { return };
         let old = std::mem::take(map);
         let is_free =
             |p: &&Prop| !old.contains_key(&p.name) && !p.aliases.iter().any(|alias| old.contains_key(alias));
-        let free: Vec<&str> = object.props.iter().filter(is_free).map(|p| p.name.as_str()).collect();
-        *map = self.renamed(object, &old, &free);
+        let free: Vec<bool> = object.props.iter().map(|prop| is_free(&prop)).collect();
+        *map = self.renamed(object, &old, doc, &free);
     }
 
-    fn renamed(&self, object: &ObjectSpec, old: &Map<String, Value>, free: &[&str]) -> Map<String, Value> {
+    fn renamed(
+        &self,
+        object: &ObjectSpec,
+        old: &Map<String, Value>,
+        doc: Option<&Doc<'_>>,
+        free: &[bool],
+    ) -> Map<String, Value> {
         let (mut map, mut moved) = (Map::new(), Vec::new());
-        let meant = self.meant(object, old);
+        let meant = self.meant(object, old, doc);
         for (key, value) in old {
+            let doc = doc.and_then(|doc| doc.entry(key));
             let (mut key, mut value) = (key.as_str(), value.clone());
             if object.child(key, 0).is_none() {
-                let near = did_you_mean(key, free.iter().copied());
+                let is_free = |index: usize| free.get(index).is_some_and(|free| *free);
+                let near = near_names(key, object.names(is_free));
                 let is_path = key.contains(['.', '/']);
                 let home = self.graph.home(object, key).filter(|_| near.is_empty() || is_path);
                 match (meant.filter(|(own, _)| *own == key), home, &near[..]) {
@@ -307,10 +317,10 @@ impl Mend<'_> {
                     continue;
                 }
                 let is_optional = matches!(child, Child::Prop(i, _) if !object.props[i].required);
-                if is_optional && self.is_nothing(id, &value) && !self.is_taken(id, &value, false) {
+                if is_optional && self.is_nothing(id, &value, doc) && !self.is_taken(id, &value, doc, false) {
                     continue;
                 }
-                self.value(id, &mut value, false);
+                self.value(id, &mut value, doc, false);
             }
             map.insert(key.into(), value);
         }
@@ -319,14 +329,19 @@ impl Mend<'_> {
                 map.entry(name).or_insert(value);
             }
             if let (Some(Child::Prop(_, id)), Some(value)) = (object.child(home, 0), map.get_mut(home)) {
-                self.value(id, value, false);
+                self.value(id, value, None, false);
             }
         }
         map
     }
 
     /// The only unknown key, with the only required parameter that is missing, if the value fits it.
-    fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o Map<String, Value>) -> Option<(&'o str, &'o str)> {
+    fn meant<'o>(
+        &self,
+        object: &'o ObjectSpec,
+        old: &'o Map<String, Value>,
+        doc: Option<&Doc<'_>>,
+    ) -> Option<(&'o str, &'o str)> {
         let mut unknown = old.iter().filter(|(key, _)| object.child(key, 0).is_none());
         let is_missing = |p: &&Prop| {
             p.required && !old.contains_key(&p.name) && !p.aliases.iter().any(|a| old.contains_key(a))
@@ -335,16 +350,21 @@ impl Mend<'_> {
         let (Some((key, value)), None) = (unknown.next(), unknown.next()) else { return None };
         let (Some(prop), None) = (missing.next(), missing.next()) else { return None };
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
-        let names = object.props.iter().map(|prop| prop.name.as_str());
-        if has_close_name(key, names.filter(|name| *name != prop.name && !old.contains_key(*name))) {
+        let is_free = |index: usize| {
+            let other = object.props.get(index).map(|other| other.name.as_str());
+            other.is_some_and(|other| other != prop.name && !old.contains_key(other))
+        };
+        if has_close_name(key, object.names(is_free)) {
             return None;
         }
-        (!takes_anything && fits(self.graph, prop.node, &value.to_string(), false))
-            .then_some((key.as_str(), prop.name.as_str()))
+        let doc = doc.and_then(|doc| doc.entry(key));
+        let fits = || with_doc(value, doc, |doc| inspect(self.graph, prop.node, doc, false).count == 0);
+        (!takes_anything && fits() == Some(true)).then_some((key.as_str(), prop.name.as_str()))
     }
 
-    fn array(&self, id: NodeId, value: &mut Value) {
+    fn array(&self, id: NodeId, value: &mut Value, doc: Option<&Doc<'_>>) {
         let Kind::Array(array) = self.graph.kind(id) else { return };
+        let doc = doc.filter(|_| value.is_array());
         if let Value::String(text) = &*value
             && let Ok(inner @ Value::Array(_)) = serde_json::from_str(text)
         {
@@ -353,7 +373,7 @@ impl Mend<'_> {
         if let (Value::Object(map), Some(item)) = (&mut *value, array.items)
             && array.is_list()
             && has_numbered_keys(map.keys().map(String::as_str))
-            && !self.is_taken(item, &map.clone().into(), false)
+            && !self.is_taken(item, &map.clone().into(), None, false)
         {
             *value = std::mem::take(map).into_iter().map(|(_, item)| item).collect();
         }
@@ -378,7 +398,7 @@ impl Mend<'_> {
                 (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && array.is_list() => {
                     *item = n.to_string().into();
                 }
-                _ => self.value(id, item, false),
+                _ => self.value(id, item, doc.and_then(|doc| doc.item(i)), false),
             }
         }
     }
@@ -422,7 +442,9 @@ impl Mend<'_> {
         known: &VariantNames,
         rules: Rules,
         value: &mut Value,
+        doc: Option<&Doc<'_>>,
     ) {
+        let doc = doc.filter(|_| value.get(tag).is_some());
         if let Value::String(text) = &*value
             && variants.iter().any(|(name, _)| name == text)
         {
@@ -457,19 +479,30 @@ impl Mend<'_> {
             }
         });
         if let Some((name, variant)) = picked {
+            let doc = doc.filter(|_| name.word == sent);
             value[tag] = name.word.into();
-            self.value(variant, value, false);
+            self.value(variant, value, doc, false);
         }
     }
 }
 
-/// Decodes an object that was sent as text.
-fn decode_object(value: &mut Value) {
+/// Looks at a value as it was sent, or as it would be sent now.
+fn with_doc<T>(value: &Value, doc: Option<&Doc<'_>>, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
+    match doc {
+        Some(doc) => Some(look(doc)),
+        None => Some(look(&Document::parse(&value.to_string()).ok()?.root)),
+    }
+}
+
+/// Decodes an object that was sent as text. Returns whether it was one.
+fn decode_object(value: &mut Value) -> bool {
     if let Value::String(text) = &*value
         && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
     {
         *value = inner;
+        return true;
     }
+    false
 }
 
 /// Returns the only entry of an object.
