@@ -281,10 +281,14 @@ impl NumSpec {
         (!rounding::is_safe(digits) && rounding::is_rounded(digits, float)).then_some(float)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
+    #[inline]
     fn takes_float(&self, f: f64) -> bool {
-        f.is_finite()
-            && (!self.single || (f as f32).is_finite())
+        f.is_finite() && (self.is_open || self.is_within(f))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
+    fn is_within(&self, f: f64) -> bool {
+        (!self.single || (f as f32).is_finite())
             && self.min.is_none_or(|m| f >= m.float)
             && self.max.is_none_or(|m| f <= m.float)
             && self.above.is_none_or(|m| f > m.float)

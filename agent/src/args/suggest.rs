@@ -109,7 +109,9 @@ impl Spelling {
     /// an object are dismissed here.
     #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
     fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
-        let common = self.letters.iter().zip(&other.letters).map(|(a, b)| u32::from(*a.min(b))).sum::<u32>();
+        // At most 192: lower case has up to three characters for one.
+        let common =
+            self.letters.iter().zip(&other.letters).fold(0_u8, |sum, (a, b)| sum.saturating_add(*a.min(b)));
         if common == 0 {
             return false;
         }

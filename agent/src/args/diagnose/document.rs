@@ -154,13 +154,6 @@ impl Doc<'_> {
         }
     }
 
-    pub(crate) fn item(&self, index: usize) -> Option<&Doc<'_>> {
-        match &self.shape {
-            Shape::Array(items) => items.get(index),
-            _ => None,
-        }
-    }
-
     pub(crate) fn has_null_entry(&self) -> bool {
         let is_null = |(_, value): &(_, Doc<'_>)| matches!(value.shape, Shape::Null);
         matches!(&self.shape, Shape::Object(entries) if entries.iter().any(is_null))

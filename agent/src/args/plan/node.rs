@@ -1,6 +1,7 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
 use super::words::{VariantNames, Words};
+use crate::args::hash::NameHash;
 use crate::args::policy::Rules;
 use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
@@ -230,6 +231,8 @@ pub(crate) struct NumSpec {
     pub(crate) multiple: Option<f64>,
     /// An `f32`: a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
+    /// Whether every finite number is accepted.
+    pub(crate) is_open: bool,
     /// Up to this size the type holds every whole number. JSON values hold all of 64 bits.
     pub(crate) exact: u64,
 }
@@ -358,7 +361,7 @@ pub(crate) struct ObjectSpec {
     /// The names of the properties, as they are compared with unknown keys.
     pub(super) spellings: Spellings,
     /// Every name and alias, where a scan would be slow.
-    pub(super) index: Option<HashMap<String, usize>>,
+    pub(super) index: Option<HashMap<String, usize, NameHash>>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: Rest,
     /// The required ones among the first 64 properties, one bit each.
@@ -469,7 +472,8 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    fn entry(&self, key: &str) -> Option<NodeId> {
+    /// Returns what a key leads to that no property has.
+    pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);
         }
