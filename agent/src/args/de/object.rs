@@ -159,7 +159,7 @@ struct MoreKeys<'de> {
     count: u64,
 }
 
-impl<'de> Given<'de> {
+impl Given<'_> {
     /// Returns `false` if it was given before.
     #[inline]
     fn add(&mut self, index: usize) -> bool {
@@ -347,29 +347,26 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
             let mut integer = false;
             let object = self.object;
             let index = object.find(&key, self.hint);
-            match index.and_then(|index| Some((index, object.props.get(index)?))) {
-                Some((index, prop)) => {
-                    self.hint = index + 1;
-                    if !self.given.add(index) {
-                        return Err(refused("duplicate"));
-                    }
-                    if prop.null_absent && self.null_as_absent(&key, prop)? {
-                        continue;
-                    }
-                    if !prop.aliases.is_empty() && prop.name != key {
-                        name = Some(Cow::Borrowed(prop.name.as_str()));
-                    }
-                    (self.next.node, self.next.secret) = (prop.node, prop.secret);
+            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
+                self.hint = index + 1;
+                if !self.given.add(index) {
+                    return Err(refused("duplicate"));
                 }
-                None => {
-                    let child = object.entry(&key);
-                    let Some(node) = self.other(&key, child)? else { continue };
-                    (self.next.node, self.next.secret) = (node, false);
-                    integer = self.is_integer_key(&key);
-                    let one = self.cx.graph.identity(self.object, &key);
-                    if one.len() != key.len() {
-                        name = Some(Cow::Owned(one.into_owned()));
-                    }
+                if prop.null_absent && self.null_as_absent(&key, prop)? {
+                    continue;
+                }
+                if !prop.aliases.is_empty() && prop.name != key {
+                    name = Some(Cow::Borrowed(prop.name.as_str()));
+                }
+                (self.next.node, self.next.secret) = (prop.node, prop.secret);
+            } else {
+                let child = object.entry(&key);
+                let Some(node) = self.other(&key, child)? else { continue };
+                (self.next.node, self.next.secret) = (node, false);
+                integer = self.is_integer_key(&key);
+                let one = self.cx.graph.identity(self.object, &key);
+                if one.len() != key.len() {
+                    name = Some(Cow::Owned(one.into_owned()));
                 }
             }
             self.next.key = key;

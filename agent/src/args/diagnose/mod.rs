@@ -31,7 +31,7 @@ pub(crate) struct Refusal<'t> {
     /// The arguments as they were sent, decoded as far as possible.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
     /// The same, where it is the text that was diagnosed.
-    document: Option<Document<'t>>,
+    document: Option<Box<Document<'t>>>,
     /// What was probably meant by text that is not JSON.
     pub(crate) respelled: Option<String>,
 }
@@ -127,7 +127,7 @@ fn check<'t>(
             issues: vec![issue],
             count: 1,
             sent: Some(text.into()),
-            document: Some(document),
+            document: Some(Box::new(document)),
             respelled: None,
         });
     }
@@ -149,7 +149,7 @@ fn check<'t>(
     }
     let (sent, document) = match replaced {
         Some(mended) => (mended.into(), None),
-        None => (text.into(), Some(document)),
+        None => (text.into(), Some(Box::new(document))),
     };
     Err(Refusal { issues, count, sent: Some(sent), document, respelled: None })
 }

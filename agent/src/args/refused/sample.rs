@@ -127,9 +127,8 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
 }
 
 fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
-    let mut offer = |text: &str, is_form| match spec.takes(text) {
-        true => add(Value::from(text).to_string(), is_form),
-        false => Continue(()),
+    let mut offer = |text: &str, is_form| {
+        if spec.takes(text) { add(Value::from(text).to_string(), is_form) } else { Continue(()) }
     };
     if let Some(format) = spec.format.as_deref() {
         for text in forms_of(format) {
