@@ -26,6 +26,7 @@ mod conversation;
 mod hand_off;
 pub(crate) mod json;
 mod list;
+mod losses;
 mod media;
 mod part;
 mod repair;
@@ -40,6 +41,7 @@ pub use content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
 pub use hand_off::{HandOff, Recipient};
 pub use list::MessageList;
+pub use losses::HandOffLosses;
 pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
 #[cfg(feature = "runtime")]

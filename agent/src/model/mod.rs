@@ -15,8 +15,10 @@
 
 mod accumulator;
 mod arguments;
+mod clock;
 mod error;
 mod event;
+mod fallback;
 mod managed;
 mod options;
 mod request;
@@ -25,8 +27,12 @@ mod stream;
 mod thinking;
 
 pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
+pub use clock::ModelClock;
+#[cfg(not(feature = "runtime"))]
+pub(crate) use clock::StandardClock;
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
+pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
 pub use managed::{
     CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetch, WebFetchResult,
     WebSearch, WebSearchResult, WebSource,
@@ -39,9 +45,7 @@ pub use thinking::{ParseThinkingError, Thinking};
 
 use std::sync::{Arc, LazyLock};
 
-use crate::message::AssistantMessage;
-#[cfg(feature = "runtime")]
-use crate::message::Recipient;
+use crate::message::{AssistantMessage, Recipient};
 use crate::schema::Dialect;
 use crate::step_key::StepKey;
 use crate::tool::BoxFuture;
@@ -103,6 +107,19 @@ pub trait Model: Send + Sync {
         &NOBODY
     }
 
+    /// Returns the models that may answer: this model, unless it chooses among several, as [`Fallback`] does.
+    ///
+    /// ```
+    /// use agent::model::{Fallback, Model as _, ScriptedModel};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// assert_eq!(model.candidates(), [model.info().clone()]);
+    /// assert_eq!(Fallback::new([model.clone(), model]).candidates().len(), 2);
+    /// ```
+    fn candidates(&self) -> Vec<ModelInfo> {
+        vec![self.info().clone()]
+    }
+
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.
     fn call(
         &self,
@@ -120,6 +137,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info(&self) -> &ModelInfo {
         (**self).info()
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        (**self).candidates()
     }
 
     fn call(
@@ -265,7 +286,6 @@ impl ModelInfo {
     }
 
     /// Returns the recipient of a request to this model.
-    #[cfg(feature = "runtime")]
     pub(crate) fn recipient(&self) -> Recipient {
         let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;

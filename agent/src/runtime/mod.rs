@@ -6,6 +6,7 @@ mod assistant;
 mod begin;
 mod builder;
 mod cache;
+mod clock;
 mod closures;
 mod drive;
 mod error;
@@ -53,6 +54,7 @@ pub use turn_tools::TurnTools;
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
+pub(crate) use clock::TokioClock;
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
