@@ -27,11 +27,13 @@ mod hand_off;
 pub(crate) mod json;
 mod list;
 mod losses;
+mod marks;
 mod media;
 mod part;
 mod repair;
 mod roles;
 mod usage;
+mod view;
 pub(crate) mod whole;
 mod words;
 
@@ -49,6 +51,7 @@ pub(crate) use repair::LOST;
 pub use repair::Repair;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
+pub use view::{ClearedResult, ConversationView, ViewChange, ViewChangeKind, ViewError};
 pub use words::{OutcomeKind, StopReason};
 
 #[cfg(test)]
