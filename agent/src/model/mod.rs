@@ -16,23 +16,29 @@
 mod accumulator;
 mod arguments;
 mod clock;
+mod context_rules;
 mod error;
 mod event;
 mod fallback;
+mod limits;
 mod managed;
 mod options;
 mod request;
 mod scripted;
 mod stream;
 mod thinking;
+mod tokens;
+mod wrapped;
 
 pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
 pub use clock::ModelClock;
 #[cfg(not(feature = "runtime"))]
 pub(crate) use clock::StandardClock;
+pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
+pub use limits::{LimitedModel, RateLimits};
 pub use managed::{
     CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetch, WebFetchResult,
     WebSearch, WebSearchResult, WebSource,
@@ -42,6 +48,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{Reply, ScriptedModel, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::{ParseThinkingError, Thinking};
+pub use tokens::{ByteCounter, ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate};
 
 use std::sync::{Arc, LazyLock};
 
@@ -118,6 +125,14 @@ pub trait Model: Send + Sync {
     /// ```
     fn candidates(&self) -> Vec<ModelInfo> {
         vec![self.info().clone()]
+    }
+
+    /// Limits the requests to this model: see [`RateLimits`].
+    fn limited(self, limits: RateLimits) -> LimitedModel<Self>
+    where
+        Self: Sized,
+    {
+        LimitedModel::new(self, limits)
     }
 
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.

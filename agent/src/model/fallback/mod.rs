@@ -150,7 +150,7 @@ impl Model for Fallback {
     }
 
     fn candidates(&self) -> Vec<ModelInfo> {
-        self.models.iter().flat_map(|model| model.candidates()).collect()
+        self.models.iter().flat_map(Model::candidates).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use futures_core::Stream;
 
 use super::{Admission, Fallback, FallbackRecord, ModelAttempt, full_name};
 use crate::message::{AssistantMessage, HandOff, HandOffLosses, Message, MessageList, StopReason};
+use crate::model::wrapped::{NextEvent, WrappedReply};
 use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
@@ -45,16 +46,13 @@ enum FallbackPhase {
 
 /// A reply of one model.
 struct OpenReply {
-    stream: ModelStream,
+    reply: WrappedReply,
     admission: Admission,
     started: Duration,
     sent: MessageList,
     /// Whether the model makes its own retries, or was waited for already.
     is_final: bool,
-    ready: VecDeque<ModelEvent>,
 }
-
-type NextEvent = Option<Result<ModelEvent, ModelError>>;
 
 impl FallbackEvents {
     pub(super) fn new(
@@ -130,15 +128,13 @@ impl FallbackEvents {
             None => ModelStream::from_events(&cx, &self.fallback.info, []),
         };
         let (sent, is_final) = (request.messages, is_last || was_waited_for);
-        OpenReply { stream, admission, started: now, sent, is_final, ready: VecDeque::new() }
+        OpenReply { reply: WrappedReply::new(stream), admission, started: now, sent, is_final }
     }
 
     /// Records the author of a reply whose content begins.
     fn begin(&self, reply: &OpenReply) {
-        let message = reply.stream.partial();
-        let mut author = AssistantMessage::default();
-        (author.provider, author.api, author.model) =
-            (message.provider.clone(), message.api.clone(), message.model.clone());
+        let message = reply.reply.partial();
+        let mut author = reply.reply.author();
         let mut record = FallbackRecord { attempts: self.attempts.clone(), ..FallbackRecord::default() };
         if let Some(before) = last_reply(&self.request.messages)
             && !before.model.is_empty()
@@ -168,7 +164,7 @@ impl FallbackEvents {
         error: ModelError,
     ) -> Result<FallbackPhase, ModelError> {
         let now = self.fallback.clock.now();
-        let info = self.fallback.models.get(reply.admission.index).map(|model| model.info());
+        let info = self.fallback.models.get(reply.admission.index).map(Model::info);
         let info = info.unwrap_or(&self.fallback.info);
         if error.is_aborted() {
             return Err(error);
@@ -177,7 +173,7 @@ impl FallbackEvents {
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         self.attempts.push(ModelAttempt::failed(info, &error, ms));
         if !self.fallback.kinds.contains(&error.kind()) {
-            return Err(self.with_notes(error, self.errors.len(), |before| before.is_retryable()));
+            return Err(self.with_notes(error, self.errors.len()));
         }
         if error.is_rate_limit()
             && !reply.is_final
@@ -194,18 +190,13 @@ impl FallbackEvents {
     /// Returns the error of a request that no model answered.
     fn all_failed(&self) -> ModelError {
         match self.errors.first() {
-            Some((_, first)) => self.with_notes(first.clone(), 0, ModelError::is_retryable),
+            Some((_, first)) => self.with_notes(first.clone(), 0),
             None => ModelError::new(ModelErrorKind::Other, "there is no model to ask"),
         }
     }
 
     /// Adds to the text of an error which other models failed or were skipped. `own` is its index, if it is one of the list.
-    fn with_notes(
-        &self,
-        error: ModelError,
-        own: usize,
-        is_retryable: impl Fn(&ModelError) -> bool,
-    ) -> ModelError {
+    fn with_notes(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.errors.iter().enumerate().filter(|(at, _)| *at != own);
         let mut notes: Vec<String> =
             others.map(|(_, (name, error))| format!("; `{name}` failed, too: {error}")).collect();
@@ -213,7 +204,7 @@ impl FallbackEvents {
         notes.extend(skipped.map(|attempt| {
             format!("; `{}/{}` was not asked, because its breaker is open", attempt.provider, attempt.model)
         }));
-        let retryable = is_retryable(&error) || self.errors.iter().any(|(_, error)| is_retryable(error));
+        let retryable = error.is_retryable() || self.errors.iter().any(|(_, error)| error.is_retryable());
         if notes.is_empty() { error } else { error.with_notes(&notes.concat()).with_retryable(retryable) }
     }
 
@@ -233,7 +224,7 @@ impl FallbackEvents {
                     self.phase = FallbackPhase::Open(Box::new(self.ask(admission, true)));
                 }
                 FallbackPhase::Open(mut reply) => {
-                    let Poll::Ready(next) = Pin::new(&mut reply.stream).poll_next(cx) else {
+                    let Poll::Ready(next) = reply.reply.poll_stream(cx) else {
                         self.phase = FallbackPhase::Open(reply);
                         return Poll::Pending;
                     };
@@ -241,8 +232,8 @@ impl FallbackEvents {
                         Some(Ok(event)) => {
                             let begins = event.content_index().is_some()
                                 || matches!(event, ModelEvent::Stop { .. })
-                                || reply.ready.len() >= MAX_HELD;
-                            reply.push(event);
+                                || reply.reply.held() >= MAX_HELD;
+                            reply.reply.push(event);
                             self.phase = if begins {
                                 self.begin(&reply);
                                 FallbackPhase::Deliver(reply)
@@ -270,11 +261,11 @@ impl FallbackEvents {
 
     fn deliver(&self, reply: &mut OpenReply, cx: &mut Context<'_>) -> Poll<NextEvent> {
         loop {
-            if let Some(event) = reply.ready.pop_front() {
+            if let Some(event) = reply.reply.pop() {
                 return Poll::Ready(Some(Ok(event)));
             }
-            match ready!(Pin::new(&mut reply.stream).poll_next(cx)) {
-                Some(Ok(event)) => reply.push(event),
+            match ready!(reply.reply.poll_stream(cx)) {
+                Some(Ok(event)) => reply.reply.push(event),
                 Some(Err(error)) => {
                     if self.fallback.kinds.contains(&error.kind()) {
                         reply.admission.record_failure(self.fallback.clock.now(), &error);
@@ -286,29 +277,6 @@ impl FallbackEvents {
                     return Poll::Ready(None);
                 }
             }
-        }
-    }
-}
-
-impl OpenReply {
-    /// Adds an event to those that are emitted. The stream around this one builds its own message, from events that do not contain
-    /// everything that a part has: the finished part is added.
-    fn push(&mut self, event: ModelEvent) {
-        let content = &self.stream.partial().content;
-        match &event {
-            ModelEvent::TextEnd { content_index }
-            | ModelEvent::ThinkingEnd { content_index }
-            | ModelEvent::ToolCallEnd { content_index } => {
-                let (content_index, part) = (*content_index, content.get(*content_index).cloned());
-                self.ready.push_back(part.map_or(event, |part| ModelEvent::Part { content_index, part }));
-            }
-            ModelEvent::Stop { .. } => {
-                let parts = content.iter().cloned().enumerate();
-                self.ready
-                    .extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));
-                self.ready.push_back(event);
-            }
-            _ => self.ready.push_back(event),
         }
     }
 }
