@@ -238,6 +238,15 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 
+/// Returns the clock that models use by default.
+fn default_clock() -> std::sync::Arc<dyn model::ModelClock> {
+    #[cfg(feature = "runtime")]
+    let clock = runtime::TokioClock::default();
+    #[cfg(not(feature = "runtime"))]
+    let clock = model::StandardClock;
+    std::sync::Arc::new(clock)
+}
+
 /// Makes the code blocks of the README doctests, if all features that they use are on.
 #[cfg(all(
     doctest,

@@ -43,6 +43,13 @@ impl Accumulator {
         message
     }
 
+    /// Sets the model that gives the reply, and what is recorded about its choice.
+    pub(super) fn set_author(&mut self, author: &AssistantMessage) {
+        let AssistantMessage { provider, api, model, extra, .. } = author.clone();
+        (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
+        self.message.extra.extend(extra);
+    }
+
     pub(super) fn into_message(self) -> AssistantMessage {
         self.message
     }

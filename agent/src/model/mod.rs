@@ -16,18 +16,30 @@
 
 mod accumulator;
 mod arguments;
+mod clock;
+mod context_rules;
 mod error;
 mod event;
+mod fallback;
+mod limits;
 mod managed;
 mod options;
 mod request;
 pub(crate) mod scripted;
 mod stream;
 mod thinking;
+mod tokens;
+mod wrapped;
 
 pub use arguments::{ArgumentChange, ArgumentUpdate};
+pub use clock::ModelClock;
+#[cfg(not(feature = "runtime"))]
+pub(crate) use clock::StandardClock;
+pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
+pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
+pub use limits::{LimitedModel, RateLimits};
 pub use managed::{
     CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetchResult, WebLimits,
     WebSearchResult, WebSource,
@@ -37,6 +49,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
+pub use tokens::{ByteCounter, ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate};
 
 use std::sync::{Arc, LazyLock};
 
@@ -102,6 +115,27 @@ pub trait Model: Send + Sync {
         &NOBODY
     }
 
+    /// Returns the models that may answer: this model, unless it chooses among several, as [`Fallback`] does.
+    ///
+    /// ```
+    /// use agent::model::{Fallback, Model as _, ScriptedModel};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// assert_eq!(model.candidates(), [model.info().clone()]);
+    /// assert_eq!(Fallback::new([model.clone(), model]).candidates().len(), 2);
+    /// ```
+    fn candidates(&self) -> Vec<ModelInfo> {
+        vec![self.info().clone()]
+    }
+
+    /// Limits the requests to this model: see [`RateLimits`].
+    fn limited(self, limits: RateLimits) -> LimitedModel<Self>
+    where
+        Self: Sized,
+    {
+        LimitedModel::new(self, limits)
+    }
+
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.
     fn call(
         &self,
@@ -119,6 +153,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info(&self) -> &ModelInfo {
         (**self).info()
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        (**self).candidates()
     }
 
     fn call(

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
@@ -46,6 +47,8 @@ pub struct ModelStream {
     /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
+    /// Set by the events when a reply begins, if they choose among models.
+    author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
 }
 
@@ -71,6 +74,7 @@ impl ModelStream {
             accumulator: Accumulator::new(info),
             ready: VecDeque::new(),
             arguments: None,
+            author: None,
             error: None,
         }
     }
@@ -101,6 +105,12 @@ impl ModelStream {
     /// ```
     pub fn with_argument_events(mut self, request: &ModelRequest) -> Self {
         self.arguments = request.argument_events.then(|| CallArguments::new(request.tools.clone()));
+        self
+    }
+
+    /// Takes the names of the reply's model, and the additional fields of the message, from here once they are known.
+    pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
+        self.author = Some(author);
         self
     }
 
@@ -230,6 +240,9 @@ impl Stream for ModelStream {
             }
             match ready!(events.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
+                    if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
+                        author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
+                    }
                     let pushed = this.accumulator.push(event, &mut this.ready);
                     if let Some(arguments) = &mut this.arguments {
                         let told = std::mem::take(&mut this.ready).into_iter();

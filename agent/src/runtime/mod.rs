@@ -8,6 +8,7 @@ mod body;
 mod builder;
 mod cache;
 mod checked;
+mod clock;
 mod config;
 mod drive;
 mod entry;
@@ -58,6 +59,7 @@ pub use typed::{TypedOutput, TypedPrompt, TypedRun};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
+pub(crate) use clock::TokioClock;
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
