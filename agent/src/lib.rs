@@ -86,6 +86,8 @@ mod error_text;
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
 pub mod loop_core;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+mod masking;
 #[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
 pub mod mcp;
 pub mod message;
@@ -105,6 +107,8 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+pub mod traffic;
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 pub mod ui;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::Answer;
+use super::HttpResponse;
 use crate::model::{ModelError, ModelErrorKind};
 
 /// The details of an error that a provider reported.
@@ -47,10 +47,10 @@ fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind 
 }
 
 /// Creates the error of a response from its report, status and headers.
-pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelError {
-    let status = answer.status;
+pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) -> ModelError {
+    let status = response.status;
     let kind = combine_kinds(status, report.kind);
-    let text = String::from_utf8_lossy(answer.body);
+    let text = String::from_utf8_lossy(response.body);
     let message = report.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
         let looks_like = if text.trim_start().starts_with('<') { "an HTML page" } else { "no error object" };
         format!("the provider answered with status {status} and {looks_like}")
@@ -62,11 +62,11 @@ pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelEr
     if let Some(code) = report.code {
         error = error.with_code(code);
     }
-    error = with_request_id(error, answer);
-    if let Some(delay) = retry_after(answer, SystemTime::now()).or(report.retry_after) {
+    error = with_request_id(error, response);
+    if let Some(delay) = retry_after(response, SystemTime::now()).or(report.retry_after) {
         error = error.with_retry_after(delay);
     }
-    let by_header = match answer.header("x-should-retry") {
+    let by_header = match response.header("x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
         _ => None,
@@ -140,8 +140,8 @@ const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
 /// Adds the provider's request id, if the error has none and the response has one.
-pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
-    let id = REQUEST_IDS.iter().find_map(|name| answer.header(name));
+pub(super) fn with_request_id(error: ModelError, response: &HttpResponse<'_>) -> ModelError {
+    let id = REQUEST_IDS.iter().find_map(|name| response.header(name));
     match id {
         Some(id) if error.request_id().is_none() => error.with_request_id(id),
         _ => error,
@@ -170,14 +170,14 @@ pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
 }
 
 /// Returns the delay that the provider asks for: `retry-after-ms`, then `retry-after` in seconds or as a date.
-fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
+fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration> {
     let number = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;
         Duration::try_from_secs_f64(number * unit).ok()
     };
-    let by_ms = answer.header("retry-after-ms").and_then(|text| number(text, 0.001));
+    let by_ms = response.header("retry-after-ms").and_then(|text| number(text, 0.001));
     by_ms.or_else(|| {
-        let text = answer.header("retry-after")?;
+        let text = response.header("retry-after")?;
         number(text, 1.0).or_else(|| {
             let date = httpdate::parse_http_date(text.trim()).ok()?;
             Some(date.duration_since(now).unwrap_or(Duration::ZERO))
@@ -216,7 +216,7 @@ mod tests {
     fn asked(headers: &[(&str, &str)]) -> Option<Duration> {
         let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        retry_after(&Answer::new(429, &headers, b""), now)
+        retry_after(&HttpResponse::new(429, &headers, b""), now)
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub use catalogue::{
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]
-pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
+pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 #[cfg(feature = "http")]
 pub use reply::{ReplyLimits, ReplyReader};
 pub use unknown::UnknownModel;

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::model::{ModelError, ModelErrorKind as K};
-use crate::provider::Answer;
+use crate::provider::HttpResponse;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
 /// Converts a response with an error status.
-pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
-    let body = failure::parse_error_body(answer.body);
-    let error = failure::from_response(answer, read_report(&body));
+pub(super) fn from_response(response: &HttpResponse<'_>) -> ModelError {
+    let body = failure::parse_error_body(response.body);
+    let error = failure::from_response(response, read_report(&body));
     match some_text(&body, "request_id") {
         Some(id) if error.request_id().is_none() => error.with_request_id(id),
         _ => error,

@@ -8,7 +8,7 @@ use futures_core::Stream;
 use futures_util::stream::unfold;
 use tokio::time::Instant;
 
-use super::client::HttpAnswer;
+use super::client::StreamingResponse;
 use super::model::ModelEndpoint;
 use super::options::{Retry, UsageReport};
 use super::restore::NullRestorer;
@@ -48,7 +48,7 @@ pub(super) struct LoggableRequest {
 enum ExchangePhase {
     Start,
     Pause(Duration),
-    Reading(Box<(HttpAnswer, ReplyReader)>, Vec<Secret>),
+    Reading(Box<(StreamingResponse, ReplyReader)>, Vec<Secret>),
     Failed(ModelError),
     Complete,
     Over,
@@ -135,22 +135,22 @@ impl Exchange {
         let secrets: Vec<(&str, Secret)> =
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         match client.attempt(&url, &self.request, &secrets, deadline, self.shown.body.as_deref()).await {
-            Ok(answer) => {
+            Ok(response) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
-                let reader = ReplyReader::new(protocol, info, answer.status(), answer.headers().to_vec());
+                let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());
                 let reader = reader.with_limits(client.options().limits);
-                let shown = answer.secrets().to_vec();
-                ExchangePhase::Reading(Box::new((answer, reader)), shown)
+                let shown = response.secrets().to_vec();
+                ExchangePhase::Reading(Box::new((response, reader)), shown)
             }
             Err(error) => self.handle_failure(error),
         }
     }
 
     /// Reads one piece of the response.
-    async fn read_piece(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
-        let (answer, reader) = &mut *reading;
+    async fn read_piece(&mut self, mut reading: Box<(StreamingResponse, ReplyReader)>, secrets: Vec<Secret>) {
+        let (response, reader) = &mut *reading;
         let mut events = Vec::new();
-        let chunk = answer.chunk().await;
+        let chunk = response.chunk().await;
         let protocol = &*self.model.protocol;
         let end = match chunk {
             Ok(Some(bytes)) => match reader.push(&bytes, &mut events) {
