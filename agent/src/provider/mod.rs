@@ -70,6 +70,8 @@ pub mod sse;
 mod tests;
 #[cfg(feature = "http")]
 mod tools;
+#[cfg(feature = "http")]
+mod turns;
 mod unknown;
 #[cfg(feature = "http")]
 mod weight;
