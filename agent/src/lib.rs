@@ -101,6 +101,8 @@ mod quoted;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+mod serve;
 mod step_key;
 pub mod steps;
 pub mod store;
