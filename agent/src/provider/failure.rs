@@ -19,6 +19,21 @@ pub(super) struct ErrorReport {
     pub(super) retryable: Option<bool>,
     /// The delay in the body; a header takes precedence.
     pub(super) retry_after: Option<Duration>,
+    /// The id of the request in the body; a header takes precedence.
+    pub(super) request_id: Option<String>,
+}
+
+/// Reads the report in the body of a provider's error: the part of error handling that differs between providers.
+pub(super) type ReadReport = fn(&Value) -> ErrorReport;
+
+/// Converts a response with an error status.
+pub(super) fn response_error(response: &HttpResponse<'_>, read: ReadReport) -> ModelError {
+    from_response(response, read(&parse_error_body(response.body)))
+}
+
+/// Converts an error event of a stream, or a body that is an error despite a success status.
+pub(super) fn event_error(event: &Value, read: ReadReport) -> ModelError {
+    from_event(read(event), event)
 }
 
 /// Returns the kind of error for a status when nothing else is known.
@@ -63,6 +78,9 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         error = error.with_code(code);
     }
     error = with_request_id(error, response);
+    if let Some(id) = report.request_id.filter(|_| error.request_id().is_none()) {
+        error = error.with_request_id(id);
+    }
     if let Some(delay) = retry_after(response, SystemTime::now()).or(report.retry_after) {
         error = error.with_retry_after(delay);
     }
@@ -148,8 +166,7 @@ pub(super) fn with_request_id(error: ModelError, response: &HttpResponse<'_>) ->
     }
 }
 
-/// Creates the error for an event in a stream, or for a body with a success status.
-pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
+fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     let kind = report.kind.or(report.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
     let message =
         report.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
@@ -162,6 +179,9 @@ pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     }
     if let Some(delay) = report.retry_after {
         error = error.with_retry_after(delay);
+    }
+    if let Some(id) = report.request_id {
+        error = error.with_request_id(id);
     }
     match report.retryable {
         Some(retryable) => error.with_retryable(retryable),

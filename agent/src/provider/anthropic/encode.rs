@@ -9,7 +9,7 @@ use crate::message::{Content, Part};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::UnsupportedPart;
-use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first};
+use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, object};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, plain_text,
     write_parts,
@@ -275,17 +275,19 @@ impl Encoder<'_> {
         let rendered = tools_in_dialect(&request.tools, dialect);
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(rendered) {
-            let mut tool = json!({
-                "name": definition.name(),
-                "description": definition.description(),
-                "input_schema": rendered.rendered.schema,
-            });
+            let examples = tools::allowed_examples(definition, &rendered.rendered.schema);
+            let mut tool = object([
+                ("name", definition.name().into()),
+                ("description", definition.description().into()),
+                ("input_schema", rendered.rendered.schema),
+            ]);
             if rendered.strict {
-                tool["strict"] = true.into();
+                tool.insert("strict".into(), true.into());
             }
-            let schema = tool["input_schema"].clone();
-            tools::set_examples(&mut tool, definition, &schema);
-            tools.push(tool);
+            if !examples.is_empty() {
+                tool.insert("input_examples".into(), examples.into());
+            }
+            tools.push(tool.into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
@@ -304,7 +306,7 @@ impl Encoder<'_> {
             let (role, content) = match turn.content {
                 TurnContent::Input { role, parts } => (role, self.content(parts, false)?),
                 TurnContent::Reply { message, .. } => ("assistant", self.content(&message.content, true)?),
-                TurnContent::Result(result) => ("user", json!([self.tool_result(&result, turn.data)?])),
+                TurnContent::Result(result) => ("user", vec![self.tool_result(&result, turn.data)?].into()),
                 TurnContent::Media(media) => ("user", media.into()),
             };
             if is_blank(&content) {

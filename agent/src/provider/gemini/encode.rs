@@ -8,7 +8,9 @@ use super::{Gemini, GeminiVersion, managed, models, parts};
 use crate::message::{AssistantMessage, Content, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
 use crate::provider::call_ids::CallIds;
-use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, merge_options, text};
+use crate::provider::parts::{
+    JsonObject, OPENING, add_rest, is_assistant_first, merge_options, object, text,
+};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, write_parts,
 };
@@ -158,7 +160,7 @@ impl Encoder<'_> {
         }
         let mut tools = Vec::new();
         if !declarations.is_empty() {
-            tools.push(json!({"functionDeclarations": declarations}));
+            tools.push(object([("functionDeclarations", declarations.into())]).into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);

@@ -20,6 +20,7 @@ mod parts;
 
 use serde_json::Value;
 
+use super::failure;
 use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
@@ -180,7 +181,7 @@ impl Protocol for Gemini {
     }
 
     fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        errors::from_response(response)
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

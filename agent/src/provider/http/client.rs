@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, Proxy};
+use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
 use crate::address::shown_address;
@@ -153,7 +154,7 @@ impl HttpClient {
     ) -> Result<StreamingResponse, ModelError> {
         let deadline = self.deadline();
         let url = request.url(base_url);
-        let mut number = 0;
+        let mut retries = Retries::default();
         loop {
             let response = self.attempt(&url, request, secrets, deadline, None).await;
             let error = match &response {
@@ -161,12 +162,14 @@ impl HttpClient {
                 Err(error) => Some(error.clone()),
             };
             let delay =
-                error.as_ref().and_then(|error| super::retry::retry_delay(&self.options, number, error));
-            let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else {
-                return response;
-            };
-            number += 1;
-            tracing::warn!(url = shown_address(&url), retry = number, ?delay, "the request is sent again");
+                error.as_ref().and_then(|error| retries.next_pause(&self.options, error, Some(deadline)));
+            let Some(delay) = delay else { return response };
+            tracing::warn!(
+                url = shown_address(&url),
+                retry = retries.number(),
+                ?delay,
+                "the request is sent again"
+            );
             drop(response);
             tokio::time::sleep(delay).await;
         }
@@ -192,7 +195,7 @@ impl HttpClient {
         deadline: Instant,
         logged: Option<&str>,
     ) -> Result<StreamingResponse, ModelError> {
-        let body = request.body.to_string();
+        let body = serde_json::to_string(&request.body).unwrap_or_default();
         let shown = shown_address(url);
         tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
         let reported_body = self.options.on_traffic.is_some().then(|| body.clone());

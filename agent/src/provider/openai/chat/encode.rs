@@ -9,7 +9,9 @@ use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text, file_name};
 use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::{managed, models};
-use crate::provider::parts::{JsonObject, add_options, add_rest, data_url, link_text, resource_text, text};
+use crate::provider::parts::{
+    JsonObject, add_options, add_rest, data_url, link_text, object, resource_text, text,
+};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
 };
@@ -200,15 +202,15 @@ impl Encoder<'_> {
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            let mut function = json!({
-                "name": definition.name(),
-                "description": tools::description(definition, request),
-                "parameters": rendered.rendered.schema,
-            });
+            let mut function = object([
+                ("name", definition.name().into()),
+                ("description", tools::description(definition, request).into()),
+                ("parameters", rendered.rendered.schema),
+            ]);
             if rendered.strict {
-                function["strict"] = true.into();
+                function.insert("strict".into(), true.into());
             }
-            tools.push(json!({"type": "function", "function": function}));
+            tools.push(object([("type", "function".into()), ("function", function.into())]).into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
@@ -243,7 +245,9 @@ impl Encoder<'_> {
                     self.assistant(message, turn.data, echoes)?
                 }
                 TurnContent::Result(result) => Some(self.tool_result(&result, turn.data)?),
-                TurnContent::Media(media) => Some(json!({"role": "user", "content": media})),
+                TurnContent::Media(media) => {
+                    Some(object([("role", "user".into()), ("content", media.into())]).into())
+                }
             });
         }
         Ok(messages)

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
-use crate::provider::openai::{managed, models};
+use crate::provider::failure;
+use crate::provider::openai::{errors, managed, models};
 use crate::provider::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::schema::Dialect;
 
@@ -373,7 +374,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        crate::provider::openai::errors::from_response(response)
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

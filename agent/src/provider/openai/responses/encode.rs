@@ -9,7 +9,7 @@ use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, file_name};
 use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
-    JsonObject, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
+    JsonObject, add_options, add_rest, data_url, is_null, link_text, object, own_data, resource_text,
 };
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
@@ -125,13 +125,13 @@ impl Encoder<'_> {
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
             // `strict` is always sent: without it the server may try to be strict.
-            tools.push(json!({
-                "type": "function",
-                "name": definition.name(),
-                "description": tools::description(definition, request),
-                "parameters": rendered.rendered.schema,
-                "strict": rendered.strict,
-            }));
+            tools.push(Value::Object(object([
+                ("type", "function".into()),
+                ("name", definition.name().into()),
+                ("description", tools::description(definition, request).into()),
+                ("parameters", rendered.rendered.schema),
+                ("strict", rendered.strict.into()),
+            ])));
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider)?);
@@ -167,7 +167,9 @@ impl Encoder<'_> {
                     input.extend(items::write(&message.content, provider, stored, is_own));
                 }
                 TurnContent::Result(result) => input.push(self.tool_result(&result, turn.data)?),
-                TurnContent::Media(media) => input.push(json!({"role": "user", "content": media})),
+                TurnContent::Media(media) => {
+                    input.push(object([("role", "user".into()), ("content", media.into())]).into())
+                }
             }
         }
         Ok(input.into())

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::errors;
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
+use crate::provider::failure;
 use crate::provider::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::schema::Dialect;
 
@@ -152,7 +153,7 @@ impl Protocol for OpenAiResponses {
     }
 
     fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        errors::from_response(response)
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {
