@@ -9,7 +9,6 @@ use super::batch::Batch;
 use super::guard::Repeats;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
-use super::waiting::Origin;
 use super::{
     CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
     Verdict,
@@ -72,6 +71,22 @@ pub struct AgentLoop {
     pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
+}
+
+/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Origin {
+    /// Created in this process.
+    Here,
+    /// Read from its stored form.
+    #[default]
+    Stored,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The result that the loop waits for.

@@ -1,6 +1,6 @@
 //! The loop: decisions and results that come from outside.
 
-use super::agent_loop::Phase;
+use super::agent_loop::{Origin, Phase};
 use super::batch::SlotState;
 use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
 #[cfg(feature = "runtime")]
@@ -141,22 +141,6 @@ impl AgentLoop {
     /// Returns whether the run waits for something from outside and was [suspended](Self::suspend).
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
-    }
-}
-
-/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Origin {
-    /// Created in this process.
-    Here,
-    /// Read from its stored form.
-    #[default]
-    Stored,
-}
-
-impl PartialEq for Origin {
-    fn eq(&self, _: &Self) -> bool {
-        true
     }
 }
 

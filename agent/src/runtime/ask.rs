@@ -14,16 +14,17 @@ use futures_core::Stream as _;
 use tracing::Instrument as _;
 use tracing::Span;
 
-use super::HookError;
-use super::assistant::Config;
-use super::observe::RequestTiming;
+use super::config::Config;
+use super::hooks::HookError;
+use super::observe::{Metric, RequestMetric, RequestTiming};
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::Reply;
 use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, StepCx};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::panics::catch;
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{CallRecord, StepKey, Tool, ToolDefinition};
@@ -136,6 +137,37 @@ impl Performer {
         let mut reply = Reply::new(message);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply
+    }
+
+    /// Passes the measurement of a request that ended to the application's functions.
+    fn measure(
+        &self,
+        turn: u32,
+        timing: RequestTiming,
+        reply: &AssistantMessage,
+        error: Option<&ModelError>,
+    ) {
+        if self.config.meters.is_empty() {
+            return;
+        }
+        let ModelInfo { provider, model, .. } = self.config.model.info();
+        let metric = Metric::Request(RequestMetric {
+            run_id: self.run_id.clone(),
+            turn,
+            provider: provider.clone(),
+            model: model.clone(),
+            response_model: reply.response_model.clone(),
+            usage: reply.usage.clone(),
+            stop_reason: reply.stop_reason.clone(),
+            error: error.map(|error| error.kind().as_str()),
+            duration: timing.elapsed(),
+            first_piece: timing.first_piece(),
+        });
+        for meter in &self.config.meters {
+            if let Err(panic) = catch(|| meter(&metric)) {
+                tracing::error!(%panic, "a function that measures requests panicked");
+            }
+        }
     }
 
     /// Returns one whole reply, in one attempt.

@@ -2,34 +2,22 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::approval::{Approver, Signer};
-use super::begin::RunStart;
-use super::cache::{NotCached, ResultCache};
+use super::cache::ResultCache;
+use super::config::Config;
 use super::growing::Growing;
-use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
-use super::observe::Meter;
-use super::output::AnswerReader;
-use super::queue::{MessageQueue, QueueMode, QueuedMessage, Receipt};
-use super::records::{SessionState, StoreAccess, UnrecordedEnds};
-use super::spill::{SpillFolder, SpilledFile};
-use super::turn_tools::Preparer;
-use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
-use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
+use super::queue::{MessageQueue, QueuedMessage, Receipt};
+use super::records::{SessionState, UnrecordedEnds};
+use super::spill::{SpilledFile, SpilledResults};
+use crate::loop_core::{Event, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
-use crate::model::{Model, ModelRequest};
 use crate::steps::SharedLoop;
-use crate::tool::arguments::Argument;
 use crate::tool::cancel::CancelToken;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::registry::Registry;
-use crate::tool::secrets::SecretArguments;
-use crate::tool::trace::Capture;
 
 /// A model with tools and a conversation.
 ///
@@ -53,53 +41,6 @@ use crate::tool::trace::Capture;
 #[derive(Clone)]
 pub struct Assistant {
     shared: Arc<Shared>,
-}
-
-/// The configuration, which never changes.
-#[derive(Clone)]
-pub(super) struct Config {
-    pub(super) model: Arc<dyn Model>,
-    /// The parts that all requests have in common.
-    pub(super) request: ModelRequest,
-    pub(super) registry: Registry,
-    pub(super) rules: Arc<LoopConfig>,
-    pub(super) hooks: Vec<Arc<dyn Hooks>>,
-    pub(super) approver: Option<Approver>,
-    pub(super) signer: Option<Arc<Signer>>,
-    /// The listeners of the builder. A new assistant starts with these.
-    pub(super) listeners: Listeners,
-    pub(super) steering_mode: QueueMode,
-    pub(super) follow_up_mode: QueueMode,
-    pub(super) max_concurrency: usize,
-    pub(super) tool_timeout: Duration,
-    pub(super) cancel_grace: Duration,
-    /// Whether to cache the results of tools that do not set caching themselves.
-    pub(super) cache: bool,
-    /// The cache that others share; `None` if the assistant has its own.
-    pub(super) shared_cache: Option<ResultCache>,
-    /// The tools whose results are not cached.
-    pub(super) uncached: Arc<[(String, NotCached)]>,
-    pub(super) spill: Option<SpillFolder>,
-    /// Where calls and sessions are recorded.
-    pub(super) keeper: Option<Arc<StoreAccess>>,
-    /// Whether any tool formats its stored results itself.
-    pub(super) formats_results: bool,
-    /// The functions that choose the tools of a turn.
-    pub(super) preparers: Vec<Preparer>,
-    pub(super) meters: Vec<Meter>,
-    /// Reads the answers of all runs, if the requests have a schema for them.
-    pub(super) answer: Option<Arc<AnswerReader<Value>>>,
-    /// The name of the tool that was added for the answer of this run, or an empty text.
-    pub(super) output_tool: Arc<str>,
-    /// Set if traces record content.
-    pub(super) capture: Option<Arc<Capture>>,
-}
-
-impl Config {
-    /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
-    pub(super) fn secrets(&self) -> SecretArguments {
-        SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
-    }
 }
 
 tokio::task_local! {
@@ -146,11 +87,6 @@ pub(super) struct Active {
 }
 
 impl Assistant {
-    /// Returns a builder for an assistant that uses this model.
-    pub fn builder(model: impl Model + 'static) -> AssistantBuilder {
-        AssistantBuilder::new(Arc::new(model))
-    }
-
     pub(super) fn new(config: Arc<Config>, conversation: Conversation) -> Self {
         let recipient = config.model.info().recipient();
         let state = AssistantState {
@@ -180,117 +116,6 @@ impl Assistant {
         let spilled = self.state().spilled.clone();
         fork.state().spilled = spilled;
         fork
-    }
-
-    /// Sends text, parts or a message to the model, and returns the run as a future.
-    ///
-    /// Nothing happens until the returned [`Prompt`] is awaited. Dropping the future cancels the run and leaves the conversation sound:
-    /// every call in it has a result.
-    pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
-        Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
-    }
-
-    /// Sends a prompt and returns a stream of events. Reading the stream drives the run. Short for `prompt(input).stream()`.
-    ///
-    /// ```
-    /// # use agent::{Assistant, EventKind, RunError};
-    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
-    /// let mut run = assistant.run("Tell me a story");
-    /// while let Some(event) = run.next().await {
-    ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
-    ///         print!("{}", update.text_delta().unwrap_or_default());
-    ///     }
-    /// }
-    /// println!("{} tokens", run.output().await?.usage.total);
-    /// # Ok(()) }
-    /// ```
-    pub fn run(&self, input: impl Into<UserMessage>) -> Run {
-        self.prompt(input).stream()
-    }
-
-    /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
-    ///
-    /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
-    /// assert_eq!(assistant.extract::<Vec<u32>>("Three primes?").await?, [2, 3, 5]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns the errors of an awaited [`Prompt`], and [`RunError::Output`] if the answer still does not fit the type after all attempts.
-    pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
-        let prompt = self.prompt(input);
-        Ok(prompt.output::<T>().await?.value)
-    }
-
-    /// Continues from the conversation as it is. If the last message is the assistant's, a queued message is taken first: from the steering
-    /// queue, or else from the follow-up queue.
-    ///
-    /// Before any event, the prompt fails with [`RunError::NothingToContinue`] if the conversation is empty, and with
-    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
-    /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
-    pub fn continue_run(&self) -> Prompt {
-        Prompt::new(self.clone(), RunStart::Continue)
-    }
-
-    /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
-    ///
-    /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
-    /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have none.
-    /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
-    /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
-    /// rules of this assistant are asked again about each call that is about to run, see
-    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far; its limits are those
-    /// of this assistant, and the wall-clock limit starts again.
-    ///
-    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
-    /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
-    /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
-    ///
-    /// ```
-    /// use agent::{Assistant, Decisions, RunError};
-    /// use agent::loop_core::AgentLoop;
-    ///
-    /// # async fn example(assistant: Assistant, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
-    /// let suspended: AgentLoop = serde_json::from_str(stored)?;
-    /// let decisions = suspended
-    ///     .approval_requests()
-    ///     .iter()
-    ///     .fold(Decisions::new(), |decisions, request| decisions.deny(request, "not today"));
-    /// println!("{}", assistant.resume(&suspended, decisions).await?.text());
-    /// # Ok(()) }
-    /// ```
-    pub fn resume(&self, suspended: &AgentLoop, decisions: Decisions) -> Prompt {
-        let run = Box::new((suspended.clone(), decisions));
-        Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
-    }
-
-    /// Sends a prompt and drives the run in a separate tokio task, with or without listeners.
-    ///
-    /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
-    ///
-    /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-    /// let run = assistant.start("Hi")?;
-    /// assert!(assistant.start("Me too").unwrap_err().is_busy());
-    /// assistant.wait_until_idle().await;
-    /// assert_eq!(assistant.messages().last().unwrap().text(), "Hello!");
-    /// # drop(run); Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
-    /// that an awaited prompt fails with before its first event.
-    pub fn start(&self, input: impl Into<UserMessage>) -> Result<RunHandle, RunError> {
-        self.prompt(input).start()
     }
 
     /// Queues a message for the current run, which reads it before its next request. While the assistant is idle, the message waits for the
@@ -533,9 +358,10 @@ impl Assistant {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Returns whether the file with this handle is kept.
-    pub(super) fn has_file(&self, handle: &str) -> bool {
-        self.state().spilled.iter().any(|file| file.has_handle(handle))
+    /// Returns the results that a call may read from files.
+    pub(super) fn spilled_results(&self) -> SpilledResults {
+        let files = self.state().spilled.clone();
+        SpilledResults::new(files, self.messages())
     }
 
     /// Locks the state. No code of the application runs while the lock is held, so no panic can poison it.

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use super::approval::{self, Resumption};
-use super::assistant::{Active, Assistant, AssistantState, Config};
+use super::approval::{self, Decisions, Resumption};
+use super::assistant::{Active, Assistant, AssistantState};
+use super::config::Config;
+use super::error::{ResumeError, RunError};
 use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
-use super::{Decisions, ResumeError, RunError};
-use crate::CancelToken;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn};
 use crate::message::{Conversation, Message};
 use crate::model::ModelEvent;
 use crate::steps::SharedLoop;
+use crate::tool::call_record::CallRecord;
+use crate::tool::cancel::CancelToken;
 
 /// The input with which a run begins.
 pub(super) enum RunStart {
@@ -97,7 +99,8 @@ impl Assistant {
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
         if matches!(start, RunStart::Continue)
-            && let Some(RestoredRun { core, interrupted }) = state.restore()
+            && let Some(RestoredRun { core, interrupted }) =
+                state.session.as_mut().and_then(SessionState::restore)
         {
             let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
@@ -209,5 +212,21 @@ impl AssistantState {
         self.last_error = None;
         self.active = Some(Active { run: run.clone(), cancel, growing: None });
         run
+    }
+}
+
+impl Config {
+    /// Returns whether the model is asked at once when these calls are recorded.
+    pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
+        let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
+        turn.results().any(asks)
+    }
+
+    /// Makes the calls the first turn of a run that has not begun yet.
+    pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
+        let asks = self.needs_follow_up(&turn);
+        if let Err(error) = core.record(turn, asks) {
+            core.fail(&error.to_string());
+        }
     }
 }

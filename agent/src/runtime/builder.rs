@@ -1,4 +1,9 @@
-//! The builder of an assistant.
+//! The builder of an assistant. Its other options are in files by their subject.
+
+mod approvals;
+mod closures;
+mod observe;
+mod rules;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,23 +11,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::approval::{ApprovalKeys, Approver};
-use super::assistant::Config;
+use super::assistant::Assistant;
 use super::cache::{ResultCache, uncached};
+use super::config::{Config, fingerprint};
+use super::error::BuildError;
+use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
 use super::output::AnswerReader;
+use super::queue::QueueMode;
 use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder};
 use super::turn_tools::Preparer;
-use super::{Assistant, Hooks, QueueMode};
-use crate::args::SchemaError;
-use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
+use crate::loop_core::{Event, LoopConfig, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::context::ToolContext;
-use crate::tool::definition::ToolDefinition;
 use crate::tool::problem::{RegistryError, RegistryProblem};
 use crate::tool::registry::Registry;
 use crate::tool::set::IntoTools;
@@ -34,47 +40,6 @@ use crate::tool::traits::Tool;
 
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// The error of building an assistant.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, tool, tools};
-///
-/// struct Database;
-///
-/// /// Counts the customers.
-/// #[tool(read_only)]
-/// fn count(_db: &Database) -> u32 {
-///     3
-/// }
-///
-/// let error = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count, { tools![count] }]).build().unwrap_err();
-/// // Everything at once.
-/// assert!(error.to_string().contains("two tools are named `count`"));
-/// assert!(error.to_string().contains("add it with `.state(…)`"));
-/// ```
-#[derive(Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The tools have problems, such as two tools with the same name, or state that is missing or was given twice. Lists all of them.
-    #[error(transparent)]
-    Tools(#[from] RegistryError),
-    /// The key for approvals is too short, so it can be guessed.
-    #[error("the approval key has {length} bytes; it needs 32 or more, from a source of randomness")]
-    #[non_exhaustive]
-    ShortApprovalKey {
-        /// The number of bytes of the key.
-        length: usize,
-    },
-    /// The schema for answers cannot be compiled.
-    #[error("the answers cannot be checked: {0}")]
-    Output(#[source] SchemaError),
-    /// A former approval key was set, which only verifies, but no key that signs.
-    #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
-    NoApprovalKey,
-}
-
-crate::error_text::debug_is_the_sentence!(BuildError);
 
 /// Builds an [`Assistant`].
 ///
@@ -102,20 +67,20 @@ pub struct AssistantBuilder {
     state_per_prompt: Vec<StateKey>,
     /// Problems so far; `build` reports them all.
     problems: Vec<RegistryProblem>,
-    pub(super) listeners: Listeners,
+    listeners: Listeners,
     conversation: Conversation,
-    pub(super) rules: LoopConfig,
+    rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
-    pub(super) approver: Option<Approver>,
-    pub(super) approval_keys: ApprovalKeys,
-    pub(super) steering_mode: QueueMode,
-    pub(super) follow_up_mode: QueueMode,
+    approver: Option<Approver>,
+    approval_keys: ApprovalKeys,
+    steering_mode: QueueMode,
+    follow_up_mode: QueueMode,
     cache: bool,
     shared_cache: Option<ResultCache>,
     spill: Option<SpillFolder>,
-    pub(super) preparers: Vec<Preparer>,
-    pub(super) meters: Vec<Meter>,
-    pub(super) capture: Option<Arc<Capture>>,
+    preparers: Vec<Preparer>,
+    meters: Vec<Meter>,
+    capture: Option<Arc<Capture>>,
     pub(super) store: Option<Arc<dyn Store>>,
     pub(super) store_options: StoreOptions,
     max_concurrency: usize,
@@ -123,8 +88,15 @@ pub struct AssistantBuilder {
     cancel_grace: Duration,
 }
 
+impl Assistant {
+    /// Returns a builder for an assistant that uses this model.
+    pub fn builder(model: impl Model + 'static) -> AssistantBuilder {
+        AssistantBuilder::new(Arc::new(model))
+    }
+}
+
 impl AssistantBuilder {
-    pub(super) fn new(model: Arc<dyn Model>) -> Self {
+    fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,
             request: ModelRequest::default(),
@@ -509,11 +481,6 @@ impl fmt::Debug for AssistantBuilder {
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns a fingerprint of the tool's name and parameters.
-pub(super) fn fingerprint(definition: &ToolDefinition) -> u64 {
-    Signature::of(definition.name(), definition.parameters()).short()
 }
 
 /// Returns the name and the loop's settings of a tool.

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::assistant::Config;
-use super::prepare::CheckedArguments;
+use super::checked::CheckedArguments;
+use super::hooks::Hooks;
 use crate::tool::context::ToolContext;
 use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
+use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 use crate::tool::traits::Tool;
 
@@ -214,20 +215,22 @@ impl fmt::Debug for Identity {
 impl CallKey {
     /// Returns the key of a call whose arguments were checked.
     pub(super) fn new(
-        config: &Config,
         name: &str,
+        fingerprint: u64,
+        registry: &Registry,
+        hooks: &[Arc<dyn Hooks>],
         checked: &CheckedArguments,
         context: &ToolContext,
     ) -> Self {
-        let state = config.registry.state_read_by(&**checked.tool());
+        let state = registry.state_read_by(&**checked.tool());
         let state = state.into_iter().map(|value| Identity::new(value.address, value));
-        let hooks = config.hooks.iter();
+        let hooks = hooks.iter();
         let hooks = hooks.map(|hooks| Identity::new(Arc::as_ptr(hooks).cast::<()>().addr(), hooks.clone()));
         let mut world: Vec<Identity> = state.chain(hooks).collect();
         world.sort_unstable_by_key(|identity| identity.address);
         Self {
             tool: name.to_owned(),
-            fingerprint: config.fingerprint(name),
+            fingerprint,
             session: context.session_id().map(str::to_owned),
             source: context.source().cloned().map(|source| Identity::new(source.address(), source)),
             world,
@@ -249,20 +252,6 @@ fn exact_text(args: &Value, sent: &str) -> String {
         key.push_str(sent);
     }
     key
-}
-
-impl Config {
-    /// Returns whether results of the tool are kept in this run. Keys do not contain the state of a prompt, so results that may depend on
-    /// it are not kept.
-    pub(super) fn can_cache(&self, tool: &dyn Tool, context: &ToolContext) -> bool {
-        let policy = tool.policy();
-        // Results of a `once` tool are kept only if the tool itself asks for it.
-        policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)
-            && (!context.has_own_state()
-                || (self.hooks.is_empty()
-                    && !tool.reads_context()
-                    && !tool.requires().iter().any(|state| context.has_own(state))))
-    }
 }
 
 /// Returns the tools whose results `cache_results` does not keep, with the reasons.

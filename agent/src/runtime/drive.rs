@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use tracing::Instrument as _;
 
-use super::assistant::Config;
+use super::assistant::Assistant;
 use super::begin::{RunStart, StartedRun};
-use super::builder::fingerprint;
+use super::config::{Config, fingerprint};
+use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
+use super::run_output::RunOutput;
 use super::stop::StopSignal;
-use super::{Assistant, RunError, RunOutput, telemetry};
+use super::telemetry;
 use crate::loop_core::{End, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
@@ -46,7 +48,7 @@ impl BegunRun {
         let answer = config.answer.clone().filter(|_| wanted.is_none());
         let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {
-            config = Arc::new(wanted.configure(&config)?);
+            config = Arc::new(config.expecting(wanted)?);
         }
         let updates = (reader.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {

@@ -1,6 +1,7 @@
 //! Errors of runs and sessions.
 
-use super::{BuildError, ResumeError, RunOutput};
+use super::run_output::RunOutput;
+use crate::args::SchemaError;
 use crate::loop_core::{AgentLoop, LimitReached};
 use crate::model::ModelError;
 use crate::store::StoreError;
@@ -265,3 +266,143 @@ pub enum OpenError {
 }
 
 crate::error_text::debug_is_the_sentence!(OpenError);
+
+/// The error of building an assistant.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, tool, tools};
+///
+/// struct Database;
+///
+/// /// Counts the customers.
+/// #[tool(read_only)]
+/// fn count(_db: &Database) -> u32 {
+///     3
+/// }
+///
+/// let error = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count, { tools![count] }]).build().unwrap_err();
+/// // Everything at once.
+/// assert!(error.to_string().contains("two tools are named `count`"));
+/// assert!(error.to_string().contains("add it with `.state(…)`"));
+/// ```
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The tools have problems, such as two tools with the same name, or state that is missing or was given twice. Lists all of them.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
+    /// The key for approvals is too short, so it can be guessed.
+    #[error("the approval key has {length} bytes; it needs 32 or more, from a source of randomness")]
+    #[non_exhaustive]
+    ShortApprovalKey {
+        /// The number of bytes of the key.
+        length: usize,
+    },
+    /// The schema for answers cannot be compiled.
+    #[error("the answers cannot be checked: {0}")]
+    Output(#[source] SchemaError),
+    /// A former approval key was set, which only verifies, but no key that signs.
+    #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
+    NoApprovalKey,
+}
+
+crate::error_text::debug_is_the_sentence!(BuildError);
+
+/// The error for a suspended run that cannot be resumed with these decisions. Nothing has changed, and the run still waits.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
+/// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
+/// use agent::{Decisions, ResumeError};
+///
+/// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
+/// let error = assistant.resume(&suspended, Decisions::new()).await.unwrap_err();
+/// assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { .. })));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The run has ended, so it cannot be resumed.
+    #[error("the run is over")]
+    Over,
+    /// The assistant has messages that the suspended run does not have.
+    #[error(
+        "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
+    )]
+    ConversationMovedOn,
+    /// The decision was made before, or belongs to another run.
+    #[error(
+        "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
+    )]
+    #[non_exhaustive]
+    NotPending {
+        /// The request.
+        request_id: String,
+    },
+    /// The request that was decided on differs from the one that waits, or one of them was tampered with. If `what` is `signature`, the
+    /// run may also have been suspended without an approval key or with another one.
+    #[error(
+        "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
+        if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
+    )]
+    #[non_exhaustive]
+    ApprovalMismatch {
+        /// The request.
+        request_id: String,
+        /// The part that differs.
+        what: &'static str,
+    },
+    /// A decision is missing. Requests of the same reply must be decided together.
+    #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
+    #[non_exhaustive]
+    Undecided {
+        /// The request.
+        request_id: String,
+    },
+    /// The run was stored, and the assistant has no approval key to verify that it was not changed.
+    #[error(
+        "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
+    )]
+    NotSigned,
+    /// A call that would run without a decision does not have the assistant's signature.
+    #[error(
+        "call `{call_id}` of the stored run does not have this assistant's signature: the run was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
+    )]
+    #[non_exhaustive]
+    Tampered {
+        /// The call.
+        call_id: String,
+    },
+    /// The state of the stored run does not have the assistant's signature.
+    #[error(
+        "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
+    )]
+    Changed,
+    /// The call does not wait for a result from outside, or already has its result.
+    #[error("call `{call_id}` is not waiting for a result")]
+    #[non_exhaustive]
+    NoSuchCall {
+        /// The call.
+        call_id: String,
+    },
+    /// A call has two decisions or two results.
+    #[error("`{id}` has two decisions or two results; give one for each request and each call")]
+    #[non_exhaustive]
+    AnsweredTwice {
+        /// The request, or the call.
+        id: String,
+    },
+    /// The delivered outcome is deferred again, so it is not a result.
+    #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]
+    #[non_exhaustive]
+    StillDeferred {
+        /// The call.
+        call_id: String,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(ResumeError);

@@ -1,6 +1,7 @@
 //! Getters for an assistant's configuration.
 
-use super::{Assistant, NotCached};
+use super::assistant::Assistant;
+use super::cache::NotCached;
 use crate::model::{ManagedTool, ModelInfo, Thinking};
 
 impl Assistant {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Assistant, Receipt};
+use super::assistant::Assistant;
+use super::queue::Receipt;
 use crate::loop_core::AgentLoop;
 use crate::message::UserMessage;
 use crate::tool::cancel::CancelToken;

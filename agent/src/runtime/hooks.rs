@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::prepare::CheckedArguments;
+use super::checked::CheckedArguments;
 use crate::args::ArgumentError;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
@@ -16,7 +16,7 @@ use crate::panics::{DropsQuietly, catch, catch_future};
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
-use crate::tool::outcome::ToolOutcome;
+use crate::tool::outcome::{FailureCode, ToolOutcome};
 use crate::tool::output::Control;
 
 /// The error type of hooks.
@@ -425,4 +425,8 @@ pub(super) async fn call_hook<'h, T>(
         }
         Err(panic) => Err(format!("a hook panicked: {panic}").into()),
     }
+}
+
+pub(super) fn hook_error(text: &str) -> ToolOutcome {
+    ToolOutcome::failed(FailureCode::new("hook_error"), format!("A hook of the application failed: {text}"))
 }

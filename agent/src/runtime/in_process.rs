@@ -7,16 +7,19 @@ use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
 use super::ask::{ReplyStream, is_update};
+use super::assistant::Assistant;
+use super::checked::CheckedArguments;
+use super::error::RunError;
+use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::perform::Performer;
-use super::prepare::{CheckedArguments, hook_error};
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
 use super::stop::StopSignal;
+use super::telemetry;
 use super::turn_tools::before_reply;
-use super::{Assistant, HookError, RunError, telemetry};
 use crate::loop_core::{
     ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordError, Reply, SteeringPolicy,
     TurnSummary, Verdict, steered,

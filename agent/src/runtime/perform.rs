@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::approval::{Edited, decided};
-use super::assistant::Config;
-use super::hooks::{Hooks, call_hook};
+use super::config::Config;
+use super::hooks::{HookError, Hooks, call_hook};
 use super::turn_tools::TurnTools;
-use super::{Decision, HookError};
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CallEnd;
-use crate::loop_core::{ApprovalRequest, Decided, TurnSummary};
-use crate::message::{Message, MessageList};
+use crate::loop_core::TurnSummary;
+use crate::message::MessageList;
 use crate::{BoxFuture, CancelToken, ToolContext, ToolDefinition};
 
 /// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps.
@@ -90,32 +88,6 @@ impl Performer {
             };
         }
         Some(Ok(tools.into_tools()))
-    }
-
-    /// Returns what follows from a decision now.
-    pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
-        decided(&self.config, &self.context, request, decision)
-    }
-
-    /// Asks the hooks about a decision that changed the arguments of its call. Returns `None` if the run is stopped first.
-    pub(super) async fn ask_about_edit(
-        &self,
-        request: ApprovalRequest,
-        decided: Decided,
-        reply: Option<Arc<Message>>,
-    ) -> Option<Decided> {
-        let Decided::Allow(Some(args)) = &decided else { return Some(decided) };
-        if self.config.hooks.is_empty() {
-            return Some(decided);
-        }
-        let edited = Edited::new(&self.config, &self.context, request, args, reply);
-        for hook in &self.config.hooks {
-            let info = edited.info.clone();
-            if let Some(end) = edited.end(self.hook(|| hook.before_tool_call(info)).await?) {
-                return Some(Decided::AllowEnded(end));
-            }
-        }
-        Some(decided)
     }
 
     /// Returns what the hooks decide at the end of a turn; the last one with an opinion counts. Returns `None` if the run is stopped first.

@@ -2,20 +2,17 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::assistant::Config;
-use super::cache::{CallKey, ResultCache};
-use super::hooks::{BeforeCall, ToolCallInfo};
+use super::cache::ResultCache;
+use super::checked::{CheckedArguments, check};
+use super::hooks::{BeforeCall, ToolCallInfo, hook_error};
 use super::perform::Performer;
-use crate::args::{Coercions, Plan};
-use crate::loop_core::{AgentLoop, CallEnd, Prepared, Ready, Signature};
+use crate::loop_core::{CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
-use crate::tool::invoke::{panic_text, prepared};
+use crate::tool::invoke::panic_text;
 use crate::tool::registry::unknown_among;
-use crate::{DenialCode, FailureCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply};
+use crate::{DenialCode, FailureCode, Tool, ToolDefinition, ToolOutcome, ToolReply};
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
@@ -86,8 +83,8 @@ impl Performer {
         };
         // A call that waits for a decision is looked up after it was allowed.
         if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(&**tool, &self.context)) {
-            let known = cache.get(&CallKey::new(&self.config, &call.name, &valid, &self.context));
-            let reply = |output| ToolReply::new(output).with_coercions(valid.coercions.clone());
+            let known = cache.get(&self.config.cache_key(&call.name, &valid, &self.context));
+            let reply = |output| ToolReply::new(output).with_coercions(valid.coercions().clone());
             ready.cached = known.map(|output| CallEnd::new(reply(output)));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
@@ -108,98 +105,5 @@ impl Performer {
     }
 }
 
-impl Config {
-    /// Signs a run that may be stored, if there is a key.
-    pub(super) fn sign(&self, run: &mut AgentLoop) {
-        if let Some(signer) = &self.signer {
-            signer.sign(run);
-        }
-    }
-
-    /// Of the tool's parameters as they are now, for this run's source.
-    pub(super) fn fingerprint(&self, tool: &str) -> u64 {
-        self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
-    }
-}
-
 /// The result of preparing a call, and its checked arguments if it may run.
 pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedArguments>>);
-
-/// The arguments of a call, as its tool accepted them. Hooks, approval, records, the cache and hooks after the call read what was parsed here.
-pub(crate) struct CheckedArguments {
-    tool: Arc<dyn Tool>,
-    args: ToolArguments,
-    /// The text after the tool prepared it, if it changed it.
-    prepared: Option<String>,
-    /// The definition that the run's source is shown, if that is another one.
-    own: Option<ToolDefinition>,
-    coercions: Coercions,
-    value: OnceLock<Value>,
-}
-
-/// Checks arguments by their tool, on behalf of the run's source.
-#[expect(clippy::result_large_err, reason = "the reply is the result of the call")]
-pub(super) fn check(
-    tool: &Arc<dyn Tool>,
-    args: &ToolArguments,
-    source: Option<&Source>,
-) -> Result<CheckedArguments, ToolReply> {
-    let checked = |prepared, own, coercions| {
-        let (tool, args) = (tool.clone(), args.clone());
-        Ok(CheckedArguments { tool, args, prepared, own, coercions, value: OnceLock::new() })
-    };
-    let shown = |source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))).map_err(panic_text);
-    let own = match source.map(shown) {
-        None | Some(Ok(Ok(None))) => None,
-        Some(Ok(Ok(own))) => own,
-        // The call itself reports the error.
-        Some(Ok(Err(_)) | Err(_)) => return checked(None, None, Coercions::default()),
-    };
-    let prepared = prepared(&**tool, args.text())
-        .map_err(|error| ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, error.message())))?;
-    let text = prepared.as_deref().unwrap_or(args.text());
-    let validated = catch_unwind(AssertUnwindSafe(|| match &own {
-        Some(own) => own.plan().parse::<Value>(text).map(|parsed| parsed.coercions),
-        None => tool.validate(text),
-    }));
-    match validated.map_err(panic_text) {
-        Ok(Ok(coercions)) => checked(prepared, own, coercions),
-        Ok(Err(refusal)) => Err(refusal.into()),
-        // A check that panics is left to the call itself, which turns panics into results.
-        Err(_) => checked(None, None, Coercions::default()),
-    }
-}
-
-impl CheckedArguments {
-    pub(super) fn tool(&self) -> &Arc<dyn Tool> {
-        &self.tool
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        self.own.as_ref().unwrap_or_else(|| self.tool.definition()).plan()
-    }
-
-    /// Returns the text that the tool parses.
-    pub(super) fn text(&self) -> &str {
-        self.prepared.as_deref().unwrap_or_else(|| self.args.text())
-    }
-
-    pub(super) fn coercions(&self) -> &Coercions {
-        &self.coercions
-    }
-
-    /// Returns the arguments with canonical names and every digit, which the text alone does not have. Parsed on the first use.
-    pub(super) fn value(&self) -> &Value {
-        let parse = || self.plan().parse::<Value>(self.text()).map(|parsed| parsed.value).unwrap_or_default();
-        self.value.get_or_init(parse)
-    }
-
-    /// Whether the call still has the arguments that were checked.
-    pub(super) fn is_of(&self, call: &ToolCall) -> bool {
-        self.args == call.args
-    }
-}
-
-pub(super) fn hook_error(text: &str) -> ToolOutcome {
-    ToolOutcome::failed(FailureCode::new("hook_error"), format!("A hook of the application failed: {text}"))
-}

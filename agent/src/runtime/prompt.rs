@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::assistant::Assistant;
 use super::begin::RunStart;
 use super::drive::BegunRun;
+use super::error::RunError;
+use super::handle::RunHandle;
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
-use super::{Assistant, RunError, RunHandle, TypedPrompt};
-use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
-use crate::message::{Message, Usage};
-use crate::model::OutputSchema;
-use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder, Value};
+use super::run_output::RunOutput;
+use crate::loop_core::Event;
+use crate::message::Message;
+use crate::{BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
 use tokio::runtime::Handle;
 
@@ -71,56 +73,6 @@ impl Prompt {
             context = context.session_id(session);
         }
         Self { assistant, start, context, cancel: None, run_id, wanted: None }
-    }
-
-    /// Asks for an answer of type `T`.
-    ///
-    /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs};
-    ///
-    /// #[derive(ToolArgs)]
-    /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // The first answer does not fit: the model gets the report, and one more try.
-    /// let model = ScriptedModel::new([
-    ///     reply().tool_call("structured_output", r#"{"name": "Paris"}"#),
-    ///     reply().tool_call("structured_output", r#"{"name": "Paris", "people": "2100000"}"#),
-    /// ]);
-    /// let assistant = Assistant::builder(model).build()?;
-    /// let city = assistant.prompt("The capital of France?").output::<City>().await?.value;
-    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_100_000));
-    /// # Ok(()) }
-    /// ```
-    pub fn output<T: Argument>(self) -> TypedPrompt<T> {
-        TypedPrompt::new(self)
-    }
-
-    /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
-    /// [one of a type](Self::output). An answer that is not an object is requested as the field `result` of one.
-    ///
-    /// To ask for the same answer in every run of an assistant, set the schema [in its
-    /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
-    ///
-    /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
-    /// // The first answer does not fit: the model gets the report, and one more try.
-    /// let model = ScriptedModel::new([
-    ///     reply().tool_call("structured_output", r#"{"stars": 11}"#),
-    ///     reply().tool_call("structured_output", r#"{"stars": 5}"#),
-    /// ]);
-    /// let assistant = Assistant::builder(model).build()?;
-    /// let verdict = assistant.prompt("Your verdict?").output_schema(OutputSchema::new("verdict", stars)).await?.value;
-    /// assert_eq!(verdict, json!({"stars": 5}));
-    /// # Ok(()) }
-    /// ```
-    pub fn output_schema(self, schema: OutputSchema) -> TypedPrompt<Value> {
-        TypedPrompt::of_schema(self, schema)
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
@@ -421,69 +373,5 @@ impl Stream for Run {
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("run_id", &self.handle.run_id).finish_non_exhaustive()
-    }
-}
-
-/// The result of a prompt.
-///
-/// ```
-/// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
-///
-/// /// Doubles a number.
-/// #[tool]
-/// fn double(n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model =
-///     ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
-/// let output =
-///     Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
-/// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
-/// assert_eq!(output.messages.len(), 4);
-/// assert_eq!(output.coercions[0].coercions[0].path, "/n");
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RunOutput {
-    /// The id of the run, the same as in its events.
-    pub run_id: Arc<str>,
-    /// All messages that the run added, starting with the prompt.
-    pub messages: Vec<Arc<Message>>,
-    /// The tokens and cost of the run.
-    pub usage: Usage,
-    /// The number of replies.
-    pub turns: u32,
-    /// How the run ended.
-    pub stop: RunStop,
-    /// The coercions in the arguments of its calls. Calls without any are not listed.
-    pub coercions: Vec<CallCoercions>,
-    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
-    /// no other. A run that a tool or a hook ended may have none.
-    ///
-    /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);
-    /// let cities = OutputSchema::new("cities", json!({"type": "array", "items": {"type": "string"}}));
-    /// let assistant = Assistant::builder(model).request(|request| request.with_output(cities)).build()?;
-    /// assert_eq!(assistant.prompt("Two capitals?").await?.answer, Some(json!(["Rome", "Bern"])));
-    /// # Ok(()) }
-    /// ```
-    pub answer: Option<Value>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
-    /// secret arguments of the calls, which are needed to run them.
-    pub snapshot: Option<Box<AgentLoop>>,
-}
-
-impl RunOutput {
-    /// Returns the text of the last reply.
-    pub fn text(&self) -> String {
-        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
-        reply.map(crate::message::AssistantMessage::text).unwrap_or_default()
     }
 }

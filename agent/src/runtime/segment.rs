@@ -7,13 +7,13 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use super::assistant::Config;
-use super::cache::CallKey;
-use super::hooks::{AfterCall, ToolCallInfo, call_hook};
+use super::assistant::Assistant;
+use super::checked::CheckedArguments;
+use super::config::Config;
+use super::hooks::{AfterCall, ToolCallInfo, call_hook, hook_error};
 use super::in_process::InProcessSteps;
-use super::prepare::{CheckedArguments, check, hook_error};
 use super::records::{CallStart, RunRecords};
-use super::spill::{READ_RESULT, SpilledResults};
+use super::spill::READ_RESULT;
 use crate::loop_core::{CallEnd, SteeringPolicy, steered};
 use crate::message::{Message, Part, ToolCall};
 use crate::steps::StepError;
@@ -167,8 +167,7 @@ impl InProcessSteps {
         let run_context = &self.performer.context;
         let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
         let reads_results = config.spill.is_some() && call.name == READ_RESULT;
-        let context =
-            if reads_results { context.state(SpilledResults::of(&self.assistant)) } else { context };
+        let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
         let context = context.attempt(1, max).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
         let caches = tool.is_some_and(|tool| config.can_cache(&**tool, run_context));
@@ -201,7 +200,7 @@ pub(super) fn run(
     context: ToolContext,
     max_attempts: u32,
     assistant: Option<Arc<Message>>,
-    keeper: Option<(super::Assistant, bool)>,
+    keeper: Option<(Assistant, bool)>,
     records: Option<(Arc<RunRecords>, String)>,
     checked: Option<Arc<CheckedArguments>>,
 ) -> impl Future<Output = CallEnd> + Send {
@@ -212,12 +211,12 @@ pub(super) fn run(
         let is_read = keeper.as_ref().is_some_and(|(_, caches)| *caches) || records.is_some();
         let checked = match checked.filter(|checked| checked.is_of(&call)) {
             Some(checked) => Some(checked),
-            None if is_read || !config.hooks.is_empty() => checked_call(&config, &call, &context),
+            None if is_read || !config.hooks.is_empty() => config.checked(&call, &context),
             None => None,
         };
         let cache_key = match (&keeper, &checked) {
             (Some((assistant, true)), Some(checked)) => {
-                let key = CallKey::new(&config, &call.name, checked, &context);
+                let key = config.cache_key(&call.name, checked, &context);
                 if let Some(known) = assistant.cache().get(&key) {
                     let coercions = checked.coercions().clone();
                     let mut end = CallEnd::new(ToolReply::new(known).with_coercions(coercions));
@@ -275,7 +274,7 @@ pub(super) fn run(
 /// A result that is too long for the conversation goes into a file, where the application has a folder for that.
 pub(super) async fn keep_whole(
     config: &Config,
-    assistant: &super::Assistant,
+    assistant: &Assistant,
     key: &StepKey,
     max: Option<usize>,
     end: &mut CallEnd,
@@ -325,16 +324,6 @@ async fn after(
         end.control = Control::Continue;
         return;
     }
-}
-
-/// Returns the call with its checked arguments, or `None` if they are refused, or the tool is unknown.
-pub(super) fn checked_call(
-    config: &Config,
-    call: &ToolCall,
-    context: &ToolContext,
-) -> Option<Arc<CheckedArguments>> {
-    let tool = config.registry.get(&call.name)?;
-    check(tool, &call.args, context.source()).ok().map(Arc::new)
 }
 
 fn apply(change: AfterCall, end: &mut CallEnd) {

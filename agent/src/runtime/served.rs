@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::approval::{CheckedAgain, Decision, checked_again};
-use super::assistant::{Assistant, Config};
+use super::assistant::Assistant;
+use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
 use super::records::RunRecords;

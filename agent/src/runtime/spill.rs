@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Assistant, new_id};
+use super::new_id;
 use crate::loop_core::{hint, text_bytes};
-use crate::message::{Message, Part};
+use crate::message::{Conversation, Message, Part};
 use crate::private_files;
 use crate::step_key::StepKey;
 use crate::tool::context::ToolContext;
@@ -107,15 +107,18 @@ impl SpillFolder {
 }
 
 /// The results that a call of [`READ_RESULT`] may read, which are those of its assistant.
-pub(super) struct SpilledResults(Assistant);
+pub(super) struct SpilledResults {
+    /// The results that the assistant wrote, or one that it was forked from.
+    files: Vec<Arc<SpilledFile>>,
+    /// A loaded conversation can name results whose files still exist.
+    conversation: Conversation,
+}
 
 impl SpilledResults {
-    pub(super) fn of(assistant: &Assistant) -> Self {
-        Self(assistant.clone())
+    pub(super) fn new(files: Vec<Arc<SpilledFile>>, conversation: Conversation) -> Self {
+        Self { files, conversation }
     }
 
-    /// Returns whether the assistant, or one that it was forked from, wrote the result, or whether a result in the conversation names it.
-    /// A loaded conversation can name results whose files still exist.
     fn has(&self, handle: &str) -> bool {
         if !is_handle(handle) {
             return false;
@@ -123,7 +126,7 @@ impl SpilledResults {
         let hint = hint(handle);
         let names =
             |message: &Message| message.as_tool_result().is_some_and(|_| message.text().contains(&hint));
-        self.0.has_file(handle) || self.0.messages().iter().any(names)
+        self.files.iter().any(|file| file.has_handle(handle)) || self.conversation.iter().any(names)
     }
 }
 
@@ -141,7 +144,7 @@ fn unknown_handle(handle: &str) -> ToolError {
 pub(super) struct SpilledFile(PathBuf);
 
 impl SpilledFile {
-    pub(super) fn has_handle(&self, handle: &str) -> bool {
+    fn has_handle(&self, handle: &str) -> bool {
         self.0.file_name().is_some_and(|name| name == handle)
     }
 }

@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::loop_core::{AgentLoop, CallEnd, Effect, Prepared, ReadyCall, RecordError};
 use crate::message::{ToolArguments, ToolCall};
-use crate::runtime::assistant::Config;
 use crate::runtime::cache::canonical;
+use crate::runtime::config::Config;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
-use crate::runtime::segment::checked_call;
 use crate::runtime::telemetry;
 use crate::steps::StepError;
 use crate::{StepKey, ToolContext};
@@ -92,7 +91,7 @@ pub(in crate::runtime) fn checked_again(
             let args = now.args.unwrap_or_else(|| asked.args.clone());
             let checked = |args: &ToolArguments| {
                 let call = ToolCall::new(&*call.id, &*call.name, args.clone());
-                let checked = checked_call(config, &call, context);
+                let checked = config.checked(&call, context);
                 checked.map(|checked| checked.value().clone()).unwrap_or_default()
             };
             let now_checked = checked(&args);

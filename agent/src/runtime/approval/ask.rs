@@ -1,27 +1,19 @@
 //! Decisions on calls: asking for them, and continuing with those that arrived later.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 
-use super::edits::with_sent_secrets;
 use super::{Decision, Resumption};
 use crate::args::Plan;
 use crate::loop_core::{ApprovalRequest, CallEnd, Decided, Effect, SteeringPolicy};
-use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::catch;
-use crate::runtime::assistant::Config;
-use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo};
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
-use crate::runtime::prepare::{check, hook_error};
-use crate::runtime::segment::{checked_call, keep_whole};
-use crate::runtime::telemetry;
+use crate::runtime::segment::keep_whole;
 use crate::steps::StepError;
-use crate::{
-    Control, DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, Tool, ToolContext, ToolOutcome,
-};
+use crate::tool::outcome::{InterruptionCode, ToolOutcome};
+use crate::{StepKey, StepKind};
 
 impl InProcessSteps {
     /// Asks the application's function whether calls may run. Returns nothing if a steering message ended them meanwhile.
@@ -146,101 +138,5 @@ impl InProcessSteps {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns what follows from a decision now: the tool may be another one than when the request was made, and changed arguments are checked
-/// like any others.
-pub(in crate::runtime) fn decided(
-    config: &Config,
-    context: &ToolContext,
-    request: &ApprovalRequest,
-    decision: Decision,
-) -> Decided {
-    let name = &request.call.name;
-    let now = config.registry.get(name);
-    let shown = now.map(|tool| &**tool);
-    let refused = |outcome| telemetry::record_refusal(shown, &request.call, outcome, context);
-    let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
-    match (decision, tool) {
-        (Decision::Deny(message), _) => {
-            refused(&ToolOutcome::denied(DenialCode::DENIED, message.clone()));
-            Decided::Deny(message)
-        }
-        (Decision::Later, _) => Decided::Later,
-        (_, None) => {
-            let text = format!(
-                "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
-                 is still there, call it again by the parameters it has now."
-            );
-            let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
-            refused(&stale);
-            Decided::AllowEnded(CallEnd::new(stale))
-        }
-        (Decision::Allow, _) => Decided::Allow(None),
-        (Decision::AllowWith(args), Some(tool)) => {
-            let args = match with_sent_secrets(&config.secrets(), request, args) {
-                Ok(args) => ToolArguments::from(args),
-                Err(path) => {
-                    let text = format!(
-                        "The call was not run: a person changed its arguments and gave no value for the secret at `{path}`."
-                    );
-                    let unknown = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text);
-                    refused(&unknown);
-                    return Decided::AllowEnded(CallEnd::new(unknown));
-                }
-            };
-            match check(tool, &args, context.source()) {
-                Ok(_) => Decided::Allow(Some(args)),
-                Err(reply) => {
-                    let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                    telemetry::record_refusal(shown, &edited, &reply.outcome, context);
-                    let mut end = CallEnd::new(reply);
-                    end.edited_args = Some(args);
-                    Decided::AllowEnded(end)
-                }
-            }
-        }
-    }
-}
-
-/// A call whose arguments a person changed, as hooks are asked about it. The person has decided: of what a hook says, only
-/// that the call is blocked counts, or that the hook failed.
-pub(in crate::runtime) struct Edited {
-    tool: Option<Arc<dyn Tool>>,
-    pub(in crate::runtime) info: ToolCallInfo,
-}
-
-impl Edited {
-    pub(in crate::runtime) fn new(
-        config: &Config,
-        context: &ToolContext,
-        request: ApprovalRequest,
-        args: &ToolArguments,
-        reply: Option<Arc<Message>>,
-    ) -> Self {
-        let call = ToolCall { args: args.clone(), ..request.call };
-        let tool = config.registry.get(&call.name).cloned();
-        let checked = checked_call(config, &call, context);
-        let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
-        let info = ToolCallInfo::new(reply, call, checked, context.clone());
-        Self { tool, info }
-    }
-
-    /// How the call ends for what a hook says of it; none where it may run.
-    pub(in crate::runtime) fn end(&self, said: Result<BeforeCall, HookError>) -> Option<CallEnd> {
-        let (outcome, control) = match said {
-            Ok(BeforeCall::Block { reason, control }) => {
-                (ToolOutcome::denied(DenialCode::BLOCKED, reason), control)
-            }
-            Ok(_) => return None,
-            Err(error) => (hook_error(&error.to_string()), Control::Continue),
-        };
-        let call = self.info.call();
-        telemetry::record_refusal(self.tool.as_deref(), call, &outcome, self.info.context());
-        let mut end = CallEnd::new(outcome);
-        end.control = control;
-        end.edited_args = Some(call.args.clone());
-        Some(end)
     }
 }

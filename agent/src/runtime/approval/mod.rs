@@ -2,7 +2,7 @@
 
 mod again;
 mod ask;
-mod edits;
+mod decided;
 mod keys;
 mod resume;
 mod sign;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::AssistantBuilder;
 use crate::loop_core::ApprovalRequest;
 use crate::tool::BoxFuture;
 use crate::tool::outcome::ToolOutcome;
@@ -22,9 +21,7 @@ use crate::tool::outcome::ToolOutcome;
 pub(crate) use again::CheckedAgain;
 #[cfg(feature = "durable-restate")]
 pub(super) use again::checked_again;
-pub(super) use ask::{Edited, decided};
 pub(super) use keys::ApprovalKeys;
-pub use resume::ResumeError;
 pub(super) use resume::{Resumption, can_resume_in, check};
 pub(super) use sign::Signer;
 
@@ -237,49 +234,6 @@ impl Decisions {
     /// ```
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
         self.arrived.push(DeliveredOutcome { call_id: call_id.into(), outcome: outcome.into() });
-        self
-    }
-}
-
-impl AssistantBuilder {
-    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
-    /// before one of them runs. Without this function, such calls suspend the run.
-    ///
-    /// ```
-    /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
-    ///
-    /// /// Sends money.
-    /// #[tool(approval = "always")]
-    /// fn send(amount: u64) -> String {
-    ///     format!("{amount} sent")
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new([
-    ///     reply().tool_call("send", r#"{"amount": 20}"#).tool_call("send", r#"{"amount": 500}"#),
-    ///     reply().text("I sent 20."),
-    /// ]);
-    /// let assistant = Assistant::builder(model)
-    ///     .tools(tools![send])
-    ///     .on_approval(|request| async move {
-    ///         match request.arg::<u64>("amount") {
-    ///             Ok(0..=100) => Decision::Allow,
-    ///             _ => Decision::Deny("more than 100 needs a signature".into()),
-    ///         }
-    ///     })
-    ///     .build()?;
-    /// assistant.prompt("Send 20, and 500.").await?;
-    /// let results: Vec<_> = assistant.messages().iter().skip(2).take(2).map(|message| message.text()).collect();
-    /// assert_eq!(results[0], "20 sent");
-    /// assert!(results[1].contains("more than 100 needs a signature"));
-    /// # Ok(()) }
-    /// ```
-    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
-    where
-        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Decision> + Send + 'static,
-    {
-        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
         self
     }
 }

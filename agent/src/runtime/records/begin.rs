@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{StoreAccess, UnrecordedEnd, now};
+use super::keeper::{StoreAccess, now};
+use super::owed::UnrecordedEnd;
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
-use crate::runtime::assistant::Config;
-use crate::runtime::perform::Performer;
-use crate::runtime::prepare::CheckedArguments;
-use crate::runtime::segment::checked_call;
+use crate::runtime::checked::CheckedArguments;
+use crate::runtime::config::Config;
 use crate::step_key::StepKey;
 use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
 use crate::tool::context::ToolContext;
@@ -215,7 +214,7 @@ impl RunRecords {
         context: &ToolContext,
         text: &str,
     ) -> CallEnd {
-        let checked = checked_call(config, call, context);
+        let checked = config.checked(call, context);
         match self.begin(config, key, call, checked.as_deref(), text).await {
             CallStart::Ended(end) => *end,
             CallStart::Runs { .. } => self.give_up(key).await,
@@ -305,12 +304,12 @@ impl RunRecords {
     /// arguments were kept.
     pub(super) async fn look_up(
         &self,
-        performer: &Performer,
+        config: &Config,
+        context: &ToolContext,
         key: &StepKey,
         call: &ToolCall,
         is_withheld: bool,
     ) -> Option<InterruptedCall> {
-        let Performer { config, context, .. } = performer;
         let record = match self.keeper.get(key).await {
             Ok(record) => record,
             Err(error) => {
@@ -327,7 +326,7 @@ impl RunRecords {
             Some(record) if record.status != InvocationStatus::Pending => Some(recorded_end(&record)),
             Some(_) if is_withheld => Some(self.give_up(key).await),
             Some(record) => {
-                let checked = checked_call(config, call, context);
+                let checked = config.checked(call, context);
                 let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
                 let again = self.new_record(config, key, call, args, "");
                 self.resolve_begun(config, &record, &again, record.attempt.saturating_add(1)).await

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::begin::{ATTEMPTS, lost, not_run};
-use super::keeper::{StoreAccess, StoreOptions};
-use super::now;
+use super::keeper::{StoreAccess, StoreOptions, now};
 use crate::message::ToolCall;
-use crate::runtime::builder::fingerprint;
+use crate::runtime::checked::check;
+use crate::runtime::config::fingerprint;
 use crate::runtime::new_id;
-use crate::runtime::prepare::check;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,

@@ -231,3 +231,9 @@ impl StoreAccess {
         self.retry(|| self.store.take_steering(session, key, limit)).await
     }
 }
+
+/// Returns milliseconds since 1970. They are only informative, because clocks jump: no decision depends on them.
+pub(super) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}

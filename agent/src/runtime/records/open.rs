@@ -4,15 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::StoreAccess;
 use super::begin::result_message;
+use super::keeper::{StoreAccess, now};
 use super::session::{InterruptedRun, SessionState};
 use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall};
-use crate::runtime::assistant::Config;
-use crate::runtime::{Assistant, AssistantBuilder, OpenError};
+use crate::runtime::assistant::Assistant;
+use crate::runtime::builder::AssistantBuilder;
+use crate::runtime::config::Config;
+use crate::runtime::error::OpenError;
 use crate::step_key::{StepKey, StepKind};
-use crate::store::{EntryKind, InvocationStatus, Store, StoreError, StoredEntry};
+use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError, StoredEntry};
 
 impl AssistantBuilder {
     /// Records every tool call in a store: the tool, the arguments, the outcome, the times and the attempt. With a
@@ -105,6 +107,51 @@ impl AssistantBuilder {
         state.session = Some(session);
         drop(state);
         Ok(assistant)
+    }
+}
+
+impl Assistant {
+    /// Returns the unfinished run that another process left in this [session](AssistantBuilder::session), until
+    /// [`continue_run`](Self::continue_run) continues it or a prompt abandons it.
+    ///
+    /// ```
+    /// # use agent::{Assistant, RunError, RunOutput};
+    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
+    /// if assistant.unfinished_run().is_some() {
+    ///     println!("{}", assistant.continue_run().await?.text());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn unfinished_run(&self) -> Option<Arc<str>> {
+        let state = self.state();
+        Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
+    }
+
+    /// Returns the id of the session.
+    pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
+        Some(self.state().session.as_ref()?.id.clone())
+    }
+
+    /// Records in the session that the conversation was reset.
+    pub(in crate::runtime) async fn record_reset(&self) {
+        let Some(keeper) = self.config().keeper.clone() else { return };
+        let reset = {
+            let mut state = self.state();
+            let Some(session) = &mut state.session else { return };
+            session.abandon_interrupted_run();
+            (session.stored, session.run, session.is_rewritten) = (0, None, true);
+            let entry = SessionEntry::new(EntryKind::Reset).written_by(&*session.writer, now());
+            (session.id.clone(), session.seq, entry)
+        };
+        let (id, seq, entry) = reset;
+        match keeper.append(&id, seq, vec![entry]).await {
+            Ok(seq) => {
+                if let Some(session) = &mut self.state().session {
+                    (session.seq, session.is_rewritten) = (seq, false);
+                }
+            }
+            Err(error) => tracing::error!(%error, "the reset of the session was not recorded"),
+        }
     }
 }
 

@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::begin::RunRecords;
-use super::{StoreAccess, now};
+use super::keeper::{StoreAccess, now};
 use crate::loop_core::CallEnd;
 use crate::message::LOST;
-use crate::runtime::assistant::Assistant;
 use crate::step_key::StepKey;
-use crate::store::{InvocationEnd, NewInvocation, StoreError, StoreErrorKind};
+use crate::store::{InvocationEnd, NewInvocation, StoreError};
 use crate::tool::outcome::{InterruptionCode, ToolOutcome};
 
 /// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
@@ -44,7 +42,7 @@ impl UnrecordedEnd {
         Self::Ended(key, InvocationEnd::new(outcome, now()))
     }
 
-    fn key(&self) -> &StepKey {
+    pub(super) fn key(&self) -> &StepKey {
         match self {
             Self::NotRun(new, _) => &new.key,
             Self::Ended(key, _) | Self::Deferred(key, _) => key,
@@ -57,6 +55,15 @@ impl UnrecordedEnd {
 pub(in crate::runtime) struct UnrecordedEnds(VecDeque<UnrecordedEnd>);
 
 impl UnrecordedEnds {
+    /// Returns the oldest end.
+    pub(super) fn first(&self) -> Option<UnrecordedEnd> {
+        self.0.front().cloned()
+    }
+
+    pub(super) fn remove_first(&mut self) {
+        self.0.pop_front();
+    }
+
     pub(super) fn add(&mut self, ends: impl IntoIterator<Item = UnrecordedEnd>) {
         self.0.extend(ends);
         while self.0.len() > MAX_UNRECORDED {
@@ -86,27 +93,4 @@ impl StoreAccess {
         }
         Ok(())
     }
-}
-
-impl RunRecords {
-    /// Records the ends that earlier runs could not record.
-    pub(super) async fn record_missed(&self, assistant: &Assistant) -> Result<(), StoreError> {
-        let next = || assistant.state().debts.0.front().cloned();
-        while let Some(end) = next() {
-            let key = end.key().clone();
-            match self.keeper.record(end).await {
-                Ok(()) => {}
-                Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
-                // Dropped, because it would keep all later ends from being recorded.
-                Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
-            }
-            assistant.state().debts.0.pop_front();
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether recording may succeed later, after an error of this kind.
-fn can_be_recorded_later(kind: StoreErrorKind) -> bool {
-    !matches!(kind, StoreErrorKind::Corrupt | StoreErrorKind::Conflict | StoreErrorKind::Other)
 }

@@ -3,14 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::now;
 use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
-#[cfg(doc)]
-use crate::runtime::AssistantBuilder;
-use crate::runtime::assistant::{Assistant, AssistantState};
 use crate::step_key::StepKey;
-use crate::store::{EntryKind, SessionEntry};
 
 /// The stored part of a session.
 pub(in crate::runtime) struct SessionState {
@@ -86,60 +81,12 @@ impl SessionState {
         }
         self.is_begin_stored = false;
     }
-}
 
-impl AssistantState {
     /// Takes the interrupted run, to continue it.
     pub(in crate::runtime) fn restore(&mut self) -> Option<RestoredRun> {
-        let session = self.session.as_mut()?;
-        let InterruptedRun { core, withheld, .. } = session.interrupted.take()?;
-        session.is_begin_stored = false;
+        let InterruptedRun { core, withheld, .. } = self.interrupted.take()?;
+        self.is_begin_stored = false;
         let interrupted = InterruptedTurn { turn: core.turn(), withheld };
         Some(RestoredRun { core, interrupted })
-    }
-}
-
-impl Assistant {
-    /// Returns the unfinished run that another process left in this [session](AssistantBuilder::session), until
-    /// [`continue_run`](Self::continue_run) continues it or a prompt abandons it.
-    ///
-    /// ```
-    /// # use agent::{Assistant, RunError, RunOutput};
-    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
-    /// if assistant.unfinished_run().is_some() {
-    ///     println!("{}", assistant.continue_run().await?.text());
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn unfinished_run(&self) -> Option<Arc<str>> {
-        let state = self.state();
-        Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
-    }
-
-    /// Returns the id of the session.
-    pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
-        Some(self.state().session.as_ref()?.id.clone())
-    }
-
-    /// Records in the session that the conversation was reset.
-    pub(in crate::runtime) async fn record_reset(&self) {
-        let Some(keeper) = self.config().keeper.clone() else { return };
-        let reset = {
-            let mut state = self.state();
-            let Some(session) = &mut state.session else { return };
-            session.abandon_interrupted_run();
-            (session.stored, session.run, session.is_rewritten) = (0, None, true);
-            let entry = SessionEntry::new(EntryKind::Reset).written_by(&*session.writer, now());
-            (session.id.clone(), session.seq, entry)
-        };
-        let (id, seq, entry) = reset;
-        match keeper.append(&id, seq, vec![entry]).await {
-            Ok(seq) => {
-                if let Some(session) = &mut self.state().session {
-                    (session.seq, session.is_rewritten) = (seq, false);
-                }
-            }
-            Err(error) => tracing::error!(%error, "the reset of the session was not recorded"),
-        }
     }
 }

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::begin::RunRecords;
+use super::keeper::now;
+use super::owed::UnrecordedEnd;
 use super::session::InterruptedTurn;
-use super::{UnrecordedEnd, now};
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, Decided, Event, Queue, Reply, TurnSummary, Verdict, outcome_of,
 };
 use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage};
-use crate::runtime::QueueMode;
+use crate::runtime::assistant::Assistant;
 use crate::runtime::in_process::InProcessSteps;
+use crate::runtime::perform::Performer;
+use crate::runtime::queue::QueueMode;
 use crate::steps::{SharedLoop, StepError, Steps};
-use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError};
+use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, StoreErrorKind};
 use crate::{FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
 
 /// Steps of a run that are recorded in a store: the messages of its session, and calls that end without a body. The records of other calls
@@ -118,8 +121,9 @@ impl Steps for RecordingSteps {
             for (ord, call) in (key.ord..).zip(&calls) {
                 let is_withheld = interrupted.withheld.contains(&call.id);
                 let key = StepKey::new(key.run.clone(), key.turn, StepKind::Tool, ord);
-                let found =
-                    Box::pin(self.records.look_up(&self.inner.performer, &key, call, is_withheld)).await;
+                let Performer { config, context, .. } = &self.inner.performer;
+                let found = self.records.look_up(config, context, &key, call, is_withheld);
+                let found = Box::pin(found).await;
                 if let Some(found) = found {
                     self.inner.found.insert(ord, found);
                 }
@@ -331,4 +335,27 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
         Some((ord, call, input.cloned().unwrap_or_default(), outcome))
     });
     ran.collect()
+}
+
+impl RunRecords {
+    /// Records the ends that earlier runs could not record.
+    async fn record_missed(&self, assistant: &Assistant) -> Result<(), StoreError> {
+        let next = || assistant.state().debts.first();
+        while let Some(end) = next() {
+            let key = end.key().clone();
+            match self.keeper.record(end).await {
+                Ok(()) => {}
+                Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
+                // Dropped, because it would keep all later ends from being recorded.
+                Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
+            }
+            assistant.state().debts.remove_first();
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether recording may succeed later, after an error of this kind.
+fn can_be_recorded_later(kind: StoreErrorKind) -> bool {
+    !matches!(kind, StoreErrorKind::Corrupt | StoreErrorKind::Conflict | StoreErrorKind::Other)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::assistant::Config;
+use super::config::Config;
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, Message, ToolCall, Usage};
 use crate::model::{ModelInfo, ModelRequest, Thinking};

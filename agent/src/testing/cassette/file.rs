@@ -10,10 +10,10 @@
 //! `continues` is the number of an earlier exchange, counted from 1. Its messages come before those of this exchange.
 
 use super::CassetteError;
-use super::scrub::Scrubber;
+use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
 use crate::ToolDefinition;
-use crate::message::{AssistantMessage, Message};
+use crate::message::Message;
 use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
 use crate::private_files;
 use serde_json::{Map, Value, json};
@@ -26,26 +26,6 @@ const VERSION: u64 = 1;
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<RecordedExchange>,
-}
-
-/// A request and its reply or error. The request is complete here.
-pub(super) struct RecordedExchange {
-    pub(super) request: Value,
-    pub(super) reply: Option<Value>,
-    pub(super) error: Option<Value>,
-}
-
-impl RecordedExchange {
-    pub(super) fn of_reply(request: Value, reply: &AssistantMessage) -> Self {
-        Self { request, reply: serde_json::to_value(reply).ok(), error: None }
-    }
-
-    pub(super) fn clean(&mut self, scrubber: &Scrubber) {
-        [&mut self.reply, &mut self.error]
-            .into_iter()
-            .flatten()
-            .for_each(|value| scrubber.clean_reply(value));
-    }
 }
 
 impl Tape {

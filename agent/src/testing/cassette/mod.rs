@@ -1,6 +1,7 @@
 //! Recorded replies of models.
 
 mod compare;
+mod exchange;
 mod file;
 mod scrub;
 mod secrets;
@@ -10,17 +11,17 @@ use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
 use compare::{differences, matches, nearest};
-use file::{RecordedExchange, Tape, request_json};
+use exchange::RecordedExchange;
+use file::{Tape, request_json};
 use futures_core::Stream;
 use scrub::Scrubber;
 use secrets::SecretValues;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 /// The environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
@@ -409,52 +410,6 @@ impl Stream for Recording {
             }
             None => Poll::Ready(self.record(Ok(())).err().map(Err)),
         }
-    }
-}
-
-impl RecordedExchange {
-    /// Returns the reply of the model.
-    fn reply(&self) -> Result<AssistantMessage, ModelError> {
-        if let Some(error) = &self.error {
-            let text = |key: &str| error.get(key).and_then(Value::as_str);
-            let mut made = ModelError::new(
-                ModelErrorKind::from(text("kind").unwrap_or_default()),
-                text("message").unwrap_or_default(),
-            );
-            if let Some(code) = text("code") {
-                made = made.with_code(code);
-            }
-            if let Some(status) =
-                error.get("status").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok())
-            {
-                made = made.with_status(status);
-            }
-            if let Some(seconds) = error.get("retry_after").and_then(Value::as_f64) {
-                made = made.with_retry_after(Duration::try_from_secs_f64(seconds).unwrap_or_default());
-            }
-            return Err(made);
-        }
-        let text = self.reply.as_ref().unwrap_or(&Value::Null).to_string();
-        serde_json::from_str(&text).map_err(|error| {
-            ModelError::new(
-                ModelErrorKind::Other,
-                format!("a reply in the cassette is not a message: {error}"),
-            )
-        })
-    }
-
-    fn of_error(request: Value, error: &ModelError) -> Self {
-        let mut kept = json!({"kind": error.kind().as_str(), "message": error.message()});
-        if let Some(code) = error.code() {
-            kept["code"] = code.into();
-        }
-        if let Some(status) = error.status() {
-            kept["status"] = status.into();
-        }
-        if let Some(delay) = error.retry_after() {
-            kept["retry_after"] = delay.as_secs_f64().into();
-        }
-        Self { request, reply: None, error: Some(kept) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Secret arguments in a recording: the markers in the file, and the substitutes that tools receive on replay.
 
-use super::file::RecordedExchange;
+use super::exchange::RecordedExchange;
 use crate::args::withheld;
 use crate::message::{AssistantMessage, Content, Message, Part, ToolArguments, ToolResultMessage};
 use crate::model::ModelRequest;

@@ -1,9 +1,13 @@
 //! Single hooks, given to the builder as closures.
 
-use super::{AfterCall, AssistantBuilder, BeforeCall, HookError, Hooks, ToolCallInfo};
+use std::sync::Arc;
+
+use super::AssistantBuilder;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, MessageList, Part};
 use crate::model::ModelRequest;
+use crate::runtime::hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
+use crate::runtime::turn_tools::TurnTools;
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
@@ -246,5 +250,62 @@ impl AssistantBuilder {
         Fut: Future<Output = Result<Option<bool>, HookError>> + Send + 'static,
     {
         self.hooks(OnTurnEnd(hook))
+    }
+
+    /// Adds a function that chooses the tools of each turn, based on the conversation so far.
+    ///
+    /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
+    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](Hooks). If there
+    /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
+    ///
+    /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
+    /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::Source) instead.
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, tool, tools};
+    ///
+    /// /// Shows the contract.
+    /// #[tool(read_only)]
+    /// fn show_contract() -> String {
+    ///     "…".into()
+    /// }
+    ///
+    /// /// Signs it.
+    /// #[tool]
+    /// fn sign_contract() -> String {
+    ///     "signed".into()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("sign_contract", "{}"),      // too early: there is no such tool yet
+    ///     reply().tool_call("show_contract", "{}"),
+    ///     reply().tool_call("sign_contract", "{}"),
+    ///     reply().text("Signed."),
+    /// ]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .tools(tools![show_contract, sign_contract])
+    ///     .prepare_tools(|turn| async move {
+    ///         let was_shown = turn.messages().iter().any(|message| {
+    ///             matches!(&**message, Message::ToolResult(result) if result.tool == "show_contract")
+    ///         });
+    ///         Ok(turn.filter(|tool| was_shown || tool.name() != "sign_contract"))
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Sign it").await?.text(), "Signed.");
+    /// let shown: Vec<_> = model.requests().iter().map(|request| request.tools.len()).collect();
+    /// assert_eq!(shown, [1, 1, 2, 2]);
+    /// assert!(assistant.messages().get(2).unwrap().text().starts_with("There is no tool \"sign_contract\""));
+    /// # Ok(()) }
+    /// ```
+    pub fn prepare_tools<F, Fut>(mut self, choose: F) -> Self
+    where
+        F: Fn(TurnTools) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<TurnTools, HookError>> + Send + 'static,
+    {
+        self.preparers.push(Arc::new(move |tools| Box::pin(choose(tools))));
+        self
     }
 }

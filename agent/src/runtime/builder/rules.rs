@@ -1,7 +1,8 @@
 //! Options of a builder for runs: limits, the order of calls, queued messages.
 
-use super::{AssistantBuilder, QueueMode};
+use super::AssistantBuilder;
 use crate::loop_core::{LoopGuard, SteeringPolicy, UsageLimits};
+use crate::runtime::queue::QueueMode;
 
 impl AssistantBuilder {
     /// Sets the maximum number of replies for a prompt; 50 by default, at least 1.

@@ -1,0 +1,131 @@
+//! Options of a builder for approvals: the function that decides, and the keys that sign suspended runs.
+
+use std::sync::Arc;
+
+use super::AssistantBuilder;
+use crate::loop_core::ApprovalRequest;
+use crate::runtime::approval::Decision;
+
+impl AssistantBuilder {
+    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
+    /// before one of them runs. Without this function, such calls suspend the run.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool(approval = "always")]
+    /// fn send(amount: u64) -> String {
+    ///     format!("{amount} sent")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("send", r#"{"amount": 20}"#).tool_call("send", r#"{"amount": 500}"#),
+    ///     reply().text("I sent 20."),
+    /// ]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![send])
+    ///     .on_approval(|request| async move {
+    ///         match request.arg::<u64>("amount") {
+    ///             Ok(0..=100) => Decision::Allow,
+    ///             _ => Decision::Deny("more than 100 needs a signature".into()),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Send 20, and 500.").await?;
+    /// let results: Vec<_> = assistant.messages().iter().skip(2).take(2).map(|message| message.text()).collect();
+    /// assert_eq!(results[0], "20 sent");
+    /// assert!(results[1].contains("more than 100 needs a signature"));
+    /// # Ok(()) }
+    /// ```
+    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
+    where
+        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Decision> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
+        self
+    }
+}
+
+#[cfg(feature = "approvals-signed")]
+impl AssistantBuilder {
+    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take it from a
+    /// secret store. It is in no snapshot.
+    ///
+    /// A signature (HMAC-SHA256) binds each call that may still run: its run, turn and position, the call id, the tool and its schema, the
+    /// arguments, and those that the person who decides is shown. Another signature binds the state of the run: the calls that ended or are
+    /// allowed, and the counters. A stored run in which any of these differs is not resumed, and a decision is valid only for the call that
+    /// it was made on. The texts of the conversation are not bound, so protect snapshots like conversations. A snapshot can be resumed more
+    /// than once unless your code prevents that.
+    ///
+    /// ```
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Decisions, tool, tools};
+    ///
+    /// /// Closes an account.
+    /// #[tool(approval = "always")]
+    /// fn close_account(number: u32) -> String {
+    ///     format!("{number} is closed")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let key = [7; 32]; // of your secret store
+    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.prompt("Close account 5.").await?;
+    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
+    ///
+    /// // Another process, tomorrow.
+    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let requests = suspended.approval_requests();
+    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
+    /// assert_eq!(output.text(), "It is closed.");
+    /// # Ok(()) }
+    /// ```
+    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
+        self.approval_keys.set(key.as_ref());
+        self
+    }
+
+    /// Adds a key that signed runs before. Runs with its signature can be resumed, but nothing new is signed with it. Remove it once no run
+    /// that it signed has to be resumed.
+    ///
+    /// ```
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Decisions, tool, tools};
+    ///
+    /// /// Closes an account.
+    /// #[tool(approval = "always")]
+    /// fn close_account(number: u32) -> String {
+    ///     format!("{number} is closed")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (last_year, this_year) = ([7; 32], [8; 32]); // of your secret store
+    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(last_year).build()?;
+    /// let stored = serde_json::to_string(&assistant.prompt("Close account 5.").await?.snapshot)?;
+    ///
+    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![close_account])
+    ///     .approval_key(this_year)
+    ///     .former_approval_key(last_year)
+    ///     .build()?;
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let allow = Decisions::new().allow(&suspended.approval_requests()[0]);
+    /// assert_eq!(assistant.resume(&suspended, allow).await?.text(), "It is closed.");
+    /// # Ok(()) }
+    /// ```
+    pub fn former_approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
+        self.approval_keys.add_former(key.as_ref());
+        self
+    }
+}

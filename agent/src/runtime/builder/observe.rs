@@ -1,0 +1,158 @@
+//! Options of a builder for metrics, and for the content that traces may record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::AssistantBuilder;
+use crate::loop_core::{Event, EventKind};
+use crate::runtime::listener::Listener;
+use crate::runtime::observe::{Meter, Metric, ToolCallMetric};
+use crate::tool::trace::Capture;
+
+impl AssistantBuilder {
+    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
+    ///
+    /// The run waits for the function, so it should not block. If it panics, the panic is logged.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Metric, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let lines = Arc::new(Mutex::new(Vec::new()));
+    /// let sink = lines.clone();
+    /// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![double])
+    ///     .on_metric(move |metric| {
+    ///         sink.lock().unwrap().push(match metric {
+    ///             Metric::Request(request) => format!("{} {} tokens", request.model, request.usage.total),
+    ///             Metric::ToolCall(call) => format!("{} {} ms, {} coerced", call.tool, call.duration.as_millis(), call.coercions),
+    ///             _ => return,
+    ///         });
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Double 21").await?;
+    /// assert_eq!(lines.lock().unwrap().len(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_metric(mut self, measure: impl Fn(&Metric) + Send + Sync + 'static) -> Self {
+        let meter: Meter = Arc::new(measure);
+        self.meters.push(meter.clone());
+        self.listeners.add(Listener::new(move |event| {
+            if let Some(metric) = tool_call_metric(event) {
+                meter(&metric);
+            }
+        }));
+        self
+    }
+
+    /// Records content in traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and the
+    /// values of coercions. By default, traces contain only names and numbers.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    /// # use std::sync::{Arc, Mutex};
+    /// # use tracing::field::{Field, Visit};
+    /// # use tracing::span::{Attributes, Id, Record};
+    /// # #[derive(Clone, Default)]
+    /// # struct Traces(Arc<Mutex<String>>);
+    /// # impl Traces {
+    /// #     fn text(&self) -> String {
+    /// #         self.0.lock().unwrap().clone()
+    /// #     }
+    /// # }
+    /// # impl Visit for Traces {
+    /// #     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+    /// #         *self.0.lock().unwrap() += &format!("{field}={value:?} ");
+    /// #     }
+    /// # }
+    /// # impl tracing::Subscriber for Traces {
+    /// #     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+    /// #         true
+    /// #     }
+    /// #     fn new_span(&self, span: &Attributes<'_>) -> Id {
+    /// #         span.record(&mut self.clone());
+    /// #         Id::from_u64(1)
+    /// #     }
+    /// #     fn record(&self, _: &Id, values: &Record<'_>) {
+    /// #         values.record(&mut self.clone());
+    /// #     }
+    /// #     fn event(&self, event: &tracing::Event<'_>) {
+    /// #         event.record(&mut self.clone());
+    /// #     }
+    /// #     fn record_follows_from(&self, _: &Id, _: &Id) {}
+    /// #     fn enter(&self, _: &Id) {}
+    /// #     fn exit(&self, _: &Id) {}
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let traces = Traces::default();                              // a subscriber of `tracing` that keeps all of it
+    /// let _guard = tracing::subscriber::set_default(traces.clone());
+    /// let plain = Assistant::builder(ScriptedModel::new(["Hello Ann."])).build()?;
+    /// plain.prompt("I am Ann.").await?;
+    /// assert!(traces.text().contains("gen_ai.request.model") && !traces.text().contains("Ann"));
+    ///
+    /// let captured = Assistant::builder(ScriptedModel::new(["Hello Bob."])).capture_content().build()?;
+    /// captured.prompt("I am Bob.").await?;
+    /// assert!(traces.text().contains("I am Bob.") && traces.text().contains("Hello Bob."));
+    /// # Ok(()) }
+    /// ```
+    pub fn capture_content(mut self) -> Self {
+        self.capture.get_or_insert_default();
+        self
+    }
+
+    /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
+    ///
+    /// `redact` is called with every string, number and boolean of the captured content, and with its path as a JSON Pointer. The keys of
+    /// objects are not passed to it. If it panics, nothing is captured.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, Value};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .capture_content_with(|path, value| {
+    ///         if path.ends_with("/card_number") {
+    ///             *value = "[card]".into();
+    ///         } else if let Value::String(text) = value {
+    ///             *text = text.replace("hunter2", "[password]");
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn capture_content_with(mut self, redact: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Self {
+        self.capture = Some(Arc::new(Capture::redacting(Arc::new(redact))));
+        self
+    }
+}
+
+/// Returns the measurement of a call, if the event is its end.
+fn tool_call_metric(event: &Event) -> Option<Metric> {
+    let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
+        return None;
+    };
+    Some(Metric::ToolCall(ToolCallMetric {
+        run_id: event.run_id.clone(),
+        turn: event.turn,
+        call_id: result.call_id.clone(),
+        tool: result.tool.clone(),
+        outcome: result.outcome.kind()?,
+        code: result.outcome.code().map(str::to_owned),
+        coercions: result.coercions.len(),
+        ran: *ran,
+        cached: *cached,
+        attempt: *attempt,
+        duration: Duration::from_millis(*duration_ms),
+    }))
+}

@@ -1,0 +1,138 @@
+//! The configuration of an assistant, which its runs share. It has no entry points.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::approval::{Approver, Signer};
+use super::cache::{CallKey, NotCached, ResultCache};
+use super::checked::{CheckedArguments, check};
+use super::error::RunError;
+use super::hooks::Hooks;
+use super::listener::Listeners;
+use super::observe::Meter;
+use super::output::{AnswerReader, ExpectedOutput};
+use super::queue::QueueMode;
+use super::records::StoreAccess;
+use super::spill::SpillFolder;
+use super::turn_tools::Preparer;
+use crate::loop_core::{AgentLoop, LoopConfig, Signature};
+use crate::message::ToolCall;
+use crate::model::{Model, ModelRequest, ToolChoice};
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::policy::Effect;
+use crate::tool::registry::Registry;
+use crate::tool::secrets::SecretArguments;
+use crate::tool::trace::Capture;
+use crate::tool::traits::Tool;
+
+/// The configuration, which never changes.
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) model: Arc<dyn Model>,
+    /// The parts that all requests have in common.
+    pub(super) request: ModelRequest,
+    pub(super) registry: Registry,
+    pub(super) rules: Arc<LoopConfig>,
+    pub(super) hooks: Vec<Arc<dyn Hooks>>,
+    pub(super) approver: Option<Approver>,
+    pub(super) signer: Option<Arc<Signer>>,
+    /// The listeners of the builder. A new assistant starts with these.
+    pub(super) listeners: Listeners,
+    pub(super) steering_mode: QueueMode,
+    pub(super) follow_up_mode: QueueMode,
+    pub(super) max_concurrency: usize,
+    pub(super) tool_timeout: Duration,
+    pub(super) cancel_grace: Duration,
+    /// Whether to cache the results of tools that do not set caching themselves.
+    pub(super) cache: bool,
+    /// The cache that others share; `None` if the assistant has its own.
+    pub(super) shared_cache: Option<ResultCache>,
+    /// The tools whose results are not cached.
+    pub(super) uncached: Arc<[(String, NotCached)]>,
+    pub(super) spill: Option<SpillFolder>,
+    /// Where calls and sessions are recorded.
+    pub(super) keeper: Option<Arc<StoreAccess>>,
+    /// Whether any tool formats its stored results itself.
+    pub(super) formats_results: bool,
+    /// The functions that choose the tools of a turn.
+    pub(super) preparers: Vec<Preparer>,
+    pub(super) meters: Vec<Meter>,
+    /// Reads the answers of all runs, if the requests have a schema for them.
+    pub(super) answer: Option<Arc<AnswerReader<Value>>>,
+    /// The name of the tool that was added for the answer of this run, or an empty text.
+    pub(super) output_tool: Arc<str>,
+    /// Set if traces record content.
+    pub(super) capture: Option<Arc<Capture>>,
+}
+
+impl Config {
+    /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
+    pub(super) fn secrets(&self) -> SecretArguments {
+        SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
+    }
+
+    /// Signs a run that may be stored, if there is a key.
+    pub(super) fn sign(&self, run: &mut AgentLoop) {
+        if let Some(signer) = &self.signer {
+            signer.sign(run);
+        }
+    }
+
+    /// Of the tool's parameters as they are now, for this run's source.
+    pub(super) fn fingerprint(&self, tool: &str) -> u64 {
+        self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
+    }
+
+    /// Returns the checked arguments of a call, or `None` if they are refused, or the tool is unknown.
+    pub(super) fn checked(&self, call: &ToolCall, context: &ToolContext) -> Option<Arc<CheckedArguments>> {
+        let tool = self.registry.get(&call.name)?;
+        check(tool, &call.args, context.source()).ok().map(Arc::new)
+    }
+
+    /// Returns the key under which the result of a call is cached.
+    pub(super) fn cache_key(&self, name: &str, checked: &CheckedArguments, context: &ToolContext) -> CallKey {
+        CallKey::new(name, self.fingerprint(name), &self.registry, &self.hooks, checked, context)
+    }
+
+    /// Returns whether results of the tool are kept in this run. Keys do not contain the state of a prompt, so results that may depend on
+    /// it are not kept.
+    pub(super) fn can_cache(&self, tool: &dyn Tool, context: &ToolContext) -> bool {
+        let policy = tool.policy();
+        // Results of a `once` tool are kept only if the tool itself asks for it.
+        policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)
+            && (!context.has_own_state()
+                || (self.hooks.is_empty()
+                    && !tool.reads_context()
+                    && !tool.requires().iter().any(|state| context.has_own(state))))
+    }
+
+    /// Returns the configuration of a run that expects this output.
+    ///
+    /// # Errors
+    /// Fails if the output needs a tool, and the tool cannot be registered.
+    pub(super) fn expecting(&self, expected: &ExpectedOutput) -> Result<Self, RunError> {
+        let mut config = self.clone();
+        if expected.is_native(config.model.info()) {
+            config.request.output = Some(expected.schema.clone());
+            return Ok(config);
+        }
+        config.request.output = None;
+        let (name, tool) = expected.tool()?;
+        let is_alone = config.registry.is_empty();
+        config.output_tool = name.as_str().into();
+        let registered = config.registry.register(tool);
+        registered.map_err(|refusal| RunError::Output { message: refusal.to_string() })?;
+        config.request.tools = config.registry.definitions();
+        // Other tools stay callable, because the model may need them before it can answer.
+        config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
+        Ok(config)
+    }
+}
+
+/// Returns a fingerprint of the tool's name and parameters.
+pub(super) fn fingerprint(definition: &ToolDefinition) -> u64 {
+    Signature::of(definition.name(), definition.parameters()).short()
+}

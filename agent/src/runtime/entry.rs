@@ -1,0 +1,164 @@
+//! The entry points of an assistant: what begins a run.
+
+use super::approval::Decisions;
+use super::assistant::Assistant;
+use super::begin::RunStart;
+use super::error::RunError;
+use super::handle::RunHandle;
+use super::prompt::{Prompt, Run};
+use crate::loop_core::{AgentLoop, RecordedTurn};
+use crate::message::{Message, UserMessage};
+use crate::tool::arguments::Argument;
+
+impl Assistant {
+    /// Sends text, parts or a message to the model, and returns the run as a future.
+    ///
+    /// Nothing happens until the returned [`Prompt`] is awaited. Dropping the future cancels the run and leaves the conversation sound:
+    /// every call in it has a result.
+    pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
+        Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
+    }
+
+    /// Sends a prompt and returns a stream of events. Reading the stream drives the run. Short for `prompt(input).stream()`.
+    ///
+    /// ```
+    /// # use agent::{Assistant, EventKind, RunError};
+    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
+    /// let mut run = assistant.run("Tell me a story");
+    /// while let Some(event) = run.next().await {
+    ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
+    ///         print!("{}", update.text_delta().unwrap_or_default());
+    ///     }
+    /// }
+    /// println!("{} tokens", run.output().await?.usage.total);
+    /// # Ok(()) }
+    /// ```
+    pub fn run(&self, input: impl Into<UserMessage>) -> Run {
+        self.prompt(input).stream()
+    }
+
+    /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::Assistant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
+    /// assert_eq!(assistant.extract::<Vec<u32>>("Three primes?").await?, [2, 3, 5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of an awaited [`Prompt`], and [`RunError::Output`] if the answer still does not fit the type after all attempts.
+    pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
+        let prompt = self.prompt(input);
+        Ok(prompt.output::<T>().await?.value)
+    }
+
+    /// Continues from the conversation as it is. If the last message is the assistant's, a queued message is taken first: from the steering
+    /// queue, or else from the follow-up queue.
+    ///
+    /// Before any event, the prompt fails with [`RunError::NothingToContinue`] if the conversation is empty, and with
+    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
+    /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
+    pub fn continue_run(&self) -> Prompt {
+        Prompt::new(self.clone(), RunStart::Continue)
+    }
+
+    /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
+    ///
+    /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
+    /// [`approval_key`](super::AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have
+    /// none.
+    /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
+    /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
+    /// rules of this assistant are asked again about each call that is about to run, see
+    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far; its limits are those
+    /// of this assistant, and the wall-clock limit starts again.
+    ///
+    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
+    /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
+    /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, RunError};
+    /// use agent::loop_core::AgentLoop;
+    ///
+    /// # async fn example(assistant: Assistant, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let suspended: AgentLoop = serde_json::from_str(stored)?;
+    /// let decisions = suspended
+    ///     .approval_requests()
+    ///     .iter()
+    ///     .fold(Decisions::new(), |decisions, request| decisions.deny(request, "not today"));
+    /// println!("{}", assistant.resume(&suspended, decisions).await?.text());
+    /// # Ok(()) }
+    /// ```
+    pub fn resume(&self, suspended: &AgentLoop, decisions: Decisions) -> Prompt {
+        let run = Box::new((suspended.clone(), decisions));
+        Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
+    }
+
+    /// Sends a prompt and drives the run in a separate tokio task, with or without listeners.
+    ///
+    /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::Assistant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let run = assistant.start("Hi")?;
+    /// assert!(assistant.start("Me too").unwrap_err().is_busy());
+    /// assistant.wait_until_idle().await;
+    /// assert_eq!(assistant.messages().last().unwrap().text(), "Hello!");
+    /// # drop(run); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
+    /// that an awaited prompt fails with before its first event.
+    pub fn start(&self, input: impl Into<UserMessage>) -> Result<RunHandle, RunError> {
+        self.prompt(input).start()
+    }
+
+    /// Records calls that were made outside of a run, such as a background job or a button that a user pressed. They become a turn of the
+    /// conversation like any other, with the same events, and are stored with its session.
+    ///
+    /// The model is asked at once if the [policy](crate::ToolPolicy::follow_up) of one of the tools requires it, if a tool itself
+    /// ([`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up)) does, or if messages are queued. Otherwise it reads the results with
+    /// the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
+    ///
+    /// ```
+    /// use agent::message::ToolCall;
+    /// use agent::{Assistant, RecordedTurn, ScriptedModel, tool, tools};
+    ///
+    /// /// Exports a table in the background.
+    /// #[tool(follow_up)]
+    /// fn export(table: String) -> String {
+    ///     format!("the export of {table} has begun")
+    /// }
+    ///
+    /// /// Notes what the user looks at.
+    /// #[tool]
+    /// fn looked_at(page: String) {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Your export is ready."]);
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![export, looked_at]).build()?;
+    ///
+    /// let looked = ToolCall::new("ui_1", "looked_at", r#"{"page": "orders"}"#);
+    /// assistant.record(RecordedTurn::new().with_call(looked, "noted")).await?;
+    /// assert!(model.requests().is_empty());
+    ///
+    /// let done = ToolCall::new("job_7", "export", r#"{"table": "orders"}"#);
+    /// let output = assistant.record(RecordedTurn::new().with_call(done, "1,200 rows")).await?;
+    /// assert_eq!(output.text(), "Your export is ready.");
+    /// assert_eq!(assistant.messages().len(), 5);
+    /// # Ok(()) }
+    /// ```
+    pub fn record(&self, turn: RecordedTurn) -> Prompt {
+        Prompt::new(self.clone(), RunStart::Recorded { turn, messages: Vec::new() })
+    }
+}

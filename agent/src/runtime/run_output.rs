@@ -1,0 +1,72 @@
+//! What a run returns.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::loop_core::{AgentLoop, CallCoercions, RunStop};
+use crate::message::{AssistantMessage, Message, Usage};
+
+/// The result of a prompt.
+///
+/// ```
+/// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model =
+///     ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+/// let output =
+///     Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
+/// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
+/// assert_eq!(output.messages.len(), 4);
+/// assert_eq!(output.coercions[0].coercions[0].path, "/n");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RunOutput {
+    /// The id of the run, the same as in its events.
+    pub run_id: Arc<str>,
+    /// All messages that the run added, starting with the prompt.
+    pub messages: Vec<Arc<Message>>,
+    /// The tokens and cost of the run.
+    pub usage: Usage,
+    /// The number of replies.
+    pub turns: u32,
+    /// How the run ended.
+    pub stop: RunStop,
+    /// The coercions in the arguments of its calls. Calls without any are not listed.
+    pub coercions: Vec<CallCoercions>,
+    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
+    /// no other. A run that a tool or a hook ended may have none.
+    ///
+    /// ```
+    /// use agent::model::{OutputSchema, ScriptedModel, reply};
+    /// use agent::{Assistant, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);
+    /// let cities = OutputSchema::new("cities", json!({"type": "array", "items": {"type": "string"}}));
+    /// let assistant = Assistant::builder(model).request(|request| request.with_output(cities)).build()?;
+    /// assert_eq!(assistant.prompt("Two capitals?").await?.answer, Some(json!(["Rome", "Bern"])));
+    /// # Ok(()) }
+    /// ```
+    pub answer: Option<Value>,
+    /// The state of a suspended run, for [`Assistant::resume`](super::Assistant::resume). It can be stored and resumed later, also by
+    /// another process. It holds the secret arguments of the calls, which are needed to run them.
+    pub snapshot: Option<Box<AgentLoop>>,
+}
+
+impl RunOutput {
+    /// Returns the text of the last reply.
+    pub fn text(&self) -> String {
+        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
+        reply.map(AssistantMessage::text).unwrap_or_default()
+    }
+}
