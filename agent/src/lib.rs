@@ -86,6 +86,8 @@ mod error_text;
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
 pub mod loop_core;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+mod masking;
 #[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
 pub mod mcp;
 pub mod message;
@@ -100,12 +102,16 @@ mod quoted;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+mod serve;
 mod step_key;
 pub mod steps;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+pub mod traffic;
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 pub mod ui;
 

@@ -13,6 +13,11 @@ pub(super) type JsonObject = Map<String, Value>;
 /// The user message before a conversation that begins with the assistant, where a protocol requires one.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
+/// Creates an object. Unlike `json!`, it moves its values: schemas, arguments and encoded media are long.
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 /// Removes and returns a string field. A field that is not a string stays.
 pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     match object.get_mut(key) {

@@ -33,8 +33,6 @@ mod segment;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
-mod stall;
 mod state_types;
 mod stop;
 mod telemetry;
@@ -67,8 +65,6 @@ pub(crate) use perform::Performer;
 pub(crate) use segment::mark_steered;
 #[cfg(feature = "durable-restate")]
 pub(crate) use served::{ServedAssistant, ServedCall};
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
-pub(crate) use stall::StallLimit;
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
