@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use agent::ScriptedModel;
 use agent::message::{
     Content, Cost, CustomMessage, Media, Message, Opaque, Part, ProviderData, ProviderTool, Resource,
     ResourceLink, StopReason, Usage,
 };
-use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedModel, StepCx, reply};
+use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
     Assistant, Decision, Decisions, Event, Progress, ToolContext, ToolError, ToolOutcome, ToolOutput, json,
     tool, tools,

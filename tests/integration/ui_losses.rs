@@ -1,7 +1,8 @@
 //! The table of the guide that says what each protocol loses: every row, against streams.
 
+use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderData, ProviderTool, Usage};
-use agent::model::{Reply, ScriptedModel, reply};
+use agent::model::{Reply, reply};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{Decision, Event, EventKind, UsageLimits, json};
 use serde_json::Value;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::CustomMessage;
-use agent::model::{Reply, ScriptedModel, reply};
+use agent::model::{Reply, reply};
 use agent::store::MemoryStore;
 use agent::ui::{
     OnDisconnect, ResultView, UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder,

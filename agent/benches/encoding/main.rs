@@ -18,7 +18,8 @@ mod work {
 
     /// A conversation of prompts, calls, results and replies: about 213 bytes a message.
     fn conversation(messages: usize) -> Conversation {
-        let text = "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
+        let text =
+            "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
         let message = |at: usize| -> Message {
             let id = format!("call_{}", at / 4);
             match at % 4 {

@@ -10,7 +10,8 @@ use crate::tool::BoxFuture;
 ///
 /// ```
 /// use agent::BoxFuture;
-/// use agent::model::{Fallback, ModelClock, ScriptedModel};
+/// use agent::model::{Fallback, ModelClock};
+/// use agent::ScriptedModel;
 /// use std::{sync::Arc, time::Duration};
 ///
 /// /// A clock that never advances, and cannot wait.

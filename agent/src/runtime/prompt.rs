@@ -308,8 +308,8 @@ impl Prompt {
     /// the tools of their assistant, because any process may continue them.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, RunError, ToolOutcome, ToolOutput, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Decisions, RunError, ScriptedModel, ToolOutcome, ToolOutput, tool, tools};
     ///
     /// /// Scrolls the page.
     /// #[tool]

@@ -31,7 +31,8 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{Fallback, Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx};
+/// use agent::model::{Fallback, Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// // In a program: `Fallback::new([agent::model("anthropic/claude-sonnet-5")?, agent::model("openai-responses/gpt-5.4")?])`.
@@ -91,7 +92,8 @@ impl Fallback {
     /// Adds a model, which is asked after the others. The breakers are those of a new `Fallback`.
     ///
     /// ```
-    /// use agent::model::{Fallback, Model as _, ScriptedModel};
+    /// use agent::model::{Fallback, Model as _};
+    /// use agent::ScriptedModel;
     /// use std::sync::Arc;
     ///
     /// let model = Fallback::new([ScriptedModel::new(["Hello!"])]).or(Arc::new(ScriptedModel::new(["Good morning."])));
@@ -106,7 +108,8 @@ impl Fallback {
     /// Sets the kinds of errors after which the next model is asked. Cancelled requests never are.
     ///
     /// ```
-    /// use agent::model::{Fallback, ModelErrorKind, ScriptedModel};
+    /// use agent::model::{Fallback, ModelErrorKind};
+    /// use agent::ScriptedModel;
     ///
     /// let model = Fallback::new([ScriptedModel::new(["Hello!"]), ScriptedModel::new(["Good morning."])])
     ///     .on([ModelErrorKind::Overloaded, ModelErrorKind::Auth]);
@@ -120,7 +123,8 @@ impl Fallback {
     /// Sets how long a rate limited model is waited for, once, before the next one is asked. Default: 5 s.
     ///
     /// ```
-    /// use agent::model::{Fallback, ScriptedModel};
+    /// use agent::model::Fallback;
+    /// use agent::ScriptedModel;
     /// use std::time::Duration;
     ///
     /// let model = Fallback::new([ScriptedModel::new(["Hello!"])]).max_wait(Duration::ZERO);     // never waits

@@ -18,9 +18,8 @@ pub(super) const BREAKER_OPEN: &str = "breaker_open";
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{
-///     Fallback, FallbackRecord, Model as _, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedModel, StepCx,
-/// };
+/// use agent::model::{Fallback, FallbackRecord, Model as _, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let busy = ModelError::new(ModelErrorKind::Overloaded, "busy").with_status(529);

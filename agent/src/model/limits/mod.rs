@@ -29,7 +29,8 @@ const MAX_REPLY: u64 = 4_096;
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, RateLimits, ScriptedModel, StepCx};
+/// use agent::model::{Model as _, ModelRequest, RateLimits, StepCx};
+/// use agent::ScriptedModel;
 /// use std::time::Duration;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -100,7 +101,8 @@ impl Default for RateLimits {
 ///
 /// ```
 /// use agent::Assistant;
-/// use agent::model::{Model as _, RateLimits, ScriptedModel};
+/// use agent::model::{Model as _, RateLimits};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = ScriptedModel::new(["Hello!", "Hello!"]).limited(RateLimits::new().concurrency(1));

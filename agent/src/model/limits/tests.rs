@@ -6,7 +6,8 @@ use std::task::{Wake, Waker};
 
 use super::*;
 use crate::message::{Message, Usage};
-use crate::model::{ModelErrorKind, Reply, ScriptedModel, reply};
+use crate::model::scripted::ScriptedModel;
+use crate::model::{ModelErrorKind, ScriptedReply, reply};
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
 
@@ -115,7 +116,7 @@ fn tokens_are_taken_before_the_request_and_corrected_after_it() {
 
 #[test]
 fn what_a_failed_request_keeps() {
-    let taken_after = |last: Reply| {
+    let taken_after = |last: ScriptedReply| {
         let clock = TestClock::default();
         let model = ScriptedModel::new([last, "Hello!".into(), "Hello!".into()]);
         let limits = RateLimits::new().tokens_per_minute(120).max_wait(Duration::ZERO);
@@ -133,7 +134,7 @@ fn what_a_failed_request_keeps() {
 fn a_rate_limit_of_the_provider_closes_the_queue() {
     let clock = TestClock::default();
     let refused = ModelError::new(ModelErrorKind::RateLimit, "429").with_retry_after(Duration::from_secs(20));
-    let model = ScriptedModel::new([refused.into(), Reply::from("Hello!")]);
+    let model = ScriptedModel::new([refused.into(), ScriptedReply::from("Hello!")]);
     let model = model.limited(RateLimits::new().concurrency(4)).with_clock(Arc::new(clock.clone()));
     poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
     let mut call = model.call(&StepCx::new(), &request());
@@ -171,7 +172,8 @@ fn waiting_is_bounded_and_fails_at_once_where_it_cannot_help() {
 fn cancelled_requests_leave_the_queue_and_their_places() {
     let clock = TestClock::default();
     let hang = || reply().text("Hel").hang();
-    let model = ScriptedModel::new([hang(), Reply::from("Hello!")]).limited(RateLimits::new().concurrency(1));
+    let model =
+        ScriptedModel::new([hang(), ScriptedReply::from("Hello!")]).limited(RateLimits::new().concurrency(1));
     let model = model.with_clock(Arc::new(clock));
     let (first, second) = (CancelToken::new(), CancelToken::new());
     let mut held = model.call(&StepCx::new().with_cancel(first.clone()), &request());
@@ -197,15 +199,15 @@ fn the_end_of_a_request_wakes_the_first_that_waits() {
         }
     }
 
-    let model =
-        ScriptedModel::new([reply().hang(), Reply::from("Hello!")]).limited(RateLimits::new().concurrency(1));
+    let model = ScriptedModel::new([reply().hang(), ScriptedReply::from("Hello!")])
+        .limited(RateLimits::new().concurrency(1));
     let model = model.with_clock(Arc::new(TestClock::default()));
     let mut held = model.call(&StepCx::new(), &request());
     assert!(poll(&mut held).is_none());
     let wakes = Arc::new(CountingWaker(AtomicUsize::new(0)));
     let mut waiting = model.call(&StepCx::new(), &request());
-    let waker = Waker::from(wakes.clone());
-    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let task_waker = Waker::from(wakes.clone());
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&task_waker)).is_pending());
     assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
     drop(held);
     assert!(wakes.0.load(Ordering::Relaxed) > 0);

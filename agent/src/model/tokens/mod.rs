@@ -14,7 +14,7 @@ pub use count::ByteCounter;
 pub use report::{ContextPart, ContextReport, ContextSource};
 
 use super::{ModelInfo, ModelRequest};
-use crate::message::{Content, ConversationView, Message, Part, ResourceBody};
+use crate::message::{Content, ConversationView, Message, Part};
 use crate::tool::definition::ToolDefinition;
 
 /// Counts the tokens of texts: by a rule, as [`ByteCounter`] does, or with the vocabulary of a model.
@@ -81,9 +81,9 @@ impl SizeCounter<'_> {
             Content::Image(image) => media::image(image, self.api),
             Content::Document(document) => media::document(document, self.counter),
             Content::Audio(audio) => media::audio(audio),
-            Content::Resource(resource) => match &resource.body {
-                ResourceBody::Text(words) => text(words),
-                ResourceBody::Data(bytes) => (bytes.len() as u64).div_ceil(2),
+            Content::Resource(resource) => match resource.as_text() {
+                Some(words) => text(words),
+                None => resource.as_data().map_or(0, |bytes| (bytes.len() as u64).div_ceil(2)),
             },
             Content::ResourceLink(link) => text(&link.uri),
             Content::ToolCall(call) => text(&call.name).saturating_add(json(call.args.text())),
@@ -92,7 +92,7 @@ impl SizeCounter<'_> {
                 .flatten()
                 .map(|value| json(&value.to_string()))
                 .fold(text(&tool.name), u64::saturating_add),
-            Content::Opaque(opaque) => json(&opaque.value.to_string()),
+            Content::Opaque(opaque) => json(&opaque.data.to_string()),
             Content::Unknown(_) => 0,
         }
     }

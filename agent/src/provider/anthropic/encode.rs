@@ -386,7 +386,7 @@ impl Encoder<'_> {
 fn is_no_text(part: &Part, provider: &str) -> bool {
     match &part.content {
         Content::Image(_) | Content::Document(_) | Content::Audio(_) => true,
-        Content::Opaque(opaque) => opaque.provider == provider && opaque.value["type"] != "text",
+        Content::Opaque(opaque) => opaque.provider == provider && opaque.data["type"] != "text",
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::earlier::{EarlierMessage, events_of};
 use crate::loop_core::{Event, EventKind};
-use crate::message::{Content, Message, Part};
+use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
 /// Updates of one reply, and progress of calls, beyond this many bytes are merged.
@@ -229,13 +229,12 @@ fn part_bytes(part: &Part) -> usize {
     match &part.content {
         Content::Text(text) => text.len(),
         Content::Image(media) | Content::Document(media) | Content::Audio(media) => match &media.source {
-            crate::message::MediaSource::Data(blob) => blob.len(),
+            MediaSource::Data(blob) => blob.len(),
             _ => PER_EVENT,
         },
-        Content::Resource(resource) => match &resource.body {
-            crate::message::ResourceBody::Text(text) => text.len(),
-            crate::message::ResourceBody::Data(blob) => blob.len(),
-        },
+        Content::Resource(resource) => {
+            resource.as_text().map_or_else(|| resource.as_data().map_or(0, |blob| blob.len()), str::len)
+        }
         _ => PER_EVENT,
     }
 }
