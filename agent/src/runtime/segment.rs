@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::assistant::Assistant;
 use super::body::{CallBody, max_attempts};
+use super::cache::CallKey;
 use super::config::Config;
 use super::in_process::InProcessSteps;
 use super::records::RunRecords;
@@ -214,21 +215,28 @@ pub(super) fn run(
             None => Ok(body.perform(1).await),
             Some((records, text)) => Box::pin(records.around(&body, text)).await,
         };
-        let mut end = match performed {
-            Ok(end) => end,
-            Err(not_run) => return *not_run,
-        };
-        let Some((assistant, _)) = keeper else { return end };
-        let CallBody { config, key, call, .. } = &body;
-        if config.spill.is_some() {
-            let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
-            Box::pin(keep_whole(config, &assistant, key, own, &mut end)).await;
+        match (performed, keeper) {
+            (Ok(end), Some((assistant, _))) => Box::pin(keep(&body, &assistant, cache_key, end)).await,
+            (Ok(end), None) => end,
+            (Err(not_run), _) => *not_run,
         }
-        if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
-            assistant.cache().insert(*key, output);
-        }
-        end
     }
+}
+
+/// Keeps the result of a body in a file or in the cache, where the application wants that, and returns its end.
+async fn keep(
+    body: &CallBody,
+    assistant: &Assistant,
+    cache_key: Option<Box<CallKey>>,
+    mut end: CallEnd,
+) -> CallEnd {
+    let CallBody { config, key, call, .. } = body;
+    let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
+    keep_whole(config, assistant, key, own, &mut end).await;
+    if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
+        assistant.cache().insert(*key, output);
+    }
+    end
 }
 
 /// A result that is too long for the conversation goes into a file, where the application has a folder for that.

@@ -150,17 +150,19 @@ impl RunRecords {
         text: &str,
     ) -> Result<CallEnd, Box<CallEnd>> {
         let CallBody { config, key, call, context, checked, .. } = body;
-        let attempt = match self.begin(config, key, call, checked.as_deref(), text).await {
+        // The futures of the store are boxed, because this one lives as long as the body runs.
+        let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
+        let attempt = match begin {
             CallStart::Runs { attempt } => attempt,
             CallStart::Ended(end) => return Err(end),
         };
         if context.is_cancelled() {
             let reason = context.cancel_token().reason();
             let reason = reason.as_deref().unwrap_or("cancelled");
-            return Err(Box::new(self.end_unstarted(key, attempt, reason).await));
+            return Err(Box::new(Box::pin(self.end_unstarted(key, attempt, reason)).await));
         }
         let end = body.perform(attempt).await;
-        self.finish(key, &end).await;
+        Box::pin(self.finish(key, &end)).await;
         Ok(end)
     }
 
