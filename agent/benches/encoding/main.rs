@@ -1,6 +1,8 @@
 //! What encoding one request costs. `encoding <protocol> <messages> <tools> <n>` encodes a request `n` times, as text; `encoding.sh`
 //! counts the instructions of each. Without arguments every protocol encodes a short request, to show that it still works.
 
+#![allow(clippy::print_stdout, reason = "a program that prints its figures")]
+
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod work {
     use agent::args::{Plan, PlanOptions};
@@ -18,7 +20,8 @@ mod work {
 
     /// A conversation of prompts, calls, results and replies: about 213 bytes a message.
     fn conversation(messages: usize) -> Conversation {
-        let text = "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
+        let text =
+            "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
         let message = |at: usize| -> Message {
             let id = format!("call_{}", at / 4);
             match at % 4 {
