@@ -1,6 +1,8 @@
 //! What encoding one request costs. `encoding <protocol> <messages> <tools> <n>` encodes a request `n` times, as text; `encoding.sh`
 //! counts the instructions of each. Without arguments every protocol encodes a short request, to show that it still works.
 
+#![allow(clippy::print_stdout, reason = "a program that prints its figures")]
+
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod work {
     use agent::args::{Plan, PlanOptions};

@@ -52,7 +52,7 @@ async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: CancelToken, li
         .keep_alive_interval(limits.ping)
         .keep_alive_timeout(limits.stall)
         .serve_connection(TokioIo::new(stream), endpoint);
-    drive(connection, |connection| connection.graceful_shutdown(), stop.cancelled()).await;
+    drive(connection, http2::Connection::graceful_shutdown, stop.cancelled()).await;
 }
 
 #[cfg(test)]

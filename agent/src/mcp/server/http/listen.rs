@@ -7,6 +7,7 @@ use super::message::{ServerResponse, plain};
 use crate::serve::{ShutdownPhase, StallLimit, accept, drive};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
@@ -84,12 +85,12 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NotFoundService));
-    let connection = hyper::server::conn::http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(receive)
         .serve_connection(TokioIo::new(stream), service);
     let ending = handle.reached(ShutdownPhase::Draining);
-    drive(connection, |connection| connection.graceful_shutdown(), ending).await;
+    drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
 /// The application around the built-in listener. It responds with 404 to every path.

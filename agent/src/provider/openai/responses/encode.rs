@@ -168,7 +168,7 @@ impl Encoder<'_> {
                 }
                 TurnContent::Result(result) => input.push(self.tool_result(&result, turn.data)?),
                 TurnContent::Media(media) => {
-                    input.push(object([("role", "user".into()), ("content", media.into())]).into())
+                    input.push(object([("role", "user".into()), ("content", media.into())]).into());
                 }
             }
         }
