@@ -14,8 +14,8 @@ use crate::ui_readers::{AgUiReader, AiSdkReader};
 struct Streams {
     ai: String,
     ag: String,
-    ai_reader: AiSdkReader,
-    ag_reader: AgUiReader,
+    ai_page: AiSdkReader,
+    ag_ui_page: AgUiReader,
 }
 
 impl Streams {
@@ -23,14 +23,14 @@ impl Streams {
         let values = |lines: &str| -> Vec<Value> {
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
         };
-        let (mut ai_reader, mut ag_reader) = (AiSdkReader::default(), AgUiReader::default());
-        ai_reader.read_all(&values(&ai));
-        ag_reader.read_all(&values(&ag));
-        Self { ai, ag, ai_reader, ag_reader }
+        let (mut ai_page, mut ag_ui_page) = (AiSdkReader::default(), AgUiReader::default());
+        ai_page.read_all(&values(&ai));
+        ag_ui_page.read_all(&values(&ag));
+        Self { ai, ag, ai_page, ag_ui_page }
     }
 
     fn custom(&self, name: &str) -> Option<&Value> {
-        self.ag_reader.custom.iter().find(|(of, _)| of == name).map(|(_, value)| value)
+        self.ag_ui_page.custom.iter().find(|(of, _)| of == name).map(|(_, value)| value)
     }
 
     /// Whether both have this text.
@@ -63,9 +63,9 @@ async fn check_reply(row: &str) -> bool {
     match row {
         "several texts of a reply" => {
             let both = streams([reply().text("One.").thinking("Hm.").text("Two.")]).await;
-            let texts = both.ai_reader.message.iter().filter(|part| part["type"] == "text").count();
+            let texts = both.ai_page.message.iter().filter(|part| part["type"] == "text").count();
             let messages: Vec<&Value> =
-                both.ag_reader.messages.iter().filter(|message| message["role"] == "assistant").collect();
+                both.ag_ui_page.messages.iter().filter(|message| message["role"] == "assistant").collect();
             assert_eq!((texts, messages.len()), (2, 1));
             assert_eq!(messages[0]["content"], "One.Two.");
         }
@@ -85,7 +85,7 @@ async fn check_reply(row: &str) -> bool {
             let both = streams([reply().part(Part::refusal("I will not."))]).await;
             assert!(both.ai.contains(r#""type":"data-agent-refused""#) && both.both("I will not."));
             assert!(both.custom("agent.refused").is_some());
-            assert_eq!(both.ag_reader.messages[0]["content"], "I will not.");
+            assert_eq!(both.ag_ui_page.messages[0]["content"], "I will not.");
         }
         "files and sources of a reply" => {
             let named = Media::url("https://example.com/a.png").with_name("name-1.png");
@@ -103,7 +103,7 @@ async fn check_reply(row: &str) -> bool {
             let both = streams_of(&assistant, &events_of(&assistant).await);
             assert!(both.ai.contains(r#""data":{"stop":"limit","limit":"requests"}"#));
             assert_eq!(both.custom("agent.stop").unwrap()["limit"], "requests");
-            assert_eq!(both.ag_reader.outcome["type"], "cancelled");
+            assert_eq!(both.ag_ui_page.outcome["type"], "cancelled");
         }
         "a cancelled run" => {
             let assistant = builder(ScriptedModel::new([reply().text("half").hang()])).build().unwrap();
@@ -116,7 +116,7 @@ async fn check_reply(row: &str) -> bool {
             assistant.subscribe(stop).forever();
             let both = streams_of(&assistant, &events_of(&assistant).await);
             assert!(both.ai.contains(r#"{"type":"abort"}"#) && both.neither("reason-1"), "{}", both.ai);
-            assert_eq!(both.ag_reader.outcome["type"], "cancelled");
+            assert_eq!(both.ag_ui_page.outcome["type"], "cancelled");
         }
         "provider tools" => {
             let mut search = ProviderTool::new("web_search");
@@ -130,7 +130,7 @@ async fn check_reply(row: &str) -> bool {
             usage.cost = Some(agent::message::Cost::default());
             let one = || reply().tool_call("add", r#"{"a": 1, "b": 1}"#).usage(usage.clone());
             let both = streams([one(), reply().text("2").usage(usage.clone())]).await;
-            assert_eq!(both.ai_reader.metadata["usage"]["totalTokens"], 30);
+            assert_eq!(both.ai_page.metadata["usage"]["totalTokens"], 30);
             assert!(both.ag.contains(r#""usage":[{"#) && both.neither("cost"), "{}", both.ag);
         }
         _ => return false,
@@ -163,7 +163,7 @@ async fn check_call(row: &str) -> bool {
                 ("data-agent-coercions", "agent.coercions", "coercions"),
                 ("data-agent-report", "agent.report", "issues"),
             ] {
-                let data = both.ai_reader.message.iter().find(|one| one["type"] == part).unwrap();
+                let data = both.ai_page.message.iter().find(|one| one["type"] == part).unwrap();
                 assert_eq!(data["data"][field], both.custom(event).unwrap()[field]);
             }
         }
@@ -181,7 +181,9 @@ async fn check_call(row: &str) -> bool {
             let options = UiOptions::default();
             let mut encoder = UiEncoder::new(UiProtocol::AgUi, assistant.registry(), &options, &old);
             let mut chunks = Vec::new();
-            events.iter().for_each(|event| encoder.encode(event, &mut chunks));
+            for event in &events {
+                encoder.encode(event, &mut chunks);
+            }
             let text: String = chunks.iter().map(|chunk| chunk.json.as_str()).collect();
             assert!(text.contains("agent.outcome") && !text.contains("metadata"), "{text}");
         }
@@ -205,14 +207,14 @@ async fn check_call(row: &str) -> bool {
             let both = streams([reply().tool_call("read", "{}"), reply().text("ok")]).await;
             let line = both.ai.lines().find(|line| line.contains("data-agent-progress")).unwrap();
             assert!(line.contains(r#""transient":true"#), "{line}");
-            assert_eq!(both.ag_reader.activities.len(), 1);
+            assert_eq!(both.ag_ui_page.activities.len(), 1);
         }
         "a call that waits for something else" => {
             let assistant =
                 builder(ScriptedModel::new([reply().tool_call("scroll", r#"{"to": 5}"#)])).build().unwrap();
             let both = streams_of(&assistant, &events_of(&assistant).await);
             assert!(both.ai.contains("data-agent-waiting") && both.neither("secret-handle"));
-            assert_eq!(both.ag_reader.outcome["interrupts"][0]["reason"], "waiting");
+            assert_eq!(both.ag_ui_page.outcome["interrupts"][0]["reason"], "waiting");
         }
         "a queued message" => {
             let model =

@@ -365,7 +365,9 @@ async fn messages_of_the_application_are_sent_if_it_says_so() {
             let request = UiRequest::new("c");
             let mut encoder = agent::ui::UiEncoder::new(protocol, assistant.registry(), &options, &request);
             let mut chunks = Vec::new();
-            log.events().iter().for_each(|event| encoder.encode(event, &mut chunks));
+            for event in log.events() {
+                encoder.encode(&event, &mut chunks);
+            }
             let text: String = chunks.iter().map(|chunk| chunk.json.clone() + "\n").collect();
             assert_eq!(text.matches(r#"{"kind":"opened","data":{"path":"a.rs"}}"#).count(), count, "{text}");
             assert_eq!(

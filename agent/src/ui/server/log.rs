@@ -77,7 +77,7 @@ impl ReplayLog {
                 self.update_bytes = 0;
             }
             EventKind::MessageUpdate { .. } | EventKind::ToolExecutionUpdate { .. } => {
-                self.update_bytes += bytes
+                self.update_bytes += bytes;
             }
             EventKind::MessageEnd { message, .. } => {
                 // A reply that broke off may have begun more than its message has.

@@ -64,7 +64,7 @@ pub(super) struct ThreadState {
 pub(super) struct MessageLabel {
     pub(super) run_id: Arc<str>,
     pub(super) turn: u32,
-    _message: Arc<Message>,
+    message: Arc<Message>,
 }
 
 /// A reader that is connected.
@@ -126,7 +126,7 @@ impl UiThread {
         if let Some((run, messages)) = assistant.unfinished_messages() {
             let earlier = with_turns(&messages);
             for EarlierMessage { turn, message, .. } in &earlier {
-                let label = MessageLabel { run_id: run.clone(), turn: *turn, _message: message.clone() };
+                let label = MessageLabel { run_id: run.clone(), turn: *turn, message: message.clone() };
                 labels.insert(Arc::as_ptr(message).addr(), label);
             }
             log = ReplayLog::of_messages(max_log, run.clone(), earlier);
@@ -203,7 +203,7 @@ impl UiThread {
         state.log.push(event.clone());
         if let EventKind::MessageEnd { message, .. } = &event.kind {
             let label =
-                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, _message: message.clone() };
+                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, message: message.clone() };
             state.labels.insert(Arc::as_ptr(message).addr(), label);
         }
         let error_code = state.error_code.clone();
@@ -271,7 +271,7 @@ impl UiThread {
         // Of messages that left the conversation nothing else is kept.
         let labels = &mut state.labels;
         let gone: HashMap<_, _> =
-            labels.extract_if(|_, label| Arc::strong_count(&label._message) == 1).collect();
+            labels.extract_if(|_, label| Arc::strong_count(&label.message) == 1).collect();
         drop(state);
         drop((log, gone));
     }
