@@ -1,21 +1,27 @@
 //! Views of a conversation at every possible cut, encoded for each protocol.
 
 use agent::message::{
-    AssistantMessage, ClearedResult, Conversation, ConversationView, HandOff, Message, OutcomeKind, Part, ProviderData,
-    Recipient, ToolResultMessage, UserMessage,
+    AssistantMessage, ClearedResult, Conversation, ConversationView, HandOff, Message, OutcomeKind, Part,
+    ProviderData, Recipient, ToolResultMessage, UserMessage,
 };
 use agent::model::{ModelInfo, ModelRequest};
 use agent::provider::protocol;
 
-const PROTOCOLS: [(&str, &str); 4] =
-    [("anthropic", "anthropic"), ("openai", "openai-chat"), ("openai", "openai-responses"), ("gemini", "gemini")];
+const PROTOCOLS: [(&str, &str); 4] = [
+    ("anthropic", "anthropic"),
+    ("openai", "openai-chat"),
+    ("openai", "openai-responses"),
+    ("gemini", "gemini"),
+];
 
 fn conversation() -> Conversation {
-    let mut conversation = Conversation::from_iter([Message::from(UserMessage::from("The contract.").pinned())]);
+    let mut conversation =
+        Conversation::from_iter([Message::from(UserMessage::from("The contract.").pinned())]);
     for turn in 0..6 {
         conversation.push(Message::user(format!("Question {turn}")));
         let thinking = Part::thinking("hm").with_provider_data(ProviderData::new("anthropic", "signature"));
-        let calls = (0..turn % 3 + 1).map(|call| Part::tool_call(format!("call_{turn}_{call}"), "search", "{}"));
+        let calls =
+            (0..turn % 3 + 1).map(|call| Part::tool_call(format!("call_{turn}_{call}"), "search", "{}"));
         let mut reply = AssistantMessage::new(std::iter::once(thinking).chain(calls));
         (reply.provider, reply.api, reply.model) =
             ("anthropic".into(), "anthropic-messages".into(), "large".into());
@@ -54,7 +60,10 @@ fn every_view_encodes_for_every_protocol() {
                 hand_off.update(sent.shared());
                 let request = ModelRequest::new(hand_off.messages().iter().cloned()).with_max_tokens(100);
                 let body = protocol.encode(&info, &request).unwrap().body.to_string();
-                assert!(body.contains("What happened before.") && body.contains("The contract."), "{name}: {body}");
+                assert!(
+                    body.contains("What happened before.") && body.contains("The contract."),
+                    "{name}: {body}"
+                );
                 assert!(body.contains("The last question"), "{name}, before message {at}");
                 assert!(!clears || !body.contains("found"), "{name}, before message {at}");
             }

@@ -5,8 +5,8 @@ use super::TokenCounter;
 /// The default [`TokenCounter`]: estimates tokens from bytes, without a vocabulary.
 ///
 /// ASCII text counts 4 bytes per token, a Chinese, Japanese or Korean character 1.1 tokens, other text 3 bytes, encoded data 2
-/// bytes, JSON 5 bytes. Measured on recorded requests, most of which are short, the median error of a whole request is about
-/// 50 %, because providers add text of their own; where a reply corrects the estimate it is about 7 %.
+/// bytes, JSON 5 bytes. On recorded requests, most of which are short, the median error of a whole request is between 24 and 80 % by
+/// protocol, because providers add text of their own; where a reply of the same conversation corrects it, it was at most 9 % in six cases.
 ///
 /// ```
 /// use agent::model::{ByteCounter, TokenCounter as _};

@@ -13,7 +13,7 @@ pub use anchor::TokenEstimate;
 pub use count::ByteCounter;
 pub use report::{ContextPart, ContextReport, ContextSource};
 
-use super::{ModelInfo, ModelRequest};
+use super::{ManagedTool, ModelInfo, ModelRequest};
 use crate::message::{Content, ConversationView, Message, Part, ResourceBody};
 use crate::tool::definition::ToolDefinition;
 
@@ -112,13 +112,25 @@ impl SizeCounter<'_> {
         texts.into_iter().chain([schema]).fold(TOOL, u64::saturating_add)
     }
 
+    /// Returns the tokens of a tool that the provider runs, as far as its definition is known. The providers add text of their own.
+    pub(super) fn managed_tool(self, tool: &ManagedTool) -> u64 {
+        match tool {
+            ManagedTool::Other { definition, .. } => {
+                TOOL.saturating_add(self.counter.count_json(&definition.to_string()))
+            }
+            ManagedTool::Unrendered(tool) => self.managed_tool(tool),
+            _ => TOOL,
+        }
+    }
+
     /// Returns the tokens of everything beside the messages.
     pub(super) fn frame(self, request: &ModelRequest) -> u64 {
         let system = request.system.as_ref().map_or(0, |system| self.counter.count_text(system));
         let output =
             request.output.as_ref().map_or(0, |out| self.counter.count_json(&out.schema.to_string()));
         let tools = request.tools.iter().map(|tool| self.tool(tool));
-        tools.fold(REQUEST.saturating_add(system).saturating_add(output), u64::saturating_add)
+        let managed = request.managed_tools.iter().map(|tool| self.managed_tool(tool));
+        tools.chain(managed).fold(REQUEST.saturating_add(system).saturating_add(output), u64::saturating_add)
     }
 }
 

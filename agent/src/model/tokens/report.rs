@@ -86,7 +86,7 @@ pub enum ContextSource {
     Media,
     /// The summary of earlier messages.
     Summary,
-    /// What is neither of them: the form of messages, and text that the provider adds.
+    /// What is neither of them: the form of messages, tools that the provider runs, and text that it adds.
     Framing,
 }
 
@@ -168,6 +168,8 @@ impl ContextReport {
             .saturating_mul(MESSAGE)
             .saturating_add((request.tools.len() as u64).saturating_mul(TOOL))
             .saturating_add(REQUEST);
+        let managed = request.managed_tools.iter().map(|tool| size.managed_tool(tool));
+        let framing = managed.fold(framing, u64::saturating_add);
         let raw = sums.0.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
