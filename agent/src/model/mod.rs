@@ -48,7 +48,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{Reply, ScriptedModel, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::{ParseThinkingError, Thinking};
-pub use tokens::{ByteCounter, ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate};
+pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
 
 use std::sync::{Arc, LazyLock};
 
