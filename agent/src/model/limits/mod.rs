@@ -107,7 +107,7 @@ impl Default for RateLimits {
 /// let assistant = Assistant::builder(model).build()?;
 /// let fork = assistant.fork();
 /// let (one, other) = tokio::join!(assistant.prompt("Hi"), fork.prompt("Hi"));     // one after the other
-/// assert_eq!((one?.text(), other?.text()), ("Hello!", "Hello!"));
+/// assert_eq!(one?.text() + &other?.text(), "Hello!Hello!");
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
