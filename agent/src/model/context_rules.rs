@@ -21,7 +21,7 @@ const MIN_EFFECT: u64 = 100;
 const TAIL_SHARE: u64 = 250;
 /// The share that a result keeps which is longer than the window.
 const SHORTENED_SHARE: u64 = 250;
-/// What is reserved for a reply, if the request does not limit it.
+/// The tokens that are reserved for a reply, if the request does not limit it.
 const MAX_RESERVE: u64 = 32_000;
 
 /// When the view of a conversation is changed, and what stays.
@@ -29,7 +29,7 @@ const MAX_RESERVE: u64 = 32_000;
 /// ```
 /// use agent::Effect;
 /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
-/// use agent::model::{ByteCounter, ContextRules, ModelInfo, ModelRequest, ViewDecision};
+/// use agent::model::{TokenEstimator, ContextRules, ModelInfo, ModelRequest, ViewDecision};
 ///
 /// let mut conversation = Conversation::new();
 /// for turn in 0..10 {
@@ -44,8 +44,8 @@ const MAX_RESERVE: u64 = 32_000;
 ///
 /// let mut view = ConversationView::of(&conversation);
 /// let request = ModelRequest::new(view.messages().iter().cloned());
-/// let estimate = request.estimate_tokens(&info, &ByteCounter);
-/// let ViewDecision::Clear { results } = rules.decide(&view, estimate, usable, &info, &ByteCounter, |_| Effect::Pure) else {
+/// let estimate = request.estimate_tokens(&info, &TokenEstimator);
+/// let ViewDecision::Clear { results } = rules.decide(&view, estimate, usable, &info, &TokenEstimator, |_| Effect::Pure) else {
 ///     panic!("the oldest results are cleared first");
 /// };
 /// assert_eq!(results[0].index, 2);
@@ -63,7 +63,7 @@ pub struct ContextRules {
     window: Option<u64>,
 }
 
-/// What has to happen before a request. [`ContextRules`] has an example.
+/// The step that a request needs first. [`ContextRules`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewDecision {

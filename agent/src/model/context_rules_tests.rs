@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::{AssistantMessage, Conversation, Part, ToolResultMessage, UserMessage};
-use crate::model::{ByteCounter, ModelRequest};
+use crate::model::{ModelRequest, TokenEstimator};
 
 fn info() -> ModelInfo {
     ModelInfo::new("acme", "acme-chat", "large-1")
@@ -23,11 +23,11 @@ fn add_turn(conversation: &mut Conversation, tool: &str, tokens: usize) {
 }
 
 fn estimate_of(view: &ConversationView) -> TokenEstimate {
-    ModelRequest::new(view.messages().iter().cloned()).estimate_tokens(&info(), &ByteCounter)
+    ModelRequest::new(view.messages().iter().cloned()).estimate_tokens(&info(), &TokenEstimator)
 }
 
 fn decide(rules: &ContextRules, view: &ConversationView, usable: u64) -> ViewDecision {
-    rules.decide(view, estimate_of(view), usable, &info(), &ByteCounter, |tool| {
+    rules.decide(view, estimate_of(view), usable, &info(), &TokenEstimator, |tool| {
         if tool == "send" { Effect::Once } else { Effect::Pure }
     })
 }
@@ -84,7 +84,7 @@ fn what_is_never_cleared() {
     }
     let view = ConversationView::of(&conversation);
     let rules = ContextRules::new().keep_results_of(["plan"]).target(0.01).clear_at(0.02).compact_at(0.02);
-    let size = SizeCounter { counter: &ByteCounter, api: "acme-chat" };
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let cleared: Vec<_> =
         rules.clearable(&view, size, |_| Effect::Once).map(|(cleared, _)| cleared.index).collect();
     assert_eq!(

@@ -49,7 +49,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
-pub use tokens::{ByteCounter, ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate};
+pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
 
 use std::sync::{Arc, LazyLock};
 

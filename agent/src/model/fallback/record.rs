@@ -1,4 +1,4 @@
-//! What a reply says about the models that were asked before.
+//! The record in a reply of the models that were asked before.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ const FIELD: &str = "fallback";
 /// The word of an attempt that was not made, because the breaker of the model is open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// What a [`Fallback`](super::Fallback) did before a reply: the models that failed, and what was lost by changing the model.
+/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and what was lost by changing the model.
 ///
 /// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another
 /// model gave the reply before.
@@ -43,7 +43,7 @@ pub struct FallbackRecord {
     /// The model of the reply before, as `provider/model`, if another one gave this reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switched_from: Option<String>,
-    /// What the model did not get of the conversation, if it was changed.
+    /// The parts that the model did not get of the conversation, if it was changed.
     #[serde(skip_serializing_if = "HandOffLosses::is_empty")]
     pub losses: HandOffLosses,
 }
@@ -64,7 +64,7 @@ pub struct ModelAttempt {
     /// The HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long the attempt took, in milliseconds.
+    /// The duration of the attempt, in milliseconds.
     pub ms: u64,
 }
 

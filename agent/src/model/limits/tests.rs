@@ -191,9 +191,9 @@ fn cancelled_requests_leave_the_queue_and_their_places() {
 
 #[test]
 fn the_end_of_a_request_wakes_the_first_that_waits() {
-    struct CountingWaker(AtomicUsize);
+    struct WakeCount(AtomicUsize);
 
-    impl Wake for CountingWaker {
+    impl Wake for WakeCount {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -204,13 +204,13 @@ fn the_end_of_a_request_wakes_the_first_that_waits() {
     let model = model.with_clock(Arc::new(TestClock::default()));
     let mut held = model.call(&StepCx::new(), &request());
     assert!(poll(&mut held).is_none());
-    let wakes = Arc::new(CountingWaker(AtomicUsize::new(0)));
+    let count = Arc::new(WakeCount(AtomicUsize::new(0)));
     let mut waiting = model.call(&StepCx::new(), &request());
-    let task_waker = Waker::from(wakes.clone());
+    let task_waker = Waker::from(count.clone());
     assert!(waiting.as_mut().poll(&mut Context::from_waker(&task_waker)).is_pending());
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+    assert_eq!(count.0.load(Ordering::Relaxed), 0);
     drop(held);
-    assert!(wakes.0.load(Ordering::Relaxed) > 0);
+    assert!(count.0.load(Ordering::Relaxed) > 0);
     assert_eq!(poll(&mut waiting).unwrap().unwrap().text(), "Hello!");
 }
 

@@ -1,4 +1,4 @@
-//! What the limits admit, as a state machine without a clock: the time is an argument.
+//! The requests that limits admit, as a state machine without a clock: the time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;

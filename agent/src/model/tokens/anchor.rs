@@ -26,10 +26,10 @@ impl TokenEstimate {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{ByteCounter, ModelInfo, ModelRequest};
+    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
     ///
     /// let request = ModelRequest::new([Message::user("word ".repeat(800))]);
-    /// let estimate = request.estimate_tokens(&ModelInfo::default(), &ByteCounter);
+    /// let estimate = request.estimate_tokens(&ModelInfo::default(), &TokenEstimator);
     /// assert_eq!((estimate.tokens, estimate.error, estimate.upper_bound()), (1_012, 355, 1_367));
     /// ```
     pub fn upper_bound(&self) -> u64 {

@@ -119,7 +119,7 @@ pub(super) fn audio(media: &Media) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ByteCounter;
+    use super::super::TokenEstimator;
     use super::*;
 
     fn png(width: u32, height: u32) -> Media {
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn documents_and_audio_have_pages_and_seconds() {
         let pdf = b"%PDF-1.7 /Type /Pages /Type/Page /Type /Page\xff";
-        assert_eq!(document(&Media::data(pdf, "application/pdf"), &ByteCounter), 3_000);
+        assert_eq!(document(&Media::data(pdf, "application/pdf"), &TokenEstimator), 3_000);
         let packed = Media::data([b"%PDF-1.7 \xff".as_slice(), &[0; 8000]].concat(), "application/pdf");
-        assert_eq!(document(&packed, &ByteCounter), 2_003);
-        assert_eq!(document(&Media::data(b"four", "text/plain"), &ByteCounter), 1);
+        assert_eq!(document(&packed, &TokenEstimator), 2_003);
+        assert_eq!(document(&Media::data(b"four", "text/plain"), &TokenEstimator), 1);
         let mut wav = b"RIFF".to_vec();
         wav.resize(28, 0);
         wav.extend(16_000_u32.to_le_bytes());

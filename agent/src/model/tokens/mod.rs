@@ -10,14 +10,14 @@ mod tests;
 use std::sync::Arc;
 
 pub use anchor::TokenEstimate;
-pub use count::ByteCounter;
+pub use count::TokenEstimator;
 pub use report::{ContextPart, ContextReport, ContextSource};
 
 use super::{ModelInfo, ModelRequest};
 use crate::message::{Content, ConversationView, Message, Part};
 use crate::tool::definition::ToolDefinition;
 
-/// Counts the tokens of texts: by a rule, as [`ByteCounter`] does, or with the vocabulary of a model.
+/// Counts the tokens of texts: by a rule, as [`TokenEstimator`] does, or with the vocabulary of a model.
 ///
 /// It must return the same number for the same text.
 ///
@@ -58,7 +58,7 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     }
 }
 
-/// What a message, a tool and a request cost beside their content.
+/// The tokens of a message, a tool and a request beside their content.
 pub(super) const MESSAGE: u64 = 4;
 pub(super) const TOOL: u64 = 12;
 pub(super) const REQUEST: u64 = 8;
@@ -127,11 +127,11 @@ impl ModelRequest {
     ///
     /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: what it counted is known, and only
     /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
-    /// those of that reply. The result depends on nothing but the arguments.
+    /// those of that reply. Tools that the provider runs are not counted. The result depends on nothing but the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};
-    /// use agent::model::{ByteCounter, ModelInfo, ModelRequest};
+    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
     ///
     /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
     /// let mut reply = AssistantMessage::from("It is warm.");
@@ -139,7 +139,7 @@ impl ModelRequest {
     /// reply.usage = Usage::new(812, 6);
     ///
     /// let request = ModelRequest::new([Message::user("How is the weather?"), reply.into(), Message::user("And tomorrow?")]);
-    /// let estimate = request.estimate_tokens(&info, &ByteCounter);
+    /// let estimate = request.estimate_tokens(&info, &TokenEstimator);
     /// assert!(estimate.is_anchored);
     /// assert_eq!(estimate.tokens, 812 + 6 + 8);
     /// ```
@@ -154,7 +154,7 @@ impl ModelRequest {
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
-    /// use agent::model::{ByteCounter, ModelInfo, ModelRequest};
+    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
     ///
     /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
     /// let mut reply = AssistantMessage::from("I read it.");
@@ -164,7 +164,7 @@ impl ModelRequest {
     /// let conversation = Conversation::from_iter([book, reply.into(), Message::user("What is it about?")]);
     ///
     /// let mut view = ConversationView::of(&conversation);
-    /// let estimate = |view| ModelRequest::default().estimate_view(view, &info, &ByteCounter).tokens;
+    /// let estimate = |view: &ConversationView| ModelRequest::default().estimate_view(view, &info, &TokenEstimator).tokens;
     /// assert!((5_200..5_300).contains(&estimate(&view)));
     /// view.compact(2, "The user sent a book.")?;
     /// assert!(estimate(&view) < 400);

@@ -1,4 +1,4 @@
-//! What fills the context window, by source.
+//! The content of the context window, by source.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use super::{MESSAGE, REQUEST, SizeCounter, TOOL, TokenCounter};
 use crate::message::{Content, Message};
 use crate::model::{ModelInfo, ModelRequest};
 
-/// What fills the context window of a model, by source. Its `Display` is a table.
+/// The content of a model's context window, by source. Its `Display` is a table.
 ///
 /// The parts add up to [`used`](Self::used). Tokens that belong to none of them, such as text that the provider adds, are
 /// [`ContextSource::Framing`].
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{ByteCounter, ContextReport, ContextSource, ModelInfo, ModelRequest};
+/// use agent::model::{TokenEstimator, ContextReport, ContextSource, ModelInfo, ModelRequest};
 ///
 /// let request = ModelRequest::new([Message::user("How is the weather in Paris?")]).with_system("Answer briefly, in one sentence.");
 /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-/// let report = ContextReport::of(&request, &info, &ByteCounter).with_window(200_000, 32_000);
+/// let report = ContextReport::of(&request, &info, &TokenEstimator).with_window(200_000, 32_000);
 /// assert_eq!((report.used, report.usable), (27, Some(168_000)));
 /// assert_eq!(report.tokens_of(&ContextSource::User), 7);
 /// assert_eq!(
@@ -86,7 +86,7 @@ pub enum ContextSource {
     Media,
     /// The summary of earlier messages.
     Summary,
-    /// What is neither of them: the form of messages, and text that the provider adds.
+    /// Everything else: the form of messages, and text that the provider adds.
     Framing,
 }
 

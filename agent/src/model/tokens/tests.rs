@@ -24,7 +24,7 @@ fn user(tokens: usize) -> Message {
 }
 
 fn estimate(messages: Vec<Message>) -> TokenEstimate {
-    ModelRequest::new(messages).estimate_tokens(&info(), &ByteCounter)
+    ModelRequest::new(messages).estimate_tokens(&info(), &TokenEstimator)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn without_usage_the_whole_request_is_counted() {
 
 #[test]
 fn the_estimate_is_additive() {
-    let size = SizeCounter { counter: &ByteCounter, api: "acme-chat" };
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let call = AssistantMessage::new([Part::thinking("hm"), Part::tool_call("1", "f", r#"{"a": 1}"#)]);
     let image = UserMessage::new([Part::image(Blob::from(vec![1; 10]), "image/png")]);
     let all: Vec<Arc<Message>> =
@@ -94,11 +94,12 @@ fn a_change_of_the_view_lowers_the_estimate_by_what_it_replaced() {
     let mut conversation: crate::message::Conversation =
         [user(5_000), reply("abcd", Usage::new(6_000, 1)), user(96)].into_iter().collect();
     let mut view = ConversationView::of(&conversation);
-    let tokens =
-        |view: &ConversationView| ModelRequest::default().estimate_view(view, &info(), &ByteCounter).tokens;
+    let tokens = |view: &ConversationView| {
+        ModelRequest::default().estimate_view(view, &info(), &TokenEstimator).tokens
+    };
     assert_eq!(tokens(&view), 6_001 + 100);
     view.compact(2, "abcd").unwrap();
-    let summary = SizeCounter { counter: &ByteCounter, api: "" }.message(&view.messages()[0]);
+    let summary = SizeCounter { counter: &TokenEstimator, api: "" }.message(&view.messages()[0]);
     // Without both messages: 5,004 and 5 tokens.
     assert_eq!(tokens(&view), 6_001 + 100 - 5_009 + summary);
 
@@ -129,10 +130,10 @@ fn the_report_adds_up_to_the_estimate() {
         }
         let request =
             ModelRequest::new(messages).with_system("Be brief.").with_tools([tool("read"), tool("list")]);
-        let report = ContextReport::of(&request, &info(), &ByteCounter).with_window(100_000, 90_000);
+        let report = ContextReport::of(&request, &info(), &TokenEstimator).with_window(100_000, 90_000);
         assert_eq!(report.usable, Some(50_000), "at most half of the window is reserved");
         assert_eq!(report.parts.iter().map(|part| part.tokens).sum::<u64>(), report.used, "{anchor:?}");
-        assert_eq!(report.used, request.estimate_tokens(&info(), &ByteCounter).tokens);
+        assert_eq!(report.used, request.estimate_tokens(&info(), &TokenEstimator).tokens);
         let of = |source: ContextSource| report.tokens_of(&source);
         assert!(of(ContextSource::Media) > of(ContextSource::ToolResults("read".into())), "{report}");
         assert!(of(ContextSource::ToolResults("read".into())) > of(ContextSource::Tool("list".into())));
