@@ -1,8 +1,8 @@
 //! Views of a conversation at every possible cut, encoded for each protocol.
 
 use agent::message::{
-    AssistantMessage, ClearedResult, Conversation, ConversationView, HandOff, Message, OutcomeKind, Part,
-    ProviderData, Recipient, ToolResultMessage, UserMessage,
+    AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part,
+    ProviderData, ToolResultMessage, UserMessage,
 };
 use agent::model::{ModelInfo, ModelRequest};
 use agent::provider::protocol;
@@ -21,12 +21,12 @@ fn conversation() -> Conversation {
         conversation.push(Message::user(format!("Question {turn}")));
         let thinking = Part::thinking("hm").with_provider_data(ProviderData::new("anthropic", "signature"));
         let calls =
-            (0..turn % 3 + 1).map(|call| Part::tool_call(format!("call_{turn}_{call}"), "search", "{}"));
+            (0..=(turn % 3)).map(|call| Part::tool_call(format!("call_{turn}_{call}"), "search", "{}"));
         let mut reply = AssistantMessage::new(std::iter::once(thinking).chain(calls));
         (reply.provider, reply.api, reply.model) =
             ("anthropic".into(), "anthropic-messages".into(), "large".into());
         conversation.push(Message::from(reply));
-        for call in 0..turn % 3 + 1 {
+        for call in 0..=(turn % 3) {
             let id = format!("call_{turn}_{call}");
             let result = ToolResultMessage::new(id, "search", OutcomeKind::Completed).with_content("found");
             conversation.push(Message::from(result));
@@ -56,9 +56,7 @@ fn every_view_encodes_for_every_protocol() {
                 let info = ModelInfo::new(provider, protocol.api(), "large");
                 let sent: Conversation = view.messages().iter().cloned().collect();
                 assert!(sent.is_sound(), "before message {at}");
-                let mut hand_off = HandOff::new(Recipient::new(provider, protocol.api(), "large"));
-                hand_off.update(sent.shared());
-                let request = ModelRequest::new(hand_off.messages().iter().cloned()).with_max_tokens(100);
+                let request = ModelRequest::new(info.hand_off(&sent).iter().cloned()).with_max_tokens(100);
                 let body = protocol.encode(&info, &request).unwrap().body.to_string();
                 assert!(
                     body.contains("What happened before.") && body.contains("The contract."),

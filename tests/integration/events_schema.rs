@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use agent::ScriptedModel;
 use agent::message::{
-    Content, Cost, CustomMessage, Media, Message, Opaque, Part, ProviderData, ProviderTool, Resource,
-    ResourceLink, StopReason, Usage,
+    Content, Cost, CustomMessage, Media, Message, Part, ProviderData, ProviderTool, Resource, ResourceLink,
+    StopReason, Usage,
 };
 use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
@@ -130,7 +130,7 @@ fn parts() -> Vec<Part> {
         Part::new(Content::Resource(Resource::text("file:///a", "text").with_mime_type("text/plain"))),
         Part::new(Content::ResourceLink(ResourceLink::new("https://example.com"))),
         Part::new(Content::ProviderTool(tool)),
-        Part::new(Content::Opaque(Opaque::new("own", json!({"x": 1})))),
+        Part::new(Content::Opaque(ProviderData::new("own", json!({"x": 1})))),
         serde_json::from_value(json!({"type": "thinking", "text": "", "redacted": true})).unwrap(),
     ]
 }
@@ -139,7 +139,10 @@ fn parts() -> Vec<Part> {
 async fn all_events() -> Vec<Event> {
     let log: Arc<Mutex<Vec<Event>>> = Arc::default();
     let model = ScriptedModel::new([
-        parts().into_iter().fold(reply().text("Hm. "), agent::model::Reply::part).tool_call("read", "{}"),
+        parts()
+            .into_iter()
+            .fold(reply().text("Hm. "), agent::model::ScriptedReply::part)
+            .tool_call("read", "{}"),
         reply()
             .tool_call("add", r#"{"a": "1", "b": 2}"#)
             .tool_call("add", r#"{"a": "x", "c": 1}"#)

@@ -2,7 +2,7 @@
 
 use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderData, ProviderTool, Usage};
-use agent::model::{Reply, reply};
+use agent::model::{ScriptedReply, reply};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{Decision, Event, EventKind, UsageLimits, json};
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl Streams {
     }
 }
 
-async fn streams(replies: impl IntoIterator<Item = Reply>) -> Streams {
+async fn streams(replies: impl IntoIterator<Item = ScriptedReply>) -> Streams {
     let model = ScriptedModel::new(replies).with_chunk_size(3);
     let (ai, ag) = golden(model, &UiOptions::default()).await;
     Streams::of(ai, ag)
@@ -90,7 +90,7 @@ async fn check_reply(row: &str) -> bool {
         "files and sources of a reply" => {
             let named = Media::url("https://example.com/a.png").with_name("name-1.png");
             let parts = [named, Media::file_id("file-1")].map(|media| Part::new(Content::Image(media)));
-            let both = streams([parts.into_iter().fold(reply(), Reply::part)]).await;
+            let both = streams([parts.into_iter().fold(reply(), ScriptedReply::part)]).await;
             assert!(
                 both.neither("name-1") && both.neither("file-1") && both.both("https://example.com/a.png")
             );

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::message::CustomMessage;
-use agent::model::{Reply, reply};
+use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
 use agent::ui::{
     OnDisconnect, ResultView, UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder,
@@ -44,7 +44,7 @@ async fn wait(cx: &ToolContext) {
 }
 
 /// A reply to each number of results since the message of the user.
-fn model(answer: impl Fn(usize) -> Reply + Send + 'static) -> ScriptedModel {
+fn model(answer: impl Fn(usize) -> ScriptedReply + Send + 'static) -> ScriptedModel {
     ScriptedModel::from_fn(move |request| {
         let since = request.messages.iter().rev().take_while(|message| message.role() != "user");
         answer(since.filter(|message| message.role() == "tool_result").count())

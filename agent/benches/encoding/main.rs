@@ -6,9 +6,7 @@
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod work {
     use agent::args::{Plan, PlanOptions};
-    use agent::message::{
-        AssistantMessage, Conversation, HandOff, Message, OutcomeKind, Part, Recipient, ToolResultMessage,
-    };
+    use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
     use agent::model::{ModelInfo, ModelRequest};
     use agent::provider::protocol;
     use agent::{ToolDefinition, json};
@@ -66,9 +64,8 @@ mod work {
             _ => ("openai", "gpt-5"),
         };
         let info = ModelInfo::new(provider, protocol.api(), model);
-        let sent = HandOff::of(&conversation(messages), Recipient::new(provider, protocol.api(), model));
         let mut request = ModelRequest::default();
-        request.messages = sent.messages().clone();
+        request.messages = info.hand_off(&conversation(messages));
         request.tools = tools(count)?;
         let mut length = 0;
         for _ in 0..times {

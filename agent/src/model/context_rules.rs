@@ -243,7 +243,7 @@ impl ContextRules {
         if used < share(self.clear_at) {
             return ViewDecision::Send;
         }
-        if let Some(decision) = self.shorten_newest(view, usable, size) {
+        if let Some(decision) = Self::shorten_newest(view, usable, size) {
             return decision;
         }
         let must_compact = used >= share(self.compact_at);
@@ -278,12 +278,7 @@ impl ContextRules {
     }
 
     /// Shortens the newest result if it does not fit into the window alone.
-    fn shorten_newest(
-        &self,
-        view: &ConversationView,
-        usable: u64,
-        size: SizeCounter<'_>,
-    ) -> Option<ViewDecision> {
+    fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
         let is_too_long = |index: &usize| {

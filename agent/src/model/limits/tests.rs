@@ -60,7 +60,9 @@ fn noting(clock: &TestClock, usage: Usage) -> (ScriptedModel, Arc<Mutex<Vec<Dura
 
 fn most_in_a_minute(times: &[Duration]) -> usize {
     let minute = Duration::from_secs(60);
-    let after = |from: &Duration| times.iter().filter(|at| **at >= *from && **at - *from < minute).count();
+    let after = |from: &Duration| {
+        times.iter().filter(|at| at.checked_sub(*from).is_some_and(|age| age < minute)).count()
+    };
     times.iter().map(after).max().unwrap_or_default()
 }
 

@@ -95,7 +95,8 @@ mod tests {
             let real = amount * (random >> 40 & 3) / 3;
             window.correct(slot, amount, real);
             log.push((now, real));
-            let minute = log.iter().rev().take_while(|(at, _)| now - *at < Duration::from_secs(60));
+            let minute =
+                log.iter().rev().take_while(|(at, _)| now.saturating_sub(*at) < Duration::from_secs(60));
             assert!(minute.map(|(_, amount)| amount).sum::<u64>() <= limit);
             assert!(window.slots.len() <= 601);
         }

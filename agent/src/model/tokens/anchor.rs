@@ -95,10 +95,8 @@ pub(super) fn estimate_view(
     let anchors = anchors(messages, info);
     let is_changed = |anchor: &&TokenAnchor| view.changes().iter().any(|change| change.made_at > anchor.at);
     let Some(newest) = anchors.last().filter(is_changed) else {
-        return match anchors.is_empty() {
-            true => estimate(view.messages(), info, size, frame),
-            false => estimate(messages, info, size, frame),
-        };
+        let sent = if anchors.is_empty() { view.messages() } else { messages };
+        return estimate(sent, info, size, frame);
     };
     let (factor, error) = correction(messages, &anchors, size);
     let reply = messages.get(newest.at).map_or(0, |reply| size.message(reply));
