@@ -10,8 +10,8 @@
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::loop_core::ApprovalRequest;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, Decision, EventKind, json, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, Decision, EventKind, ScriptedModel, json, tool, tools};
 use std::error::Error;
 
 /// Sends money.

@@ -6,8 +6,8 @@
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::message::{Content, Message, Part};
-use agent::model::{Capabilities, ModelInfo, ScriptedModel, reply};
-use agent::{Assistant, ToolOutput, tool, tools};
+use agent::model::{Capabilities, ModelInfo, reply};
+use agent::{Assistant, ScriptedModel, ToolOutput, tool, tools};
 use std::error::Error;
 
 /// One red pixel, as a camera of this size would give it.

@@ -6,8 +6,8 @@
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::message::ToolCall;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, EventKind, Progress, RecordedTurn, ToolContext, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, EventKind, Progress, RecordedTurn, ScriptedModel, ToolContext, tool, tools};
 use std::error::Error;
 use std::time::Duration;
 

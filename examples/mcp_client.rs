@@ -12,8 +12,8 @@
 
 use agent::mcp::{Client, client::ClientConfig};
 use agent::message::ToolCall;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, EventKind, Registry, ToolContext};
+use agent::model::reply;
+use agent::{Assistant, EventKind, Registry, ScriptedModel, ToolContext};
 use std::error::Error;
 use std::io::{self, Write as _};
 

@@ -13,8 +13,8 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
-use agent::model::{Model, ScriptedModel, reply};
-use agent::{Assistant, EventKind, ToolArgs, ToolOutput, ToolSet, tool, tools};
+use agent::model::{Model, reply};
+use agent::{Assistant, EventKind, ScriptedModel, ToolArgs, ToolOutput, ToolSet, tool, tools};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 

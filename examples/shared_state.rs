@@ -8,8 +8,8 @@
 //! `.shared_state(…)`, and `&User` from each prompt. If one is missing, `build()` fails before any model is asked.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::model::{ScriptedModel, reply, reply_with};
-use agent::{Assistant, tool, tools};
+use agent::model::{reply, reply_with};
+use agent::{Assistant, ScriptedModel, tool, tools};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 

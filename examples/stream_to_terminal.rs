@@ -6,8 +6,8 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::model::{ModelEvent, ScriptedModel, reply};
-use agent::{Assistant, Event, EventKind, tool, tools};
+use agent::model::{ModelEvent, reply};
+use agent::{Assistant, Event, EventKind, ScriptedModel, tool, tools};
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write};
 

@@ -5,8 +5,8 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, ToolArgs};
+use agent::model::reply;
+use agent::{Assistant, ScriptedModel, ToolArgs};
 use std::error::Error;
 
 #[derive(ToolArgs)]

@@ -8,7 +8,8 @@
 //! `agent::testing` needs the feature `testing`: enable it in your dev-dependencies.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::model::{Model, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{Model, reply};
 use agent::testing::EventLog;
 use agent::{Assistant, AssistantBuilder, ToolArgs, ToolSet, tool, tools};
 use std::error::Error;
@@ -82,7 +83,7 @@ mod tests {
     async fn no_call_makes_a_tool_panic() -> Result<(), Box<dyn Error>> {
         let model = SchemaModel::new();
         agent(model.clone()).build()?.prompt("Try everything.").await?;
-        model.report().assert_safe();
+        model.assert_safe();
         Ok(())
     }
 

@@ -86,11 +86,14 @@ mod error_text;
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
 pub mod loop_core;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+mod masking;
 #[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
 pub mod mcp;
 pub mod message;
 pub mod model;
 mod panics;
+mod parse_error;
 #[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]
 mod private_files;
 pub mod provider;
@@ -99,12 +102,16 @@ mod quoted;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+mod serve;
 mod step_key;
 pub mod steps;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+pub mod traffic;
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 pub mod ui;
 
@@ -184,8 +191,11 @@ pub fn model(
 }
 
 pub use args::{ArgumentError, Base64, HumanDuration, Violations};
-pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
-pub use model::ScriptedModel;
+pub use loop_core::{
+    Event, EventKind, LoopGuard, RecordedTurn, RunStop, StateError, SteeringPolicy, UsageLimits,
+};
+pub use model::scripted::ScriptedModel;
+pub use parse_error::ParseError;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
@@ -193,7 +203,7 @@ pub use runtime::{
     QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunError, RunHandle, RunOutput,
     Subscription, ToolCallInfo, ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
 };
-pub use step_key::{ParseStepKeyError, StepKey, StepKind};
+pub use step_key::{StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::annotations::ToolAnnotations;
 pub use tool::approval::{Approval, ApprovalRule};
@@ -242,6 +252,15 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 
+/// Returns the clock that models use by default.
+fn default_clock() -> std::sync::Arc<dyn model::ModelClock> {
+    #[cfg(feature = "runtime")]
+    let clock = runtime::TokioClock::default();
+    #[cfg(not(feature = "runtime"))]
+    let clock = model::StandardClock;
+    std::sync::Arc::new(clock)
+}
+
 /// Makes the code blocks of the README doctests, if all features that they use are on.
 #[cfg(all(
     doctest,
@@ -255,3 +274,8 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 ))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
+#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "runtime"))]
+#[doc = include_str!("../AGENTS.md")]
+struct AgentsPage;

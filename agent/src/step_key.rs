@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::parse_error::ParseError;
+
 /// The identity of one step of one run, which is the same on every replay and for every attempt.
 ///
 /// It is the primary key of a record, the name of an engine's step, and the idempotency key for tools and providers. Its text form, which
@@ -17,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// let key = StepKey::new("run-1", 2, StepKind::Tool, 0);
 /// assert_eq!(key.to_string(), "run-1/2/tool/0");
 /// assert_eq!("run-1/2/tool/0".parse::<StepKey>()?, key);
-/// # Ok::<(), agent::ParseStepKeyError>(())
+/// # Ok::<(), agent::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -47,7 +49,7 @@ impl StepKey {
 /// let key: StepKey = "run-1/2/turn_end/0".parse()?;
 /// assert_eq!(key.kind, StepKind::TurnEnd);
 /// assert_eq!(StepKind::TurnEnd.as_str(), "turn_end");
-/// # Ok::<(), agent::ParseStepKeyError>(())
+/// # Ok::<(), agent::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -98,24 +100,8 @@ impl fmt::Display for StepKey {
     }
 }
 
-/// The error of a text that is not a [`StepKey`].
-///
-/// ```
-/// use agent::StepKey;
-///
-/// let error = "run-1/tool".parse::<StepKey>().unwrap_err();
-/// assert!(error.to_string().starts_with("`run-1/tool` is not a step key"));
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
-pub struct ParseStepKeyError {
-    text: String,
-}
-
-crate::error_text::debug_is_the_sentence!(ParseStepKeyError);
-
 impl FromStr for StepKey {
-    type Err = ParseStepKeyError;
+    type Err = ParseError;
 
     /// Parses the text form. It is parsed from its end, because a run id may contain slashes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -127,7 +113,13 @@ impl FromStr for StepKey {
             let turn = number(parts.next()?)?;
             Some(Self::new(parts.next()?, turn, kind, ord))
         };
-        parse().ok_or_else(|| ParseStepKeyError { text: text.to_owned() })
+        parse().ok_or_else(|| {
+            ParseError::is_not(
+                text,
+                "a step key",
+                "the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`",
+            )
+        })
     }
 }
 

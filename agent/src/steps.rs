@@ -7,7 +7,8 @@
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
 //! use agent::message::{Conversation, Message, MessageList, ToolCall};
-//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx, reply};
+//! use agent::model::{Model, ModelRequest, StepCx, reply};
+//! use agent::ScriptedModel;
 //! use agent::steps::{SharedLoop, StepError, Steps, drive};
 //! use agent::{Registry, StepKey, ToolContext, tool, tools};
 //!
@@ -54,7 +55,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::StepKey;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Ready,
-    RecordError, Reply, TurnSummary, Verdict,
+    RecordError, Reply, StateError, TurnSummary, Verdict,
 };
 use crate::message::{Message, MessageList, ToolCall};
 
@@ -270,6 +271,9 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
+    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run is as it was before the step.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
     #[error("a step recorded a wrong result: {0}")]
     Record(#[from] RecordError),
@@ -427,8 +431,12 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
 /// Hands over all events so far, and those of the transitions that follow without waiting.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
-    while let Some(event) = next() {
-        steps.event(event, run).await?;
+    loop {
+        // Only the future holds the event, which is large.
+        let receiving = match next() {
+            Some(event) => steps.event(event, run),
+            None => return Ok(()),
+        };
+        receiving.await?;
     }
-    Ok(())
 }

@@ -3,9 +3,8 @@
 
 use crate::secrets::Secrets;
 use agent::Registry;
-use agent::mcp::client as mcp;
 use agent::model::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
-use agent::provider::http::{Traffic, TrafficKind};
+use agent::traffic::{Traffic, TrafficKind};
 use agent::{Value, json};
 use futures_core::Stream;
 use std::collections::BTreeMap;
@@ -64,7 +63,7 @@ impl Log {
                     json!({"kind": "request", "method": method, "url": url, "headers": pairs(headers), "body": body}),
                 );
             }
-            TrafficKind::Answer { status, headers, .. } => {
+            TrafficKind::Response { status, headers, .. } => {
                 let line = json!({"kind": "answer", "status": status, "headers": pairs(headers)});
                 self.of_exchange(exchange, line);
             }
@@ -79,18 +78,18 @@ impl Log {
     }
 
     /// What an MCP server is told, and says.
-    pub(crate) fn mcp(&self, traffic: &mcp::Traffic<'_>) {
+    pub(crate) fn mcp(&self, traffic: &Traffic<'_>) {
         let server = Some(traffic.server);
         let mut line = match traffic.kind {
-            mcp::TrafficKind::Sent { message, .. } => {
+            TrafficKind::Sent { message, .. } => {
                 json!({"kind": "mcp_sent", "message": self.shown(message, server)})
             }
-            mcp::TrafficKind::Received { message, .. } => {
+            TrafficKind::Received { message, .. } => {
                 json!({"kind": "mcp_received", "message": self.shown(message, server)})
             }
-            mcp::TrafficKind::ErrorOutput { line, .. } => json!({"kind": "mcp_error_output", "line": line}),
-            mcp::TrafficKind::Failed { reason, .. } => json!({"kind": "mcp_failed", "error": reason}),
-            mcp::TrafficKind::Closed => json!({"kind": "mcp_closed"}),
+            TrafficKind::ErrorOutput { line, .. } => json!({"kind": "mcp_error_output", "line": line}),
+            TrafficKind::Failed { reason, .. } => json!({"kind": "mcp_failed", "error": reason}),
+            TrafficKind::Closed => json!({"kind": "mcp_closed"}),
             _ => return,
         };
         line["server"] = json!(traffic.server);

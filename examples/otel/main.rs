@@ -11,8 +11,8 @@
 #[cfg(test)]
 mod tests;
 
-use agent::model::{ModelInfo, ScriptedModel, reply};
-use agent::{Assistant, tool, tools};
+use agent::model::{ModelInfo, reply};
+use agent::{Assistant, ScriptedModel, tool, tools};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{KeyValue, StringValue};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _};

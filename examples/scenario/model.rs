@@ -2,7 +2,7 @@
 
 use agent::ScriptedModel;
 use agent::message::{Cost, Part, StopReason, ToolArguments, Usage};
-use agent::model::{ModelError, ModelErrorKind, ModelRequest, Reply, reply, reply_with};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedReply, reply, reply_with};
 use serde_json::Value;
 
 use super::given::{Call, Given, Scripted, Tokens};
@@ -14,7 +14,7 @@ pub(crate) fn scripted(given: &Arc<Given>) -> ScriptedModel {
     ScriptedModel::new(replies).with_chunk_size(usize::MAX).with_whole_arguments()
 }
 
-fn one(given: &Arc<Given>, at: usize) -> Reply {
+fn one(given: &Arc<Given>, at: usize) -> ScriptedReply {
     let script = &given.model[at];
     if script.template.is_none() {
         return parts(script, script.text.as_deref());
@@ -28,7 +28,7 @@ fn one(given: &Arc<Given>, at: usize) -> Reply {
 }
 
 /// In the order thinking, text, calls; then how it ends.
-fn parts(script: &Scripted, text: Option<&str>) -> Reply {
+fn parts(script: &Scripted, text: Option<&str>) -> ScriptedReply {
     let mut parts = reply();
     if let Some(thinking) = &script.thinking {
         parts = parts.thinking(thinking);

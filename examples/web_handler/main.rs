@@ -12,7 +12,8 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
-use agent::model::{ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::reply;
 use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, tool, tools};
 use axum::Router;

@@ -111,7 +111,7 @@ fn other(part: &Part) -> Option<String> {
     match &part.content {
         Content::Text(_) | Content::Refusal(_) | Content::Thinking { .. } | Content::ToolCall(_) => None,
         Content::Opaque(opaque) => {
-            let found = word(&opaque.value).or_else(|| field(&opaque.value));
+            let found = word(&opaque.data).or_else(|| field(&opaque.data));
             Some(found.unwrap_or_else(|| "unknown".to_owned()))
         }
         Content::ProviderTool(tool) => {

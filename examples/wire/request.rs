@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use agent::args::{Plan, PlanOptions};
-use agent::message::{CacheMark, Conversation, HandOff, Message, Recipient};
-use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebFetch, WebSearch};
+use agent::message::{CacheMark, Conversation, Message};
+use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebLimits};
 use agent::provider::HttpRequest;
 use agent::{ToolDefinition, ToolOptions, Value, json};
 
@@ -37,17 +37,14 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
 
 /// What an assistant sends of a conversation to this model.
 fn handed_off(options: &Options, conversation: &Conversation, model: &str) -> Vec<Message> {
-    let known = options.protocol.capabilities(model);
-    let mut recipient = Recipient::new(options.provider.as_str(), options.protocol.api(), model);
-    (recipient.takes_images, recipient.takes_documents, recipient.takes_audio) =
-        (known.images, known.documents, known.audio);
+    let info = options.info(model).with_capabilities(options.protocol.capabilities(model));
     let told = |message: &Message| match message {
         Message::ToolResult(result) if result.edited_args.is_some() => {
-            result.clone().with_content(result.told().into_owned()).into()
+            result.clone().with_content(result.content_for_model().into_owned()).into()
         }
         message => message.clone(),
     };
-    HandOff::of(conversation, recipient).messages().iter().map(|message| told(message)).collect()
+    info.hand_off(conversation).iter().map(|message| told(message)).collect()
 }
 
 fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest, Box<dyn Error>> {
@@ -104,8 +101,8 @@ fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest
     };
     for tool in given.get("managed_tools").and_then(Value::as_array).into_iter().flatten() {
         request.managed_tools.push(match tool.as_str() {
-            Some("web_search") => ManagedTool::WebSearch(WebSearch::default()),
-            Some("web_fetch") => ManagedTool::WebFetch(WebFetch::default()),
+            Some("web_search") => ManagedTool::WebSearch(WebLimits::default()),
+            Some("web_fetch") => ManagedTool::WebFetch(WebLimits::default()),
             Some("code_execution") => ManagedTool::CodeExecution,
             Some("image_generation") => ManagedTool::ImageGeneration,
             _ => ManagedTool::other(options.provider.as_str(), tool.clone()),

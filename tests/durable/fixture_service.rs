@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agent::ScriptedModel;
 use agent::durable::{Client, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
-use agent::testing::FunctionModel;
 use agent::{Assistant, Decision, QueueMode, ToolContext, ToolError, Value, json, tool, tools};
 use tokio::time::sleep;
 
@@ -75,7 +75,7 @@ async fn pay(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> 
 }
 
 /// Calls a tool so many times in so many turns, and then says what it heard.
-async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::Reply {
+async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::ScriptedReply {
     let mut said = request.messages.iter().filter(|message| matches!(***message, Message::User(_)));
     let prompt = said.next().map(|message| message.text()).unwrap_or_default();
     let heard: Vec<String> = said.map(|message| message.text()).collect();
@@ -102,7 +102,7 @@ async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::Reply {
 fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
     let log = Arc::new(Log(log));
     let notes = log.clone();
-    let model = FunctionModel::new(move |request| answer(notes.clone(), request));
+    let model = ScriptedModel::from_async_fn(move |request| answer(notes.clone(), request));
     let builder = Assistant::builder(model).tools(tools![put, send, pay]).shared_state(log);
     // Calls say the same in every turn.
     Ok(builder.steering_mode(QueueMode::All).loop_guard(None).build()?)

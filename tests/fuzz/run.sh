@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/fuzz/run.sh TARGET SECONDS [libFuzzer option…]     TARGET: engine, foreign, stream
+# tests/fuzz/run.sh TARGET SECONDS [libFuzzer option…]     TARGET: engine, foreign, stream, ui
 # Needs a C++ compiler. Coverage counters come from rustc's own LLVM passes, so the stable toolchain will do.
 # What was learnt stays in corpus/TARGET (not committed); a crash is written to artifacts/TARGET and ends with status 1.
 set -euo pipefail

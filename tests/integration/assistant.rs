@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::message::{OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
-use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ScriptedModel, reply, reply_with};
-use agent::{Assistant, EventKind, RunStop, Tool, ToolError, ToolOutput};
+use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, reply, reply_with};
+use agent::{Assistant, EventKind, RunStop, ScriptedModel, Tool, ToolError, ToolOutput};
 use expect_test::expect;
 use serde_json::{Value, json};
 

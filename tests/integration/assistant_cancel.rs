@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::model::{ScriptedModel, reply};
-use agent::{CancelToken, EventKind, RunError};
+use agent::model::reply;
+use agent::{CancelToken, EventKind, RunError, ScriptedModel};
 use tokio::time::sleep;
 
 use crate::assistant_support::{assert_sound, assistant, outline};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, BuildError, RegistryProblem, RunError, ToolContext, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, BuildError, RegistryProblem, RunError, ScriptedModel, ToolContext, tool, tools};
 
 struct Database(&'static str);
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use agent::message::Message;
-use agent::model::ScriptedModel;
-use agent::{Assistant, AssistantBuilder, Control, Tool, ToolContext, ToolError, ToolOutput, ToolSet};
+use agent::{
+    Assistant, AssistantBuilder, Control, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolSet,
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, ServeError, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
-use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
-use agent::testing::FunctionModel;
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
     Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, json, tool, tools,
 };
@@ -296,7 +296,7 @@ async fn what_is_said_while_the_last_reply_comes_is_heard() {
     for is_steering in [true, false] {
         let (asked, said) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
         let (told, goes_on) = (asked.clone(), said.clone());
-        let model = FunctionModel::new(move |request: ModelRequest| {
+        let model = ScriptedModel::from_async_fn(move |request: ModelRequest| {
             let (told, goes_on) = (told.clone(), goes_on.clone());
             async move {
                 let heard = request.messages.iter().any(|message| message.text() == "late");

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service};
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, RunStop, SteeringPolicy, ToolBuilder, ToolOutput, UsageLimits, tool, tools};
+use agent::model::reply;
+use agent::{
+    Assistant, RunStop, ScriptedModel, SteeringPolicy, ToolBuilder, ToolOutput, UsageLimits, tool, tools,
+};
 
 /// Shows the contract.
 #[tool(inline, effect = "idempotent")]

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use agent::message::ToolCall;
-use agent::model::{ModelError, ModelErrorKind, reply};
+use agent::message::{Conversation, ConversationView, ToolCall};
+use agent::model::{ContextRules, ModelError, ModelErrorKind, reply};
 use agent::provider::http::HttpModel;
 use agent::schema::Dialect;
 use agent::store::{StoreError, StoreErrorKind};
@@ -33,7 +33,7 @@ fn printed(error: impl Error + Send + Sync + 'static) -> (String, String) {
     (format!("{boxed:?}"), said)
 }
 
-fn assistant(replies: impl IntoIterator<Item = agent::model::Reply>) -> Assistant {
+fn assistant(replies: impl IntoIterator<Item = agent::model::ScriptedReply>) -> Assistant {
     Assistant::builder(ScriptedModel::new(replies)).tools(tools![send]).build().unwrap()
 }
 
@@ -83,6 +83,8 @@ async fn errors_print_their_sentence_first() {
         printed(HttpModel::builder("openai/gpt-5").base_url("nowhere").key("k").build().err().unwrap()),
         printed(ToolError::retry("try again")),
         printed(StoreError::new(StoreErrorKind::Full, "no room")),
+        printed(ConversationView::of(&Conversation::new()).compact(1, "nothing").unwrap_err()),
+        printed(ContextRules::new().usable(None, None, None).unwrap_err()),
         printed("run".parse::<StepKey>().unwrap_err()),
         printed("x".parse::<Dialect>().unwrap_err()),
         printed("x".parse::<agent::args::CoercionPolicy>().unwrap_err()),

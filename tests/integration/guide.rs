@@ -103,3 +103,24 @@ fn each_example_is_built_and_named_in_the_readme() {
         assert!(!is_top || manifest.contains(&format!("path = \"{relative}\"")), "{relative} is not built");
     }
 }
+
+#[test]
+fn each_error_of_the_page_for_coding_agents_is_one_of_the_compiler() {
+    let root = root();
+    let page = fs::read_to_string(root.join("agent/AGENTS.md")).expect("the page");
+    let compiler = texts(&root.join("tests/ui/fail"), ".stderr");
+    let quoted: Vec<&str> = page.lines().filter_map(|line| line.trim_start().strip_prefix("> ")).collect();
+    assert_eq!(quoted.len(), page.matches("```compile_fail").count(), "each mistake quotes one error");
+    assert_eq!(quoted.len(), 10);
+    let missing: Vec<&&str> =
+        quoted.iter().filter(|error| !compiler.values().any(|text| text.contains(**error))).collect();
+    assert!(missing.is_empty(), "no such error: {missing:#?}");
+}
+
+#[test]
+fn the_page_for_coding_agents_lists_25_names() {
+    let page = fs::read_to_string(root().join("agent/AGENTS.md")).expect("the page");
+    let table =
+        page.split("## The 25 names").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("the table");
+    assert_eq!(table.lines().filter(|line| line.starts_with("| `")).count(), 25);
+}

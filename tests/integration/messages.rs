@@ -1,7 +1,7 @@
 //! Every conversation survives its stored form.
 
 use agent::message::{
-    AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, Opaque, OutcomeKind, Part,
+    AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part,
     ProviderData, ProviderTool, Resource, ResourceLink, StopReason, ToolArguments, ToolCall,
     ToolResultMessage, Usage,
 };
@@ -67,7 +67,7 @@ fn content() -> impl Strategy<Value = Content> {
                 Content::ProviderTool(tool)
             }
         ),
-        json_value().prop_map(|value| Content::Opaque(Opaque::new("acme", value))),
+        json_value().prop_map(|value| Content::Opaque(ProviderData::new("acme", value))),
     ]
 }
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use agent::ScriptedModel;
 use agent::message::{Message, Part, ProviderData, StopReason, Usage};
-use agent::model::{
-    Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedModel, StepCx, reply, reply_with,
-};
+use agent::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx, reply, reply_with};
 
 fn ask(text: &str) -> ModelRequest {
     ModelRequest::new([Message::user(text)])

@@ -9,7 +9,8 @@ use agent::mcp::server::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, 
 use agent::mcp::{Client, Server as McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
-use agent::provider::http::{ApiKey, HttpOptions, TrafficKind};
+use agent::provider::http::{ApiKey, HttpOptions};
+use agent::traffic::TrafficKind;
 use agent::{BoxFuture, FailureCode, Registry, ToolContext, ToolOutcome, json, tool, tools};
 
 use crate::mcp_mock::{Answer, Mock};
@@ -54,7 +55,7 @@ async fn a_panic_whose_payload_panics_is_a_result() {
 fn kind(kind: &TrafficKind<'_>) -> &'static str {
     match kind {
         TrafficKind::Request { .. } => "request",
-        TrafficKind::Answer { .. } => "answer",
+        TrafficKind::Response { .. } => "answer",
         TrafficKind::Body { .. } => "body",
         TrafficKind::End { .. } => "end",
         _ => "other",

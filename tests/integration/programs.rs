@@ -3,8 +3,9 @@
 //! `.ci/programs` installs them and sets `AGENT_PROGRAMS` to the folder. A call that must be refused is refused before it is sent.
 
 use agent::mcp::Client;
-use agent::mcp::client::{ClientConfig, ClientLimits, TrafficKind};
+use agent::mcp::client::{ClientConfig, ClientLimits};
 use agent::message::ToolCall;
+use agent::traffic::TrafficKind;
 use agent::{Registry, ToolContext, Value};
 use serde::Deserialize;
 use std::collections::BTreeMap;

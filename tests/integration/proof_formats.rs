@@ -87,5 +87,5 @@ async fn tools_with_formats_are_tried() {
     let model = SchemaModel::new();
     let assistant = Assistant::builder(model.clone()).tools(tools![look_up, meetings]).build().unwrap();
     assistant.prompt("Try them.").await.unwrap();
-    model.report().assert_safe();
+    model.assert_safe();
 }

@@ -166,7 +166,7 @@ proptest! {
         let how = Agreement::new().samples(6).mutants(2).seed(seed);
         // Combinations that cannot be planned are refused, and that is told apart.
         if let Ok(report) = how.check_schema("t", &schema) {
-            let found = report.disagreements().iter().find(|d| d.law != Law::SamplesExist);
+            let found = report.violations().iter().find(|d| d.law != Law::SamplesExist);
             prop_assert!(found.is_none(), "{}\n{}", schema, found.map(ToString::to_string).unwrap_or_default());
         }
     }

@@ -1,7 +1,7 @@
 //! What tools do with the slips of models.
 
 use agent::args::{CoercionPolicy, CoercionRule, Plan, PlanOptions};
-use agent::testing::{FindingKind, fuzz_tool, fuzz_tools};
+use agent::testing::{Law, fuzz_tool, fuzz_tools};
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
     BoxFuture, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, json, tool, tools,
@@ -140,11 +140,11 @@ fn carelessness_is_noticed() {
     let plan =
         Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
     let report = fuzz_tool(&Tool::from_body(ToolDefinition::new(plan, "Notes.").unwrap(), Careless));
-    let panicked =
-        |kind: &FindingKind| matches!(kind, FindingKind::Panicked(words) if words == "too much text");
-    assert!(report.findings.iter().any(|f| f.slip == "very long text" && panicked(&f.kind)), "{report}");
-    let fence = |kind: &FindingKind| matches!(kind, FindingKind::Accepted);
-    assert!(report.findings.iter().any(|f| f.slip == "a code fence" && fence(&f.kind)), "{report}");
+    let is_found = |law: Law, verdicts: &str| {
+        report.violations.iter().any(|violation| violation.law == law && violation.verdicts == verdicts)
+    };
+    assert!(is_found(Law::ChecksDoNotPanic, "very long text: too much text"), "{report}");
+    assert!(is_found(Law::BrokenTextIsRefused, "a code fence: accepted"), "{report}");
     assert!(report.to_string().contains("Not safe, "), "{report}");
     let caught = std::panic::catch_unwind(|| report.assert_safe());
     assert!(caught.is_err());

@@ -291,7 +291,7 @@ impl TryFrom<u8> for Nobody {
 #[test]
 fn what_is_wrong_is_noticed() {
     let laws = |report: agent::testing::AgreementReport| -> Vec<Law> {
-        report.disagreements().iter().map(|d| d.law).collect()
+        report.violations().iter().map(|d| d.law).collect()
     };
     let lying = Agreement::new().check::<Lying>().unwrap();
     assert!(!lying.holds());

@@ -151,7 +151,7 @@ fn reading(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
             Content::Thinking { redacted: true, .. } => redacted += 1,
             Content::Thinking { .. } => signatures.extend(data(part, "signature")),
             Content::ProviderTool(_) => others.extend(data(part, "type")),
-            Content::Opaque(opaque) => others.push(opaque.value["type"].clone()),
+            Content::Opaque(opaque) => others.push(opaque.data["type"].clone()),
             _ => {}
         }
     }
@@ -183,7 +183,7 @@ fn reading(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
 fn responses(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
     let mut reading = reading(message, error);
     let item = |part: &agent::message::Part| match &part.content {
-        Content::Opaque(opaque) => Some(opaque.value.clone()),
+        Content::Opaque(opaque) => Some(opaque.data.clone()),
         _ => Some(part.provider_data.as_ref()?.data.clone()),
     };
     let items: Vec<Value> = message.content.iter().filter_map(item).collect();
@@ -214,7 +214,7 @@ fn gemini(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
     let (mut signatures, mut others) = (Vec::new(), Vec::new());
     for part in &message.content {
         let data = match &part.content {
-            Content::Opaque(opaque) => Some(&opaque.value),
+            Content::Opaque(opaque) => Some(&opaque.data),
             _ => part.provider_data.as_ref().map(|data| &data.data),
         };
         let on = match &part.content {

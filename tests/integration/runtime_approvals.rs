@@ -5,9 +5,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::loop_core::AgentLoop;
 use agent::message::{Message, ToolArguments, ToolResultMessage};
-use agent::model::{ScriptedModel, reply, reply_with};
+use agent::model::{reply, reply_with};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ResumeError, RunError,
     RunOutput, RunStop, Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, tool, tools,
@@ -138,7 +139,7 @@ async fn changed_arguments_are_checked_and_the_model_is_told() {
         let assistant = built(&model, &bank).approval_key(KEY).build().unwrap();
         let decisions = Decisions::new().allow_with(&run.approval_requests()[0], args.clone());
         assistant.resume(&stored(&run), decisions).await.unwrap();
-        let sent = model.requests()[0].messages[3].as_tool_result().unwrap().told().into_owned();
+        let sent = model.requests()[0].messages[3].as_tool_result().unwrap().content_for_model().into_owned();
         let told = sent[0].as_text().unwrap();
         assert!(
             told.starts_with("[a person changed the arguments") && told.contains(&args.to_string()),
@@ -333,7 +334,7 @@ async fn decided_in_another_process() {
     let said = elsewhere(&as_it_was, false);
     assert!(said.contains("came to: seen A-7 | paid 500 for A-7 | paid 7 for B-1"), "{said}");
     let said = elsewhere(&as_it_was, true);
-    assert!(said.contains("is not what it was when somebody was asked"), "{said}");
+    assert!(said.contains("is not what it was when a decision on this call was requested"), "{said}");
     let tampered = as_it_was.replace(r#""amount":500"#, r#""amount":501"#);
     assert_ne!(tampered, as_it_was);
     let said = elsewhere(&tampered, false);

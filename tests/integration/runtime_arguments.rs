@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::args::CoercionPolicy;
 use agent::loop_core::ApprovalRequest;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::{
     ArgumentError, Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunTool, Tool, ToolArgs,
     ToolContext, ToolSet, Value, json, tool, tools,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStatus, InvocationStore, MemoryStore};
+use agent::model::reply;
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, Source, Tool, ToolContext,
     ToolSet, UsageLimits, Value, json, tool, tools,

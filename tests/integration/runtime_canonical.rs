@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::args::{Plan, PlanOptions};
 use agent::message::ToolCall;
-use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStore, MemoryStore};
+use agent::model::reply;
+use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::{Assistant, BeforeCall, Decision, Registry, ToolArgs, Value, json, tool, tools};
 use proptest::prelude::*;
 

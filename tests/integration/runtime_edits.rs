@@ -3,10 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, ApprovalRequest};
 use agent::message::OutcomeKind;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Control, Decision, Decisions, RunStop, Value, json, tool, tools,
 };
@@ -61,7 +62,7 @@ const CASES: [(&str, &str, &str); 3] = [
 fn assert_ended(assistant: &Assistant, ended: &str, text: &str) {
     let messages = assistant.messages();
     let result = messages.get(2).and_then(|message| message.as_tool_result()).unwrap();
-    let told: String = result.told().iter().map(|part| part.as_text().unwrap()).collect();
+    let told: String = result.content_for_model().iter().map(|part| part.as_text().unwrap()).collect();
     assert!(told.contains(&format!("this call; it {ended} with {{")) && told.contains(text), "{told}");
 }
 

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{Message, Part};
-use agent::model::{ModelError, ModelErrorKind, ScriptedModel, reply};
+use agent::model::{ModelError, ModelErrorKind, reply};
 use agent::{
     AfterCall, Assistant, BeforeCall, Delivery, EventKind, NotDelivered, RunError, Tool, ToolContext,
     ToolError, ToolOutput, ToolSet, Value, json,

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agent::model::{ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::reply;
 use agent::{
     Approval, Assistant, AssistantBuilder, Decision, HookError, Tool, ToolContext, ToolOutput, ToolSet,
     Value, json,

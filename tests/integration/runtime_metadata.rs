@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{Message, OutcomeKind, Part};
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::store::{InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::{
     AfterCall, Assistant, AssistantBuilder, EventKind, FailureCode, IntoOutcome, Registry, RunStop,

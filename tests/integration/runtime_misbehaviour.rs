@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedModel, StepCx, reply};
+use agent::ScriptedModel;
+use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
     Approval, Assistant, AssistantBuilder, BeforeCall, Decision, EventKind, RunError, Tool, ToolContext,
     ToolOutput, ToolSet, Value, json,

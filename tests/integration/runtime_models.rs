@@ -4,8 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::message::{Conversation, Message, Part};
-use agent::model::{Capabilities, ModelInfo, ScriptedModel, reply};
+use agent::model::{Capabilities, ModelInfo, reply};
 use agent::{
     Assistant, Parameters, Source, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput, Value, json,
     tools,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
-use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedModel, reply};
-use agent::testing::FunctionModel;
+use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Metric, RequestMetric, ToolCallMetric, Value, tool, tools,
 };
@@ -174,9 +174,9 @@ fn measured(builder: AssistantBuilder) -> (Assistant, Arc<Mutex<Vec<Metric>>>) {
 }
 
 /// Takes its time for each reply of these.
-fn slowly(replies: Vec<agent::model::Reply>) -> FunctionModel {
+fn slowly(replies: Vec<agent::model::ScriptedReply>) -> ScriptedModel {
     let replies = Arc::new(Mutex::new(replies.into_iter()));
-    FunctionModel::new(move |_: ModelRequest| {
+    ScriptedModel::from_async_fn(move |_: ModelRequest| {
         let reply = replies.lock().unwrap().next().unwrap();
         async move {
             sleep(Duration::from_millis(300)).await;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use agent::ScriptedModel;
 use agent::durable::Service;
-use agent::model::{Capabilities, ModelInfo, OutputSchema, ScriptedModel, Thinking, reply};
+use agent::model::{Capabilities, ModelInfo, OutputSchema, Thinking, reply};
 use agent::schema::Dialect;
 use agent::{Assistant, BuildError, Control, RunError, RunStop, ToolOutput, Value, json, tool, tools};
 

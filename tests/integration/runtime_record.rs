@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use agent::ScriptedModel;
 use agent::durable::{Crash, Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, RecordError};
 use agent::message::{Conversation, Message, Part, ToolCall};
-use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
+use agent::model::reply;
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
     Assistant, AssistantBuilder, Control, EventKind, IntoOutcome, RecordedTurn, RunStop, ToolBuilder,
     ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::AgentLoop;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, ResumeError, RunError, RunStop,
     Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, UsageLimits, Value, json, tool, tools,

@@ -3,10 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, ApprovalRequest};
-use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStore, MemoryStore, SessionStore};
+use agent::model::reply;
+use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::testing::EventLog;
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ToolArgs, Value, json, tool,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agent::ScriptedModel;
 use agent::durable::Service;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, NotCached, ResultCache, Source, Tool, ToolContext,
     ToolError, ToolSet, Value, json, message::Part, tool, tools,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use agent::loop_core::Queue;
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, Decision, Decisions, EventKind, RunStop, SteeringPolicy, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, Decision, Decisions, EventKind, RunStop, ScriptedModel, SteeringPolicy, tool, tools};
 use tokio::time::{Instant, sleep};
 
 use crate::assistant_support::{assert_sound, outline};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use agent::ScriptedModel;
 use agent::loop_core::{
     AgentLoop, CallEnd, Decided, End, Event, LoopConfig, Prepared, Ready, Reply, UsageLimits,
 };
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::steps::{SharedLoop, StepError, Steps, drive};
 use agent::{Assistant, EventKind, RunStop, StepKey, ToolOutput, tool, tools};
 

@@ -2,8 +2,8 @@
 //! said is not in them unless the application asks for it.
 
 use agent::message::Usage;
-use agent::model::{ModelError, ModelErrorKind, ModelInfo, ScriptedModel, reply};
-use agent::{Assistant, Decision, tool, tools};
+use agent::model::{ModelError, ModelErrorKind, ModelInfo, reply};
+use agent::{Assistant, Decision, ScriptedModel, tool, tools};
 
 use crate::assistant_support::assistant;
 use crate::trace_support::{Traces, hear};

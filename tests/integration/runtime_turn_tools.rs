@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{ModelRequest, ScriptedModel, reply};
+use agent::model::{ModelRequest, reply};
 use agent::testing::EventLog;
 use agent::{
     Assistant, AssistantBuilder, Decisions, EventKind, RunError, RunStop, ToolArgs, ToolDefinition,

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent::model::{Model, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{Model, reply};
 use agent::provider::http::HttpModel;
-use agent::store::{EntryKind, InvocationQuery, InvocationStore, MemoryStore, SessionStore, SqlStore};
+use agent::store::{EntryKind, InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::testing::{Cassette, EventLog};
 use agent::{Assistant, AssistantBuilder, Decision, Registry, json, tool, tools};
 
@@ -174,7 +175,7 @@ fn observed(model: impl Model + 'static, found: &Found) -> AssistantBuilder {
         })
 }
 
-async fn records(found: &Found, place: &str, store: &(impl InvocationStore + SessionStore)) {
+async fn records(found: &Found, place: &str, store: &impl Store) {
     for record in store.list(InvocationQuery::new()).await.unwrap().records {
         found.add(format!("{place}, a record"), format!("{} {:?}", json!(record.call.args), record.result()));
         found.add(format!("{place}, Debug of a record"), format!("{record:?}"));

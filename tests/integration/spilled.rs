@@ -1,8 +1,8 @@
 //! Results that are kept in files: who can read them, and what else is not read.
 
 use agent::message::{Message, ToolCall};
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, Tool, ToolContext, ToolOutput, ToolSet, json};
+use agent::model::reply;
+use agent::{Assistant, ScriptedModel, Tool, ToolContext, ToolOutput, ToolSet, json};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

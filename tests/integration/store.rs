@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent::message::{Message, UserMessage};
 use agent::store::{
-    Begin, EntryKind, InvocationEnd, InvocationStore, MemoryStore, NewInvocation, SessionEntry, SessionStore,
-    SqlStore, Store, StoreError, StoreErrorKind,
+    BeginOutcome, EntryKind, InvocationEnd, MemoryStore, NewInvocation, SessionEntry, SqlStore, Store,
+    StoreError, StoreErrorKind,
 };
 use agent::testing::assert_store;
 use agent::{StepKey, StepKind, ToolOutcome, ToolOutput, json};
@@ -35,8 +35,8 @@ async fn race(store: Arc<dyn Store>, name: &str) {
         let (store, key) = (store.clone(), key(&run, 0));
         tokio::spawn(async move {
             match store.begin(NewInvocation::new(key, "c", "t", json!({}))).await? {
-                Begin::Fresh => Ok(1),
-                Begin::Retry(record) => Ok(record.attempt.into()),
+                BeginOutcome::Fresh => Ok(1),
+                BeginOutcome::Retry(record) => Ok(record.attempt.into()),
                 other => panic!("{other:?}"),
             }
         })

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{Reply, ScriptedModel, reply};
-use agent::store::{
-    InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore, SessionStore as _, StoreErrorKind,
-};
+use agent::model::{ScriptedReply, reply};
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _, StoreErrorKind};
 use agent::{
     Assistant, AssistantBuilder, CancelToken, RunError, RunOutput, RunStop, ToolContext, ToolOutcome,
     UsageLimits, json, tool, tools,
@@ -46,11 +45,11 @@ async fn wait(ran: &Ran, cx: &ToolContext) -> Result<(), &'static str> {
     Err("stopped")
 }
 
-fn builder(replies: impl IntoIterator<Item = Reply>, ran: &Arc<Ran>) -> AssistantBuilder {
+fn builder(replies: impl IntoIterator<Item = ScriptedReply>, ran: &Arc<Ran>) -> AssistantBuilder {
     Assistant::builder(ScriptedModel::new(replies)).tools(tools![once, wait]).shared_state(ran.clone())
 }
 
-fn replies() -> [Reply; 3] {
+fn replies() -> [ScriptedReply; 3] {
     let calls = reply().text("Well.").tool_call("once", "{}").tool_call("none", "{}").tool_call("once", "[]");
     [calls, reply().text("Done."), reply().text("And that, too.")]
 }

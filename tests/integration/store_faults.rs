@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::store::{
-    Begin, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore,
-    NewInvocation, SessionEntry, SessionStore as _, SqlStore, StoreErrorKind,
+    BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation,
+    SessionEntry, SqlStore, Store as _, StoreErrorKind,
 };
 use agent::{Assistant, RunError, StepKey, StepKind, json, tool, tools};
 
@@ -49,7 +50,7 @@ async fn sweep(fault: Fault, times: usize) {
                 reply().text("Done."),
             ]
         };
-        let builder = |replies: Vec<agent::model::Reply>| {
+        let builder = |replies: Vec<agent::model::ScriptedReply>| {
             Assistant::builder(ScriptedModel::new(replies))
                 .tools(tools![once, again])
                 .shared_state(ran.clone())
@@ -232,7 +233,7 @@ async fn a_connection_that_was_lost_is_made_again() {
             }
             answer => answer,
         };
-        assert!(matches!(answer.unwrap(), Begin::Fresh | Begin::Retry(_)));
+        assert!(matches!(answer.unwrap(), BeginOutcome::Fresh | BeginOutcome::Retry(_)));
         let end = InvocationEnd::new(agent::ToolOutput::empty().into(), 1);
         assert!(store.finish(&key(ord), end).await.unwrap());
     }
@@ -251,7 +252,7 @@ async fn a_locked_file_is_busy_and_then_goes_on() {
     let error = store.begin(call(0)).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
     lock.rollback().await.unwrap();
-    assert_eq!(store.begin(call(0)).await.unwrap(), Begin::Fresh, "nothing was done before");
+    assert_eq!(store.begin(call(0)).await.unwrap(), BeginOutcome::Fresh, "nothing was done before");
 }
 
 #[cfg(target_os = "linux")]
@@ -279,7 +280,9 @@ async fn clocks_decide_nothing() {
     let store = SqlStore::sqlite(folder.path("clock.db")).await.unwrap();
     let key = call(0).key;
     store.begin(call(0).at(5_000)).await.unwrap();
-    let Begin::Retry(record) = store.begin(call(0).at(-5_000)).await.unwrap() else { panic!("it was begun") };
+    let BeginOutcome::Retry(record) = store.begin(call(0).at(-5_000)).await.unwrap() else {
+        panic!("it was begun")
+    };
     assert_eq!((record.attempt, record.call.created_at), (2, 5_000));
     assert!(store.finish(&key, InvocationEnd::new(agent::ToolOutput::empty().into(), 10)).await.unwrap());
     assert_eq!(

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use agent::message::ToolCall;
 use agent::store::{
-    InvocationQuery, InvocationRecord, InvocationStatus, InvocationStore, MemoryStore, SqlStore,
-    StoreErrorKind,
+    InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SqlStore, Store, StoreErrorKind,
 };
 use agent::{CancelToken, InvokeError, Registry, Source, ToolContext, ToolOutcome, json, tool, tools};
 
@@ -82,7 +81,7 @@ fn call(tool: &str, args: &str) -> ToolCall {
     ToolCall::new("c", tool, args)
 }
 
-async fn stored(store: &impl InvocationStore) -> Vec<InvocationRecord> {
+async fn stored(store: &impl Store) -> Vec<InvocationRecord> {
     store.list(InvocationQuery::new()).await.unwrap().records
 }
 

@@ -6,9 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent::message::Message;
-use agent::store::{
-    EntryKind, InvocationQuery, InvocationStatus, InvocationStore as _, SessionStore as _, SqlStore,
-};
+use agent::store::{EntryKind, InvocationQuery, InvocationStatus, SqlStore, Store as _};
 
 use crate::store_support::Folder;
 

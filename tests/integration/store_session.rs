@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::loop_core::AgentLoop;
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
-use agent::model::{Reply, ScriptedModel, reply};
+use agent::model::{ScriptedReply, reply};
 use agent::store::{
-    EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, InvocationStore as _, MemoryStore,
-    NewInvocation, SessionEntry, SessionStore as _,
+    EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, NewInvocation, SessionEntry,
+    Store as _,
 };
 use agent::{
     Assistant, AssistantBuilder, Decision, Decisions, OpenError, RunError, RunStop, Source, StepKey,
@@ -60,7 +61,7 @@ fn login(user: String, #[arg(secret)] password: String, ran: &Ran) -> String {
     format!("{user} with {} characters", password.len())
 }
 
-fn builder(replies: impl IntoIterator<Item = Reply>, ran: &Arc<Ran>) -> AssistantBuilder {
+fn builder(replies: impl IntoIterator<Item = ScriptedReply>, ran: &Arc<Ran>) -> AssistantBuilder {
     Assistant::builder(ScriptedModel::new(replies))
         .tools(tools![add, pay, send, login])
         .shared_state(ran.clone())
@@ -402,7 +403,7 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
         "wired"
     }
     let (store, ran, asked) = (MemoryStore::new(), Arc::<Ran>::default(), Arc::new(Mutex::new(0)));
-    let open = async |replies: Vec<Reply>| {
+    let open = async |replies: Vec<ScriptedReply>| {
         let asked = asked.clone();
         let builder =
             Assistant::builder(ScriptedModel::new(replies)).tools(tools![wire]).shared_state(ran.clone());
@@ -449,7 +450,7 @@ async fn results_that_come_later_are_recorded_when_they_come() {
         ToolOutcome::Deferred { handle: "order-7".to_owned() }
     }
     let store = MemoryStore::new();
-    let open = async |replies: Vec<Reply>| {
+    let open = async |replies: Vec<ScriptedReply>| {
         Assistant::builder(ScriptedModel::new(replies))
             .tools(tools![order])
             .store(store.clone())

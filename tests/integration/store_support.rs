@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent::message::UserMessage;
 use agent::store::{
-    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStore, MemoryStore,
-    NewInvocation, SessionEntry, SessionStore, SqlStore, StoreError, StoreErrorKind, StoredEntry,
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, MemoryStore,
+    NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
 };
 use agent::{BoxFuture, StepKey};
 
@@ -142,8 +142,8 @@ impl Faulty {
     }
 }
 
-impl InvocationStore for Faulty {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+impl Store for Faulty {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
         self.ask(self.inner.begin(new))
     }
 
@@ -174,9 +174,7 @@ impl InvocationStore for Faulty {
     fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.ask(self.inner.delete_finished_before(at))
     }
-}
 
-impl SessionStore for Faulty {
     fn append<'a>(
         &'a self,
         session: &'a str,

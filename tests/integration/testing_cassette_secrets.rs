@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use agent::ScriptedModel;
 use agent::message::Message;
-use agent::model::{Model, ScriptedModel, reply};
+use agent::model::{Model, reply};
 use agent::testing::{Cassette, CassetteModel, EventLog};
 use agent::{Assistant, Value, json, tool, tools};
 

@@ -1,6 +1,6 @@
 //! Tools with checks of their authors, under the proofs and the models for tests.
 
-use agent::testing::{CallKind, SchemaModel, SchemaReport, assert_agrees};
+use agent::testing::{CallKind, SchemaModel, assert_agrees};
 use agent::{Assistant, ToolArgs, ToolSet, Violations, tool, tools};
 
 /// A flight.
@@ -61,24 +61,25 @@ struct Lies {
     _text: std::net::IpAddr,
 }
 
-async fn tried(tools: ToolSet) -> SchemaReport {
+async fn tried(tools: ToolSet) -> SchemaModel {
     let model = SchemaModel::new();
     let assistant = Assistant::builder(model.clone()).tools(tools).build().unwrap();
     assistant.prompt("Try it.").await.unwrap();
-    model.report()
+    model
 }
 
 #[tokio::test]
 async fn a_refusal_by_a_check_is_no_fault_and_is_reported() {
-    let report = tried(tools![book, find]).await;
-    report.assert_safe();
-    let refused: Vec<_> = report.calls().iter().filter(|call| call.is_refused_by_check()).collect();
+    let model = tried(tools![book, find]).await;
+    model.assert_safe();
+    let calls = model.calls();
+    let refused: Vec<_> = calls.iter().filter(|call| call.is_refused_by_check()).collect();
     assert!(refused.iter().any(|call| call.tool == "book") && refused.iter().any(|call| call.tool == "find"));
     for call in &refused {
         assert!(matches!(call.kind, CallKind::Valid | CallKind::Boundary), "{call:?}");
         assert!(call.reasons().count() > 0, "{call:?}");
     }
-    let text = report.to_string();
+    let text = model.to_string();
     assert!(
         text.contains("- `book`: refused by a check")
             && text.contains("/guardian/name: a child has a guardian"),
@@ -98,11 +99,11 @@ async fn a_type_that_refuses_what_its_schema_takes_is_a_fault_and_the_reason_is_
         let read = plan.parse::<Lies>(&args.to_string()).map(|_| ToolOutput::text("read"));
         async move { read.map_or_else(ToolOutcome::from, ToolOutcome::from) }
     });
-    let report = tried(tools![{ lies.unwrap() }]).await;
-    let text = report.to_string();
+    let model = tried(tools![{ lies.unwrap() }]).await;
+    let text = model.to_string();
     assert!(
         text.contains("arguments that fit the schema were refused") && text.contains("result: /text"),
         "{text}"
     );
-    assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.assert_safe())).is_err());
 }

@@ -2,11 +2,12 @@
 
 use agent::message::{Message, Part, Usage};
 use agent::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx, reply};
-use agent::testing::{CallKind, Cassette, CassetteError, EventLog, FakeClock, FunctionModel, SchemaModel};
+use agent::testing::{CallKind, Cassette, CassetteError, EventLog, FakeClock, SchemaModel};
 use agent::{
     Assistant, Registry, ScriptedModel, ToolArgs, ToolContext, json, message::ToolCall, tool, tools,
 };
 use expect_test::expect;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,7 +60,7 @@ fn breaks(#[arg(range(0..=13))] n: u32) -> u32 {
 
 #[tokio::test]
 async fn a_closure_is_a_model_and_its_calls_have_ids_of_their_own() {
-    let model = FunctionModel::new(|request: ModelRequest| async move {
+    let model = ScriptedModel::from_async_fn(|request: ModelRequest| async move {
         tokio::task::yield_now().await;
         match request.messages.len() {
             1 => reply().tool_call("double", r#"{"n": 1}"#).tool_call("double", r#"{"n": 2}"#),
@@ -82,18 +83,19 @@ async fn a_closure_is_a_model_and_its_calls_have_ids_of_their_own() {
         .collect();
     assert_eq!(ids, ["call_1", "call_2", "call_3"]);
     assert_eq!(model.requests().len(), 3);
-    assert_eq!(model.info().model, "function");
+    assert_eq!(model.info().model, "scripted");
 }
 
 #[tokio::test]
 async fn a_closure_may_fail_and_may_be_cancelled() {
-    let failing = FunctionModel::new(|_| async { ModelError::new(ModelErrorKind::Overloaded, "busy") });
+    let failing =
+        ScriptedModel::from_async_fn(|_| async { ModelError::new(ModelErrorKind::Overloaded, "busy") });
     let error =
         failing.call(&StepCx::new(), &ModelRequest::new([Message::user("Hi")])).await.expect_err("it fails");
     assert_eq!(error.kind(), ModelErrorKind::Overloaded);
 
-    let hanging =
-        FunctionModel::new(|_| std::future::pending::<&str>()).with_info(ModelInfo::new("a", "b", "c"));
+    let hanging = ScriptedModel::from_async_fn(|_| std::future::pending::<&str>())
+        .with_info(ModelInfo::new("a", "b", "c"));
     let cx = StepCx::new();
     let asked = hanging.call(&cx, &ModelRequest::new([Message::user("Hi")]));
     cx.cancel.cancel("enough");
@@ -106,24 +108,24 @@ async fn every_tool_is_tried_rightly_and_wrongly() {
     let assistant =
         Assistant::builder(model.clone()).tools(tools![double, book]).build().expect("an assistant");
     assert_eq!(assistant.prompt("Go.").await.expect("an answer").text(), "Every tool was tried.");
-    let report = model.report();
-    report.assert_safe();
+    model.assert_safe();
+    let calls = model.calls();
     let of = |tool: &str, kind: fn(&CallKind) -> bool| {
-        report.calls().iter().filter(|call| call.tool == tool && kind(&call.kind)).count()
+        calls.iter().filter(|call| call.tool == tool && kind(&call.kind)).count()
     };
     for tool in ["double", "book"] {
-        assert!(of(tool, |kind| *kind == CallKind::Valid) >= 3, "{report}");
-        assert!(of(tool, |kind| *kind == CallKind::Boundary) >= 2, "{report}");
-        assert!(of(tool, |kind| matches!(kind, CallKind::Slip(_))) >= 10, "{report}");
+        assert!(of(tool, |kind| *kind == CallKind::Valid) >= 3, "{model}");
+        assert!(of(tool, |kind| *kind == CallKind::Boundary) >= 2, "{model}");
+        assert!(of(tool, |kind| matches!(kind, CallKind::Slip(_))) >= 10, "{model}");
     }
-    assert!(of("book", |kind| *kind == CallKind::Beyond) >= 4, "{report}");
-    assert!(report.calls().iter().all(|call| call.outcome.is_some()), "each call has its end");
+    assert!(of("book", |kind| *kind == CallKind::Beyond) >= 4, "{model}");
+    assert!(calls.iter().all(|call| call.outcome.is_some()), "each call has its end");
     // The same again.
     let again = SchemaModel::new();
     let assistant =
         Assistant::builder(again.clone()).tools(tools![double, book]).build().expect("an assistant");
     assistant.prompt("Go.").await.expect("an answer");
-    assert_eq!(again.report(), report);
+    assert_eq!(again.calls(), calls);
 }
 
 #[tokio::test]
@@ -132,11 +134,10 @@ async fn a_tool_that_panics_is_found() {
     let assistant =
         Assistant::builder(model.clone()).tools(tools![double, breaks]).build().expect("an assistant");
     assert_eq!(assistant.prompt("Go.").await.expect("an answer").text(), "over");
-    let report = model.report();
-    assert!(report.calls().iter().all(|call| call.tool == "breaks"));
-    let text = report.to_string();
+    assert!(model.calls().iter().all(|call| call.tool == "breaks"));
+    let text = model.to_string();
     assert!(text.contains("`breaks`, right: the tool panicked\n  sent: {\"n\":13}"), "{text}");
-    assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| model.assert_safe())).is_err());
 }
 
 #[tokio::test]
@@ -230,7 +231,7 @@ async fn a_fake_clock_moves_only_when_it_is_moved() {
 
 /// What the panic of a failing assertion says.
 fn panic_of(check: impl FnOnce()) -> String {
-    let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).expect_err("it fails");
+    let end = std::panic::catch_unwind(AssertUnwindSafe(check)).expect_err("it fails");
     end.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 

@@ -5,14 +5,15 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{
     Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderTool, Resource, ResourceLink,
     ToolResultMessage, Usage,
 };
 use agent::model::{
-    Capabilities, ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema,
-    ScriptedModel, Thinking, reply,
+    Capabilities, ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema, Thinking,
+    reply,
 };
 use agent::provider::Catalogue;
 use agent::{Assistant, AssistantBuilder, ToolOutput, json, tool, tools};

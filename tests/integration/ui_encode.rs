@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderTool, ResourceLink, Usage};
-use agent::model::{ModelError, ModelEvent, Reply, ScriptedModel, reply};
+use agent::model::{ModelError, ModelEvent, ScriptedReply, reply};
 use agent::testing::EventLog;
 use agent::ui::{ResultView, UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
@@ -60,7 +61,7 @@ fn scroll(to: u32) -> ToolOutcome {
 
 const BOTH: [UiProtocol; 2] = [UiProtocol::AiSdk, UiProtocol::AgUi];
 
-fn builder(model: ScriptedModel) -> AssistantBuilder {
+pub(crate) fn builder(model: ScriptedModel) -> AssistantBuilder {
     Assistant::builder(model).tools(tools![add, log_in, send, fail, read, scroll])
 }
 
@@ -73,7 +74,7 @@ fn request() -> UiRequest {
 }
 
 /// Runs a prompt, and returns its events.
-async fn events_of(assistant: &Assistant) -> Vec<Event> {
+pub(crate) async fn events_of(assistant: &Assistant) -> Vec<Event> {
     let log = EventLog::new();
     let listening = assistant.subscribe(log.listener());
     drop(assistant.prompt("go").await);
@@ -81,7 +82,7 @@ async fn events_of(assistant: &Assistant) -> Vec<Event> {
     log.events()
 }
 
-fn encoded(
+pub(crate) fn encoded(
     protocol: UiProtocol,
     assistant: &Assistant,
     options: &UiOptions,
@@ -119,12 +120,12 @@ fn read_ag_ui(chunks: &[UiChunk]) -> AgUiReader {
 }
 
 /// The chunks as lines, without the id of the run.
-fn lines(chunks: &[UiChunk]) -> String {
+pub(crate) fn lines(chunks: &[UiChunk]) -> String {
     let run_id = chunks[0].id.split(':').next().unwrap().to_owned();
     chunks.iter().map(|chunk| chunk.json.replace(&run_id, "RUN") + "\n").collect()
 }
 
-async fn golden(model: ScriptedModel, options: &UiOptions) -> (String, String) {
+pub(crate) async fn golden(model: ScriptedModel, options: &UiOptions) -> (String, String) {
     let assistant = builder(model).build().unwrap();
     let events = events_of(&assistant).await;
     let [ai, ag] = BOTH.map(|protocol| encoded(protocol, &assistant, options, &events));
@@ -197,7 +198,7 @@ async fn parts_that_are_no_text() {
         Part::new(Content::Image(Media::file_id("file-1"))),
         Part::opaque("acme", json!({"opaque": true})),
     ];
-    let model = ScriptedModel::new([parts.into_iter().fold(reply(), Reply::part)]);
+    let model = ScriptedModel::new([parts.into_iter().fold(reply(), ScriptedReply::part)]);
     let (ai, ag) = golden(model, &UiOptions::default()).await;
     expect_test::expect_file!["../golden/ui/parts.ai-sdk.txt"].assert_eq(&ai);
     expect_test::expect_file!["../golden/ui/parts.ag-ui.txt"].assert_eq(&ag);
@@ -237,7 +238,9 @@ async fn arguments_can_be_hidden_except_where_a_person_decides() {
 }
 
 /// A run that waits for a decision with a call beside it, and what it becomes.
-async fn suspended(decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decision) -> (String, String) {
+pub(crate) async fn suspended(
+    decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decision,
+) -> (String, String) {
     let model = ScriptedModel::new([
         reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("send", r#"{"to": "Ann", "amount": 5}"#),
         reply().text("done"),
@@ -359,6 +362,11 @@ async fn ends_of_runs() {
     let ag = read_ag_ui(&encoded(UiProtocol::AgUi, &assistant, &UiOptions::default(), &events));
     assert_eq!(ag.outcome, json!({"type": "cancelled"}));
 
+    // Its last step has no calls: a page would send their results.
+    let message = read_ai_sdk(&ai).message;
+    let step = message.iter().rposition(|part| part["type"] == "step-start").unwrap();
+    assert!(message[step - 1]["type"] == "tool-add" && message[step + 1]["type"] == "data-agent-stop");
+
     // The text of an error stays here.
     let model =
         ScriptedModel::new([reply().text("half").error(error("key sk-123 of host db.internal is wrong"))]);
@@ -454,6 +462,7 @@ fn every_scenario_is_a_valid_stream() {
 
 /// Whether each run in these events is a valid stream in both protocols, whatever is shown.
 fn assert_valid(assistant: &Assistant, events: &[Event]) {
+    crate::events_schema::assert_described(events);
     let mut runs: Vec<Vec<Event>> = Vec::new();
     for event in events {
         match runs.last_mut().filter(|run| run[0].run_id == event.run_id) {

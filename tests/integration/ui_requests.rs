@@ -1,7 +1,8 @@
 //! What front ends send: what it becomes, and what is rejected.
 
+use agent::ScriptedModel;
 use agent::message::Content;
-use agent::model::{ScriptedModel, reply};
+use agent::model::reply;
 use agent::ui::{UiAnswer, UiProtocol, UiRequest, UiRequestError};
 use agent::{Assistant, ToolOutcome, json, tool, tools};
 use serde_json::Value;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use agent::model::{ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::reply;
 use agent::ui::{
     OnDisconnect, ResultView, UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
 };
@@ -42,19 +43,19 @@ fn server(model: ScriptedModel) -> UiServerBuilder {
     UiServer::builder(assistant).options(options).single_user()
 }
 
-fn says(text: &str) -> Vec<u8> {
+pub(crate) fn says(text: &str) -> Vec<u8> {
     let parts = json!([{"type": "text", "text": text}]);
     json!({"id": "c", "messages": [{"id": "m", "role": "user", "parts": parts}]}).to_string().into_bytes()
 }
 
-fn runs(text: &str, run: &str) -> Vec<u8> {
+pub(crate) fn runs(text: &str, run: &str) -> Vec<u8> {
     let messages = json!([{"id": "m", "role": "user", "content": text}]);
     json!({"threadId": "c", "runId": run, "protocolVersion": "1.0", "messages": messages})
         .to_string()
         .into_bytes()
 }
 
-async fn all(response: UiResponse) -> String {
+pub(crate) async fn all(response: UiResponse) -> String {
     rest(response.body).await
 }
 
@@ -67,7 +68,7 @@ async fn rest(mut body: UiBody) -> String {
 }
 
 /// Reads until the text is there.
-async fn until(body: &mut UiBody, wanted: &str) -> String {
+pub(crate) async fn until(body: &mut UiBody, wanted: &str) -> String {
     let mut text = String::new();
     while !text.contains(wanted) {
         let bytes = tokio::time::timeout(Duration::from_secs(20), body.next()).await.unwrap();
@@ -76,24 +77,24 @@ async fn until(body: &mut UiBody, wanted: &str) -> String {
     text
 }
 
-fn chunks(text: &str) -> Vec<Value> {
+pub(crate) fn chunks(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-fn ai_message(text: &str) -> AiSdkReader {
+pub(crate) fn ai_message(text: &str) -> AiSdkReader {
     let mut reader = AiSdkReader::default();
     reader.read_all(&chunks(text));
     reader
 }
 
-fn ag_messages(text: &str) -> AgUiReader {
+pub(crate) fn ag_messages(text: &str) -> AgUiReader {
     let mut reader = AgUiReader::default();
     reader.read_all(&chunks(text));
     reader
 }
 
-async fn assert_rejected(response: UiResponse, status: u16, code: &str) {
+pub(crate) async fn assert_rejected(response: UiResponse, status: u16, code: &str) {
     assert_eq!(response.status, status);
     let body: Value = serde_json::from_str(&all(response).await).unwrap();
     assert_eq!(body["error"]["code"], code);

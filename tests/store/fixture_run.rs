@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::ScriptedModel;
 use agent::model::{ModelRequest, reply};
-use agent::store::{InvocationStore as _, NewInvocation, SqlStore};
-use agent::testing::FunctionModel;
+use agent::store::{NewInvocation, SqlStore, Store as _};
 use agent::{Assistant, RunError, StepKey, StepKind, ToolContext, json, tool, tools};
 use tokio::time::sleep;
 
@@ -57,7 +57,7 @@ async fn send(turn: u32, log: &Log, cx: &ToolContext) -> String {
 async fn run(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
     let log = Arc::new(Log(log));
     let notes = log.clone();
-    let model = FunctionModel::new(move |request: ModelRequest| {
+    let model = ScriptedModel::from_async_fn(move |request: ModelRequest| {
         let log = notes.clone();
         async move {
             let turn = 1 + request.messages.iter().filter(|message| message.as_assistant().is_some()).count();

@@ -5,13 +5,16 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
-use agent::model::{ModelError, ModelErrorKind, Reply, ScriptedModel, reply};
+use agent::ScriptedModel;
+use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt as _;
 
@@ -61,10 +64,16 @@ async fn wait(cx: &ToolContext) -> String {
     "cancelled".to_owned()
 }
 
+/// Sleeps.
+#[tool]
+async fn nap() {
+    tokio::time::sleep(Duration::from_millis(400)).await;
+}
+
 const HOSTILE: &str =
     "</script><img src=x onerror=alert(1)>\r\n\r\ndata: [DONE]\n\n\u{2028}\u{0}\u{1b}[31m\u{202e}";
 
-fn answer(asked: &str, results: usize) -> Reply {
+fn answer(asked: &str, results: usize) -> ScriptedReply {
     match (asked, results) {
         ("call", 0) => reply().thinking("I add.").text("Adding. ").tool_call("add", r#"{"a": "1", "b": 2}"#),
         ("refused", 0) => {
@@ -85,6 +94,9 @@ fn answer(asked: &str, results: usize) -> Reply {
         ("hostile", 0) => {
             reply().text(HOSTILE).tool_call("add", serde_json::json!({"a": HOSTILE}).to_string())
         }
+        ("slow", 0) => reply().text("one").tool_call("nap", "{}"),
+        ("slow", 1) => reply().text(" two").tool_call("nap", "{}"),
+        ("slow", _) => reply().text(" three"),
         ("error", _) => {
             reply().text("half").error(ModelError::new(ModelErrorKind::RateLimit, "key sk-1 is spent"))
         }
@@ -109,11 +121,14 @@ fn send_response(from: UiResponse) -> Response {
     head.body(body).unwrap_or_default()
 }
 
+const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><title>Chat</title><link rel="icon" href="data:,">
+<div id="page"></div><script type="module" src="/page.js"></script>"#;
+
 type Ui = State<UiServer>;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let tools = tools![add, send, log_in, scroll, read, much, wait];
+    let tools = tools![add, send, log_in, scroll, read, much, wait, nap];
     let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
     let ui = UiServer::builder(assistant)
         .options(UiOptions::default().results(ResultView::ForModel).run_in_browser(["scroll"]))
@@ -135,6 +150,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let cancel = async |State(ui): Ui, Path(id): Path<String>| {
         ui.run(&id).into_iter().for_each(|run| run.cancel("stopped by the user"));
     };
+    // The page with `useChat`, where `.ci/ui` bundles it.
+    let script = async || {
+        let file = std::env::args().nth(1).ok_or(StatusCode::NOT_FOUND)?;
+        let text = std::fs::read(file).map_err(|_| StatusCode::NOT_FOUND)?;
+        Ok::<_, StatusCode>(([(CONTENT_TYPE, "text/javascript")], text))
+    };
     let app = Router::new()
         .route("/api/chat", post(chat))
         .route("/api/chat/{id}", get(history))
@@ -142,6 +163,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/api/chat/{id}/cancel", post(cancel))
         .route("/api/ag-ui", post(ag_ui))
         .route("/api/ag-ui/{id}", post(follow))
+        .route("/", get(async || Html(PAGE)))
+        .route("/page.js", get(script))
         .with_state(ui);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}", listener.local_addr()?);

@@ -28,6 +28,7 @@ mod de;
 mod defaults;
 mod diagnose;
 mod formats;
+mod hash;
 pub(crate) mod hooks;
 mod issue;
 mod plan;
@@ -125,10 +126,27 @@ impl Plan {
     /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
-        if let Ok(parsed) = read_exactly(Context::new(self.graph(), text), text) {
-            self.pass_as_a_whole(text)?;
-            return Ok(parsed);
+        let cx = Context::new(self.graph(), text);
+        // A large value is moved only once.
+        match read(&cx, text) {
+            Ok(value) if !cx.may_have_rounded() => {
+                self.pass_as_a_whole(text)?;
+                Ok(Parsed { value, coercions: cx.into_coercions() })
+            }
+            Ok(_) => match read_carefully(cx, text) {
+                Ok(parsed) => {
+                    self.pass_as_a_whole(text)?;
+                    Ok(parsed)
+                }
+                Err(_) => self.parse_again(text),
+            },
+            Err(_) => self.parse_again(text),
         }
+    }
+
+    /// Reads arguments whose structure is coerced, or returns everything that is wrong with them.
+    #[cold]
+    fn parse_again<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
         let Again { text, coercions } = self.explain(text, again)?;
         // Its structure was mended, as the policy allows.
@@ -142,46 +160,53 @@ impl Plan {
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
-            Err(Refusal { mut issues, mut count, sent, respelled }) => {
-                if self.graph().foreign
-                    && let Some(sent) = sent.as_deref()
-                {
-                    let walked = issues.len();
-                    refused::add_probable(self.graph(), sent, &mut issues);
-                    count += issues.len() - walked;
-                }
-                let mut corrected = sent
-                    .as_deref()
-                    .and_then(|sent| report::corrected(self.graph(), self.name(), sent, &issues));
-                if let Some(meant) = respelled {
-                    corrected = report::corrected_spelling(self.graph(), self.name(), &meant);
-                }
-                corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
-                // An offer that a type or a check of the tool would refuse is none.
-                corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
-                let mut unchecked = None;
-                // Text that is not JSON has that one issue.
-                if let Some(sent) = sent.as_deref() {
-                    let walked = issues.len();
-                    unchecked = refused::add_refusals(self.graph(), sent, again, &mut issues);
-                    count = (count + issues.len()).saturating_sub(walked);
-                }
-                if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
-                    count += whole.add_to(&mut issues, &self.arrived(sent));
-                }
-                if corrected.is_none()
-                    && let Some(sent) = sent.as_deref()
-                    && let Some(inside) = report::issues_inside(self.graph(), self.name(), sent, &issues)
-                {
-                    (issues, count) = inside;
-                }
-                Err(InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked))
-            }
+            Err(refusal) => Err(self.report(refusal, again)),
             Ok(mended) => match mended.text {
                 Some(text) => Ok(Again { text, coercions: mended.coercions }),
                 None => Err(self.refused_by_type(text, again)),
             },
         }
+    }
+
+    /// Adds to the issues of the walk what else is wrong, and the corrected call.
+    fn report(&self, mut refusal: Refusal<'_>, again: Reread<'_>) -> InvalidArguments {
+        let (graph, mut count) = (self.graph(), refusal.count);
+        let mut issues = std::mem::take(&mut refusal.issues);
+        let mut corrected = refusal
+            .with_sent(|sent| {
+                if graph.foreign {
+                    let walked = issues.len();
+                    refused::add_probable(graph, sent, &mut issues);
+                    count += issues.len() - walked;
+                }
+                report::corrected(graph, self.name(), sent, &issues)
+            })
+            .flatten();
+        if let Some(meant) = &refusal.respelled {
+            corrected = report::corrected_spelling(graph, self.name(), meant);
+        }
+        corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
+        // An offer that a type or a check of the tool would refuse is none.
+        corrected.take_if(|text| again(&Context::new(graph, text), text).is_err());
+        let mut unchecked = None;
+        // Types and checks accept an offer with everything that was sent as it should be: they have nothing to add.
+        if corrected.is_none() {
+            let walked = issues.len();
+            let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
+            unchecked = looked.flatten();
+            count = (count + issues.len()).saturating_sub(walked);
+        }
+        if let Some(sent) = refusal.sent.as_deref() {
+            if let Some(whole) = &graph.whole {
+                count += whole.add_to(&mut issues, &self.arrived(sent));
+            }
+            if corrected.is_none()
+                && let Some(inside) = report::issues_inside(graph, self.name(), sent, &issues)
+            {
+                (issues, count) = inside;
+            }
+        }
+        InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
     /// Checks what the plan does not model of its schema, after the value has arrived.
@@ -209,7 +234,9 @@ impl Plan {
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
-        let unchecked = refused::add_refusals(self.graph(), text, again, &mut issues);
+        let document = Document::parse(text).ok();
+        let unchecked = document
+            .and_then(|document| refused::add_refusals(self.graph(), &document.root, again, &mut issues));
         if issues.is_empty() {
             issues.push(Issue::new(String::new(), IssueCode::Value, "refused by the type"));
         }
@@ -227,9 +254,15 @@ struct Again {
 #[inline]
 fn read_exactly<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Parsed<T>, serde_json::Error> {
     let value = read(&cx, text)?;
-    if !cx.may_have_rounded() {
-        return Ok(Parsed { value, coercions: cx.into_coercions() });
+    if cx.may_have_rounded() {
+        return read_carefully(cx, text);
     }
+    Ok(Parsed { value, coercions: cx.into_coercions() })
+}
+
+/// Reads arguments by the digits of their numbers.
+#[cold]
+fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Parsed<T>, serde_json::Error> {
     let cx = cx.into_careful();
     let value = read(&cx, text)?;
     Ok(Parsed { value, coercions: cx.into_coercions() })
@@ -238,7 +271,9 @@ fn read_exactly<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pars
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
     let root = cx.graph.node(cx.graph.root);
-    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: root })?;
-    de.end()?;
-    Ok(value)
+    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: root });
+    if value.is_ok() {
+        de.end()?;
+    }
+    value
 }

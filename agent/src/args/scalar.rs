@@ -206,6 +206,12 @@ pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
 
 /// Keeps letters and digits only, in lower case.
 pub(crate) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        let kept = text.bytes().filter(u8::is_ascii_alphanumeric);
+        let mut folded = String::with_capacity(text.len());
+        folded.extend(kept.map(|byte| char::from(byte.to_ascii_lowercase())));
+        return folded;
+    }
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -275,10 +281,14 @@ impl NumSpec {
         (!rounding::is_safe(digits) && rounding::is_rounded(digits, float)).then_some(float)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
+    #[inline]
     fn takes_float(&self, f: f64) -> bool {
-        f.is_finite()
-            && (!self.single || (f as f32).is_finite())
+        f.is_finite() && (self.is_open || self.is_within(f))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
+    fn is_within(&self, f: f64) -> bool {
+        (!self.single || (f as f32).is_finite())
             && self.min.is_none_or(|m| f >= m.float)
             && self.max.is_none_or(|m| f <= m.float)
             && self.above.is_none_or(|m| f > m.float)

@@ -1,6 +1,7 @@
 //! Suggestions for misspelled names.
 
 use super::scalar::fold;
+use std::sync::OnceLock;
 
 /// Maximum length of compared names: the cost grows with the product of both lengths.
 const MAX_CHARS: usize = 64;
@@ -18,26 +19,43 @@ const MAX_SUGGESTIONS: usize = 3;
 /// assert!(did_you_mean("file_path", ["path"]).is_empty());
 /// ```
 pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    if input.is_empty() || !is_short(input) {
+    if !is_comparable(input) {
         return Vec::new();
     }
-    let words: Vec<&str> = candidates.into_iter().filter(|word| *word != input && is_short(word)).collect();
-    let folded = fold(input);
-    if !folded.is_empty() {
-        let same: Vec<&str> =
-            words.iter().copied().filter(|word| fold(word) == folded).take(MAX_SUGGESTIONS).collect();
+    let words: Vec<(&'a str, Spelling)> =
+        candidates.into_iter().map(|word| (word, Spelling::of(word))).collect();
+    near(&Spelling::of(input), input, words.iter().map(|(word, spelling)| (*word, spelling)))
+}
+
+/// The same for names whose spellings are known already.
+pub(crate) fn near_names<'a>(
+    input: &str,
+    names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
+) -> Vec<&'a str> {
+    if is_comparable(input) { near(&Spelling::of(input), input, names) } else { Vec::new() }
+}
+
+fn near<'a, 's>(
+    sent: &Spelling,
+    input: &str,
+    candidates: impl Iterator<Item = (&'a str, &'s Spelling)> + Clone,
+) -> Vec<&'a str> {
+    let words = candidates.filter(|(word, spelling)| spelling.is_short && *word != input);
+    if !sent.folded.is_empty() {
+        let same = words.clone().filter(|(_, spelling)| spelling.folded == sent.folded);
+        let same: Vec<&str> = same.map(|(word, _)| word).take(MAX_SUGGESTIONS).collect();
         if !same.is_empty() {
             return same;
         }
     }
-    let wanted = lower(input);
+    let wanted = &sent.lower;
     let threshold = if wanted.len() > 3 { 0.834 } else { 0.77 };
     let mut near: Vec<Near<'a>> = Vec::new();
-    for word in words {
-        let low = lower(word);
-        if jaro_winkler(&low, &wanted) >= threshold {
+    for (word, spelling) in words {
+        if sent.may_reach(threshold, spelling) && jaro_winkler(&spelling.lower, wanted) >= threshold {
             let written: Vec<char> = word.chars().collect();
-            near.push(Near { word, likeness: jaro_winkler(&written, &wanted), edits: edits(&low, &wanted) });
+            let likeness = jaro_winkler(&written, wanted);
+            near.push(Near { word, likeness, edits: edits(&spelling.lower, wanted) });
         }
     }
     near.sort_by(|a, b| b.likeness.total_cmp(&a.likeness));
@@ -55,10 +73,64 @@ pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a st
 }
 
 /// Whether one of the names differs from `input` by its spelling only, or by a small part of its letters.
-pub(crate) fn has_close_name<'a>(input: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
-    did_you_mean(input, names).into_iter().any(|name| {
+pub(crate) fn has_close_name<'a>(
+    input: &str,
+    names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
+) -> bool {
+    near_names(input, names).into_iter().any(|name| {
         fold(name) == fold(input) || 4 * edits(&lower(name), &lower(input)) <= input.chars().count()
     })
+}
+
+/// A name in the forms that are compared.
+#[derive(Debug)]
+pub(crate) struct Spelling {
+    /// Letters and digits in lower case.
+    folded: String,
+    lower: Vec<char>,
+    /// How many of the lower-case characters have each remainder.
+    letters: [u8; 32],
+    is_short: bool,
+}
+
+impl Spelling {
+    fn of(name: &str) -> Spelling {
+        let is_short = is_short(name);
+        let (folded, lower) = if is_short { (fold(name), lower(name)) } else { Default::default() };
+        let mut letters = [0_u8; 32];
+        for letter in &lower {
+            let count = &mut letters[*letter as usize % 32];
+            *count = count.saturating_add(1);
+        }
+        Spelling { folded, lower, letters, is_short }
+    }
+
+    /// Whether the similarity may be so large, judged by the letters that both names have and by how they begin. Most names of
+    /// an object are dismissed here.
+    #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
+    fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
+        // At most 192: lower case has up to three characters for one.
+        let common =
+            self.letters.iter().zip(&other.letters).fold(0_u8, |sum, (a, b)| sum.saturating_add(*a.min(b)));
+        if common == 0 {
+            return false;
+        }
+        let (m, a, b) = (f64::from(common), self.lower.len() as f64, other.lower.len() as f64);
+        let jaro = ((m / a).min(1.0) + (m / b).min(1.0) + 1.0) / 3.0;
+        // Above the rounding of the exact value.
+        with_prefix(jaro, &self.lower, &other.lower) + 1e-6 >= threshold
+    }
+}
+
+/// The spellings of a list of names, made when they are first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Spellings(OnceLock<Box<[Spelling]>>);
+
+impl Spellings {
+    /// Returns the spellings of these names, which must be the same in every call.
+    pub(crate) fn of<'a>(&self, names: impl Iterator<Item = &'a str>) -> &[Spelling] {
+        self.0.get_or_init(|| names.map(Spelling::of).collect())
+    }
 }
 
 struct Near<'a> {
@@ -67,17 +139,28 @@ struct Near<'a> {
     edits: usize,
 }
 
+fn is_comparable(input: &str) -> bool {
+    !input.is_empty() && is_short(input)
+}
+
 fn is_short(word: &str) -> bool {
     word.len() <= MAX_CHARS || word.len() <= 4 * MAX_CHARS && word.chars().count() <= MAX_CHARS
 }
 
 fn lower(word: &str) -> Vec<char> {
+    if word.is_ascii() {
+        return word.bytes().map(|byte| char::from(byte.to_ascii_lowercase())).collect();
+    }
     word.chars().flat_map(char::to_lowercase).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "lengths are at most 64")]
 pub(super) fn jaro_winkler(a: &[char], b: &[char]) -> f64 {
-    let jaro = jaro(a, b);
+    with_prefix(jaro(a, b), a, b)
+}
+
+/// Adds the bonus for names that begin alike.
+#[expect(clippy::cast_precision_loss, reason = "at most four")]
+fn with_prefix(jaro: f64, a: &[char], b: &[char]) -> f64 {
     if jaro <= 0.7 {
         return jaro;
     }
@@ -167,6 +250,29 @@ mod tests {
         assert!(did_you_mean(&long, [longer.as_str()]).is_empty());
         assert!(did_you_mean("", ["a"]).is_empty());
         assert!(did_you_mean("---", ["___"]).is_empty());
+    }
+
+    #[test]
+    fn no_near_name_is_dismissed_by_its_letters() {
+        let names = [
+            "limit",
+            "Limit",
+            "time_limit",
+            "tilim",
+            "max_results",
+            "résumé",
+            "RÉSUMÉ",
+            "straße",
+            "aab",
+            "baa",
+            "İx",
+        ];
+        for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (a, b))) {
+            let (sent, own) = (Spelling::of(a), Spelling::of(b));
+            let likeness = jaro_winkler(&own.lower, &sent.lower);
+            assert!(likeness <= 0.0 || sent.may_reach(likeness, &own), "{a} {b} {likeness}");
+        }
+        assert!(!Spelling::of("limit").may_reach(0.834, &Spelling::of("query")));
     }
 
     #[test]

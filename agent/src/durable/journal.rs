@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::PendingAsk;
-use crate::loop_core::{CallEnd, Queue};
+use crate::loop_core::{CallEnd, Queue, RunState};
 use crate::message::{Message, ToolCall};
 use crate::steps::StepError;
 use crate::{BoxFuture, StepKey};
@@ -92,6 +92,9 @@ pub(super) struct ToolRequest {
     /// The text of the reply that contains the call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
+    /// The state of the run.
+    #[serde(default, skip_serializing_if = "RunState::is_empty")]
+    pub(super) state: RunState,
 }
 
 /// How the calls of a batch ended.

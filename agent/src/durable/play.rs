@@ -48,7 +48,9 @@ pub(super) async fn play<J: RunJournal>(
 ) -> Result<Outcome, StepError> {
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
-    let mut core = served.assistant.begin(&run, request.history, prompts);
+    // State that does not fit is refused before the first step.
+    let performer = served.assistant.performer(&run, &cancel, &request.state)?;
+    let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {
         // Remembered, because the tool's answer may change from one moment to the next.
         let asks = served.assistant.needs_follow_up(&turn);
@@ -65,7 +67,7 @@ pub(super) async fn play<J: RunJournal>(
         None => None,
     };
     let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, &run, &cancel, time_limit);
+    let mut steps = JournalSteps::new(served, journal, performer, time_limit);
     let driven = Box::pin(drive(&core, &mut steps));
     let driven = cancel_at(time_limit, &served.clock, &served.running, &run, driven).await;
     // An engine that failed temporarily replays all of this.
@@ -85,7 +87,7 @@ pub(super) async fn call_tool<J: Journal>(
     reply: Option<Arc<Message>>,
     cancel: CancelToken,
 ) -> Result<StepResult<CallEnd>, StepError> {
-    let ToolRequest { key, call, text } = request;
+    let ToolRequest { key, call, text, state } = request;
     let name = key.to_string();
     let mut is_lost = false;
     if served.assistant.is_once(&call) {
@@ -96,7 +98,7 @@ pub(super) async fn call_tool<J: Journal>(
         is_lost = begun != mine;
     }
     let token = served.running.call_token(&key.run).unwrap_or_else(|| cancel.clone());
-    let performer = served.assistant.performer(&key.run, &token);
+    let performer = served.assistant.performer(&key.run, &token, &state)?;
     let served = served.clone();
     let work = Box::pin(async move {
         let mut value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;

@@ -25,8 +25,8 @@ use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 ///
 /// ```
 /// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, ScriptedModel, tool, tools};
 ///
 /// /// Sends an invoice.
 /// #[tool(effect = "once")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::StepKey;
-use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunStop};
+use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
 use crate::message::{AssistantMessage, Message, Usage};
 
 /// A request to start a run.
@@ -41,6 +41,35 @@ pub struct RunRequest {
     /// Calls that were made outside of a run, after the prompt: see [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
+    /// The state of the run, as JSON values by name.
+    #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
+    pub(super) state: RunState,
+}
+
+/// State in a request: values that any client can write, instead of their texts.
+mod state_values {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use serde_json::value::RawValue;
+
+    use crate::loop_core::RunState;
+
+    pub(super) fn serialize<S: Serializer>(state: &RunState, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |text: &str| RawValue::from_string(text.to_owned()).map_err(serde::ser::Error::custom);
+        let values = state.iter().map(|(name, text)| Ok((name, value(text)?)));
+        serializer.collect_map(values.collect::<Result<Vec<_>, S::Error>>()?)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunState, D::Error> {
+        let values = BTreeMap::<Arc<str>, Box<RawValue>>::deserialize(deserializer)?;
+        let mut state = RunState::default();
+        for (name, value) in values {
+            state.insert(name, Box::<str>::from(value).into_string());
+        }
+        Ok(state)
+    }
 }
 
 impl RunRequest {
@@ -78,6 +107,35 @@ impl RunRequest {
     pub fn with_history(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         self.history = messages.into_iter().collect();
         self
+    }
+
+    /// Adds a value to the state of the run, under the name with which the served assistant
+    /// [registered](crate::AssistantBuilder::serialized_state) its type. A run without state that tools need, or with a value that is not of
+    /// the registered type, is refused before its first step: an HTTP client receives status 400, and a rehearsal fails with
+    /// [`StepError::State`](crate::steps::StepError::State).
+    ///
+    /// A client that does not have the Rust type sends any JSON.
+    ///
+    /// ```
+    /// use agent::durable::RunRequest;
+    /// use agent::json;
+    ///
+    /// let request = RunRequest::new("order-7", "Cancel it")
+    ///     .with_serialized_state("customer", &json!({"id": 7}))?;
+    /// let body = r#"{"run":"order-7","prompt":"Cancel it","state":{"customer":{"id":7}}}"#;
+    /// assert_eq!(serde_json::to_string(&request)?, body);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the request has a value of this name, if the value cannot be written as JSON, or if all state together has more than 64 KiB.
+    pub fn with_serialized_state(
+        mut self,
+        name: &str,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<Self, StateError> {
+        self.state.add(name, value)?;
+        Ok(self)
     }
 
     /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls is marked

@@ -19,7 +19,7 @@ use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::{CheckedAgain, Performer};
 use crate::steps::{SharedLoop, StepError, Steps};
-use crate::{CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
+use crate::{Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
 
 /// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
 /// same on every replay.
@@ -57,14 +57,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     pub(super) fn new(
         served: &'r Arc<Served>,
         journal: &'r J,
-        run: &Arc<str>,
-        cancel: &CancelToken,
+        performer: Performer,
         time_limit: Option<SharedDeadline>,
     ) -> Self {
         Self {
             served,
             journal,
-            performer: served.assistant.performer(run, cancel),
+            performer,
             stop: None,
             time_limit,
             now: None,
@@ -280,12 +279,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     ) -> Result<(), StepError> {
         let reply = self.reply.clone();
         let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
+        let state = run.lock().state().clone();
         let ords: Vec<u32> = calls.iter().map(|(key, _)| key.ord).collect();
         let mut requests: Vec<_> = calls
             .into_iter()
             .map(|(key, call)| {
                 let text = if key.ord == 0 { text.clone() } else { String::new() };
-                ToolRequest { key, call, text }
+                ToolRequest { key, call, text, state: state.clone() }
             })
             .collect();
         let ends = if requests.len() == 1

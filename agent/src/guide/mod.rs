@@ -10,6 +10,7 @@
 //! | [what the model sees](what_the_model_sees) | the exact text: descriptions, schemas, reports, results |
 //! | [runtime] | prompts, events, steering, cancellation, limits, hooks, approvals, structured output |
 //! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
+//! | [context] | another model where one fails, limits before the provider's, what fills the context window |
 //! | [testing] | testing tools and agents without a key or a network |
 //! | [screens] | runs in a web page: the AI SDK, AG-UI, and what each of them loses |
 //! | [mcp] | serving your tools over MCP, and using the tools of MCP servers |
@@ -75,6 +76,9 @@ pub mod runtime {}
 #[cfg(any(not(doctest), all(feature = "anthropic", feature = "gemini", feature = "openai")))]
 #[doc = include_str!("providers.md")]
 pub mod providers {}
+
+#[doc = include_str!("context.md")]
+pub mod context {}
 
 #[cfg(any(not(doctest), feature = "testing"))]
 #[doc = include_str!("testing.md")]

@@ -9,6 +9,7 @@ use super::batch::Batch;
 use super::guard::Repeats;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
+use super::state::RunState;
 use super::{
     CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
     Verdict,
@@ -26,7 +27,7 @@ use crate::tool::output::Control;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentLoop {
     #[serde(deserialize_with = "deserialize_version")]
-    version: u32,
+    pub(super) version: u32,
     pub(super) run: Arc<str>,
     pub(super) config: Arc<LoopConfig>,
     pub(super) conversation: Conversation,
@@ -54,6 +55,9 @@ pub struct AgentLoop {
     /// The initial state of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
+    /// The state of the prompt, for tools.
+    #[serde(default, skip_serializing_if = "RunState::is_empty")]
+    pub(super) state: RunState,
     /// The signature of the state, if the driver signed it to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
@@ -123,8 +127,9 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The version of the stored form that this library writes, and the highest version that it reads.
-    pub const VERSION: u32 = 1;
+    /// The highest version of the stored form that this library reads. It writes it for a run with
+    /// [state](Self::with_serialized_state), and otherwise version 1, which has none.
+    pub const VERSION: u32 = 2;
 
     /// Creates a run that begins with these messages. A conversation that is not sound is [repaired](Conversation::repair) first.
     pub fn new(
@@ -147,7 +152,7 @@ impl AgentLoop {
         is_muted: bool,
     ) -> Self {
         let mut this = Self {
-            version: Self::VERSION,
+            version: 1,
             run,
             config,
             added_from: conversation.len(),
@@ -168,6 +173,7 @@ impl AgentLoop {
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,
+            state: RunState::default(),
             mac: None,
             secrets: RunSecrets::default(),
             streamed_calls: StreamedCalls::default(),
@@ -280,6 +286,12 @@ impl AgentLoop {
     /// Turns events off or on. Their sequence numbers are counted either way.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
+    }
+
+    /// Returns the names of the tools that belong to this run.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn prompt_tools(&self) -> impl Iterator<Item = &str> {
+        self.config.tools.iter().filter(|(_, entry)| entry.of_prompt).map(|(name, _)| name.as_str())
     }
 
     /// Returns the id of the run.

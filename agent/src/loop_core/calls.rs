@@ -27,7 +27,9 @@ impl AgentLoop {
     pub(super) fn call_effect(&self) -> Effect {
         let ready = self.batch.positions(|state| *state == SlotState::Ready);
         let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
-        Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
+        let mut calls = Vec::with_capacity(ready.len());
+        calls.extend(ready.into_iter().filter_map(call));
+        Effect::CallTools { calls }
     }
 
     /// Enters a new segment.

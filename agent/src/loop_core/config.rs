@@ -165,4 +165,7 @@ pub struct ToolEntry {
     /// A fingerprint of the tool's schema. An approval for another fingerprint is stale.
     #[serde(with = "whole")]
     pub fingerprint: u64,
+    /// Whether the tool belongs to the run, rather than to the assistant.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_prompt: bool,
 }

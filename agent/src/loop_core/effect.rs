@@ -43,7 +43,7 @@ pub enum Effect {
     CallModel {
         /// The key of the step.
         key: StepKey,
-        /// The conversation, which is sound. Use [`HandOff`](crate::message::HandOff) to make the messages for the model from it.
+        /// The conversation, which is sound. [`ModelInfo::hand_off`](crate::model::ModelInfo::hand_off) makes the messages for the model from it.
         messages: MessageList,
     },
     /// Find the tools of these calls, validate the arguments and ask the hooks. Record:
@@ -208,8 +208,8 @@ impl ApprovalRequest {
     ///
     /// ```
     /// use agent::loop_core::ApprovalRequest;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, json, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, json, tool, tools};
     ///
     /// /// Pays with a card.
     /// #[tool(approval = "always")]

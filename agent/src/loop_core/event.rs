@@ -45,6 +45,14 @@ pub struct Event {
     pub(super) shown: EventSecrets,
 }
 
+#[cfg(all(feature = "runtime", any(feature = "ui-ai-sdk", feature = "ui-ag-ui")))]
+impl Event {
+    /// Creates an event that no loop emitted, for a reader that treats secrets itself.
+    pub(crate) fn new(run_id: Arc<str>, turn: u32, seq: u64, kind: EventKind) -> Self {
+        Self { run_id, turn, seq, kind, shown: EventSecrets::default() }
+    }
+}
+
 /// The kinds of events, with their data.
 ///
 /// The events of a run come in this order:
@@ -204,7 +212,8 @@ pub enum EventKind {
 /// # /// Sends money.
 /// # #[agent::tool(approval = "always")] async fn send(to: String) {}
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agent::model::{ScriptedModel, reply};
+/// # use agent::model::reply;
+/// # use agent::ScriptedModel;
 /// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
 /// use agent::loop_core::ApprovalDecision;
 /// use agent::{Assistant, Decision, EventKind};

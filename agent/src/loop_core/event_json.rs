@@ -23,12 +23,24 @@ impl Serialize for Event {
 }
 
 impl Event {
+    /// The JSON Schema (draft 2020-12) of an event as JSON. It is also the file `events.schema.json` of this package. Later versions may add
+    /// fields and kinds, and the schema allows both.
+    ///
+    /// ```
+    /// use agent::{Event, Value};
+    ///
+    /// let schema: Value = serde_json::from_str(Event::JSON_SCHEMA)?;
+    /// assert_eq!(schema["$defs"]["agent_start"]["properties"]["seq"]["minimum"], 1);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub const JSON_SCHEMA: &str = include_str!("../../events.schema.json");
+
     /// Returns a value that serializes the event with its secret arguments. Use it only for a place that is as protected as the stored
     /// conversation.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Signs in.

@@ -49,9 +49,11 @@ mod recording;
 #[cfg(feature = "runtime")]
 mod restore;
 mod retries;
+mod run_state;
 mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;
+mod state;
 mod waiting;
 
 #[cfg(feature = "runtime")]
@@ -70,6 +72,9 @@ pub(crate) use large::{cut, hint, text_bytes};
 pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{StoredMessage, outcome_of};
+pub use state::StateError;
+#[cfg(feature = "runtime")]
+pub(crate) use state::{RunState, read_state};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::SignedCall;
 

@@ -40,7 +40,7 @@ impl AgentLoop {
     /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
     /// which is that of the assistant. Floating-point numbers are left out, because stores and parsers may change their last digit.
     pub(crate) fn signed_state(&self) -> Value {
-        json!({
+        let mut signed = json!({
             "run": &*self.run,
             "messages": [self.added_from, self.conversation.len()],
             "turn": self.turn,
@@ -60,7 +60,13 @@ impl AgentLoop {
             "repeats": &self.repeats,
             "retries": &self.retries,
             "tries": &self.tries,
-        })
+        });
+        if !self.state.is_empty()
+            && let Some(signed) = signed.as_object_mut()
+        {
+            signed.insert("state".to_owned(), to_value(&self.state));
+        }
+        signed
     }
 }
 

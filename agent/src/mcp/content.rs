@@ -5,7 +5,7 @@ pub(super) use incoming::part;
 pub(super) use outgoing::block;
 
 mod outgoing {
-    use crate::message::{Content, Media, MediaSource, Part, ResourceBody, ResourceLink};
+    use crate::message::{Content, Media, MediaSource, Part, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
     /// Returns the part as a block of the protocol; `None` for thinking, which is not content of a tool.
@@ -19,9 +19,9 @@ mod outgoing {
                 ContentBlock::resource(ResourceContents::blob(data, uri).with_mime_type(mime_type))
             }),
             Content::Resource(resource) => {
-                let contents = match &resource.body {
-                    ResourceBody::Text(text) => ResourceContents::text(text, &resource.uri),
-                    ResourceBody::Data(bytes) => ResourceContents::blob(bytes.to_base64(), &resource.uri),
+                let contents = match resource.as_data() {
+                    Some(bytes) => ResourceContents::blob(bytes.to_base64(), &resource.uri),
+                    None => ResourceContents::text(resource.as_text().unwrap_or_default(), &resource.uri),
                 };
                 ContentBlock::resource(match &resource.mime_type {
                     Some(mime_type) => contents.with_mime_type(mime_type),

@@ -51,7 +51,7 @@ pub enum Content {
     /// A tool that the provider runs itself: its call, its result, or both.
     ProviderTool(ProviderTool),
     /// Data of one provider that has no neutral meaning. It is sent back to that provider unchanged.
-    Opaque(Opaque),
+    Opaque(ProviderData),
     /// A part that this version cannot read: an unknown type, or a known type with missing fields. It is preserved, and never sent to a
     /// model.
     Unknown(Value),
@@ -149,64 +149,37 @@ fn shorten(value: &Value) -> String {
     text
 }
 
-/// Content of one provider that has no neutral meaning.
-///
-/// ```
-/// use agent::message::{Content, Opaque, Part};
-///
-/// let note = Opaque::new("anthropic", agent::json!({"type": "server_note"}));
-/// assert_eq!((note.provider.as_str(), &note.value["type"]), ("anthropic", &"server_note".into()));
-/// assert_eq!(Part::new(Content::Opaque(note)), Part::opaque("anthropic", agent::json!({"type": "server_note"})));
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Opaque {
-    /// The provider.
-    pub provider: String,
-    /// The item, as the provider sent it.
-    #[serde(with = "json")]
-    pub value: Value,
-    /// The protocol, if it is known and no reply around the item names it. Another protocol of the provider does not get it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api: Option<String>,
-}
-
-impl Opaque {
-    /// Creates an item of a provider.
-    pub fn new(provider: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self { provider: provider.into(), value: value.into(), api: None }
-    }
-
-    pub(super) const FIELDS: &[&str] = &["provider", "value", "api"];
-}
-
-/// State of a provider that belongs to a part or a message: signatures, encrypted reasoning, item ids.
+/// Data of a provider that has no neutral form: signatures, encrypted reasoning and item ids beside a part or a message, or a whole item
+/// as [`Content::Opaque`].
 ///
 /// It is sent back only to that provider, unchanged.
 ///
 /// ```
-/// use agent::message::{Part, ProviderData};
+/// use agent::message::{Content, Part, ProviderData};
 ///
 /// let part = Part::thinking("Let me see.")
 ///     .with_provider_data(ProviderData::new("anthropic", agent::json!({"signature": "c2ln"})));
 /// assert_eq!(part.provider_data_of("anthropic").unwrap()["signature"], "c2ln");
 /// assert!(part.provider_data_of("openai").is_none());
+///
+/// let note = ProviderData::new("anthropic", agent::json!({"type": "server_note"}));
+/// assert_eq!(Part::new(Content::Opaque(note)), Part::opaque("anthropic", agent::json!({"type": "server_note"})));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderData {
     /// The provider.
     pub provider: String,
-    /// The state, in the provider's own form.
+    /// The data, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
-    /// The protocol, if it is known and no reply around the state names it. Another protocol of the provider does not get it.
+    /// The protocol, if it is known and no reply around the data names it. Another protocol of the provider does not get it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
 }
 
 impl ProviderData {
-    /// Creates state of a provider.
+    /// Creates data of a provider.
     ///
     /// ```
     /// use agent::message::{Part, ProviderData};

@@ -15,46 +15,19 @@ use super::part::Part;
 use super::roles::AssistantMessage;
 
 /// The provider, protocol and model that a request goes to.
-///
-/// ```
-/// use agent::message::{Conversation, HandOff, Message, Part, Recipient, UserMessage};
-///
-/// let picture = Part::image_url("https://example.com/cat.png");
-/// let conversation = Conversation::from_iter([Message::user(UserMessage::new([picture]))]);
-/// let reader = Recipient::new("deepseek", "openai-chat", "deepseek-chat").without_images();
-/// let sent = HandOff::of(&conversation, reader);
-/// assert!(sent.messages()[0].content()[0].as_text().is_some());       // words stand for the picture
-///
-/// let by_ear = Part::audio(vec![0; 4], "audio/wav");
-/// let to_read = Part::document(b"%PDF-1.7", "application/pdf");
-/// let conversation = Conversation::from_iter([Message::user([by_ear, to_read])]);
-/// let reader = Recipient::new("deepseek", "openai-chat", "deepseek-chat").without_audio().without_documents();
-/// assert_eq!(
-///     HandOff::of(&conversation, reader).messages()[0].text(),
-///     "[a recording was here (audio/wav, 4 bytes); this model takes none]\
-///      [a document was here (application/pdf, 8 bytes); this model takes none]"
-/// );
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recipient {
-    /// The provider.
-    pub provider: String,
-    /// The protocol.
-    pub api: String,
-    /// The model.
-    pub model: String,
-    /// Whether the model accepts images. True unless known otherwise.
-    pub takes_images: bool,
-    /// Whether the model accepts documents. True unless known otherwise.
-    pub takes_documents: bool,
-    /// Whether the model accepts audio. True unless known otherwise.
-    pub takes_audio: bool,
+pub(crate) struct Recipient {
+    pub(crate) provider: String,
+    pub(crate) api: String,
+    pub(crate) model: String,
+    pub(crate) takes_images: bool,
+    pub(crate) takes_documents: bool,
+    pub(crate) takes_audio: bool,
 }
 
 impl Recipient {
     /// Creates a recipient that accepts images, documents and audio.
-    pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
+    pub(crate) fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             api: api.into(),
@@ -63,24 +36,6 @@ impl Recipient {
             takes_documents: true,
             takes_audio: true,
         }
-    }
-
-    /// Marks the model as one that accepts no images.
-    pub fn without_images(mut self) -> Self {
-        self.takes_images = false;
-        self
-    }
-
-    /// Marks the model as one that accepts no documents.
-    pub fn without_documents(mut self) -> Self {
-        self.takes_documents = false;
-        self
-    }
-
-    /// Marks the model as one that accepts no audio.
-    pub fn without_audio(mut self) -> Self {
-        self.takes_audio = false;
-        self
     }
 
     /// Returns whether data with this origin belong to another protocol of the same provider. Encoders ignore data of other providers.
@@ -134,21 +89,9 @@ impl Recipient {
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
-/// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
-///
-/// ```
-/// use agent::message::{AssistantMessage, Conversation, HandOff, Message, Part, Recipient};
-///
-/// let mut reply = AssistantMessage::new([Part::thinking("hm"), Part::text("Hi!")]);
-/// reply.provider = "anthropic".into();
-/// let conversation = Conversation::from_iter([Message::user("Hello"), reply.into()]);
-///
-/// let sent = HandOff::of(&conversation, Recipient::new("openai", "responses", "gpt-5"));
-/// assert_eq!(sent.messages()[1].content(), [Part::text("Hi!")]);
-/// assert_eq!(conversation.get(1).unwrap().content().len(), 2, "the conversation keeps what was received");
-/// ```
+/// A message that needs no change is shared, not copied. The conversation must be sound.
 #[derive(Clone, Debug, Default)]
-pub struct HandOff {
+pub(crate) struct HandOff {
     recipient: Recipient,
     sent: MessageList,
     /// The number of messages of the conversation that were read.
@@ -163,36 +106,25 @@ pub struct HandOff {
 
 impl HandOff {
     /// Creates an empty hand-off for this recipient.
-    pub fn new(recipient: Recipient) -> Self {
+    pub(crate) fn new(recipient: Recipient) -> Self {
         Self { recipient, ..Self::default() }
     }
 
     /// Creates the hand-off of a whole conversation.
-    pub fn of(conversation: &Conversation, recipient: Recipient) -> Self {
+    pub(crate) fn of(conversation: &Conversation, recipient: Recipient) -> Self {
         let mut all = Self::new(recipient);
         all.update(conversation.shared());
         all
     }
 
     /// Returns the messages to send. Cloning the list is cheap.
-    pub fn messages(&self) -> &MessageList {
+    pub(crate) fn messages(&self) -> &MessageList {
         &self.sent
     }
 
     /// Updates to the end of this conversation. Reads only the messages added since the last update, or all of them if it is another
     /// conversation.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, HandOff, Message, Recipient};
-    ///
-    /// let mut conversation = Conversation::from_iter([Message::user("Hello")]);
-    /// let mut sent = HandOff::new(Recipient::new("openai", "responses", "gpt-5"));
-    /// sent.update(conversation.shared());
-    /// conversation.push(Message::assistant("Hi!"));
-    /// sent.update(conversation.shared());                         // reads one message
-    /// assert_eq!(sent.messages().len(), 2);
-    /// ```
-    pub fn update(&mut self, conversation: &[Arc<Message>]) {
+    pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
             (Some(last), Some(now)) => Arc::ptr_eq(last, now),
             (None, _) => self.read == 0,

@@ -9,6 +9,8 @@ use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::parse_error::ParseError;
+
 /// Bytes in memory, shared by all clones. The serde form is base64.
 ///
 /// Reading accepts the standard and the URL-safe alphabet, with or without padding. Writing uses the standard alphabet with padding.
@@ -20,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(blob.to_base64(), "AQID");
 /// assert_eq!(Blob::from_base64("AQID")?, blob);
 /// assert_eq!(blob.len(), 3);                           // it is the bytes
-/// # Ok::<(), agent::message::InvalidBase64>(())
+/// # Ok::<(), agent::ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Blob(Arc<[u8]>);
@@ -40,27 +42,14 @@ impl Blob {
     ///
     /// # Errors
     /// Returns an error if the text is not base64.
-    pub fn from_base64(text: &str) -> Result<Self, InvalidBase64> {
+    pub fn from_base64(text: &str) -> Result<Self, ParseError> {
         let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
-        engine.decode(text).map(Self::from).map_err(InvalidBase64)
+        engine
+            .decode(text)
+            .map(Self::from)
+            .map_err(|error| ParseError::new(format!("the text is not base64: {error}")))
     }
 }
-
-/// The error for text that is not base64.
-///
-/// ```
-/// use agent::message::Blob;
-/// use std::error::Error;
-///
-/// let error = Blob::from_base64("not base64!").unwrap_err();
-/// assert_eq!(error.to_string(), "invalid base64");
-/// assert!(error.source().is_some());
-/// ```
-#[derive(thiserror::Error)]
-#[error("invalid base64")]
-pub struct InvalidBase64(#[source] base64::DecodeError);
-
-crate::error_text::debug_is_the_sentence!(InvalidBase64);
 
 impl Deref for Blob {
     type Target = [u8];
@@ -200,15 +189,17 @@ pub enum MediaSource {
     FileId(String),
 }
 
-/// A resource with its content, as MCP tools return it.
+/// A resource with its content, text or bytes, as MCP tools return it.
 ///
 /// ```
 /// use agent::message::Resource;
 ///
 /// let page = Resource::text("file:///notes.md", "# Notes").with_mime_type("text/markdown");
 /// assert_eq!((page.uri.as_str(), page.mime_type.as_deref()), ("file:///notes.md", Some("text/markdown")));
+/// assert_eq!(page.as_text(), Some("# Notes"));
 ///
 /// let icon = Resource::data("file:///icon.png", vec![1, 2, 3]);
+/// assert_eq!(icon.as_data().map(|bytes| bytes.len()), Some(3));
 /// assert_eq!(serde_json::to_string(&icon)?, r#"{"uri":"file:///icon.png","data":"AQID"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -217,9 +208,8 @@ pub enum MediaSource {
 pub struct Resource {
     /// The URI of the resource.
     pub uri: String,
-    /// The content.
     #[serde(flatten)]
-    pub body: ResourceBody,
+    body: ResourceBody,
     /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
@@ -242,6 +232,22 @@ impl Resource {
         self
     }
 
+    /// Returns the content of a text resource.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            ResourceBody::Text(text) => Some(text),
+            ResourceBody::Data(_) => None,
+        }
+    }
+
+    /// Returns the content of a binary resource.
+    pub fn as_data(&self) -> Option<&Blob> {
+        match &self.body {
+            ResourceBody::Text(_) => None,
+            ResourceBody::Data(bytes) => Some(bytes),
+        }
+    }
+
     pub(super) fn fields(&self) -> &'static [&'static str] {
         match self.body {
             ResourceBody::Text(_) => &["uri", "text", "mime_type"],
@@ -250,22 +256,10 @@ impl Resource {
     }
 }
 
-/// The content of a [`Resource`]. The serde form is one field with the name of the variant.
-///
-/// ```
-/// use agent::message::{Resource, ResourceBody};
-///
-/// let size = |resource: &Resource| match &resource.body {
-///     ResourceBody::Text(text) => text.len(),
-///     ResourceBody::Data(bytes) => bytes.len(),
-///     _ => 0,
-/// };
-/// assert_eq!(size(&Resource::data("file:///a.bin", vec![0, 1])), 2);
-/// ```
+/// The content of a resource. The serde form is one field with the name of the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ResourceBody {
+enum ResourceBody {
     /// Text.
     Text(String),
     /// Bytes.

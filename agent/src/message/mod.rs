@@ -26,27 +26,31 @@ mod conversation;
 mod hand_off;
 pub(crate) mod json;
 mod list;
+mod losses;
+mod marks;
 mod media;
 mod part;
 mod repair;
 mod roles;
 mod usage;
+mod view;
 pub(crate) mod whole;
 mod words;
 
 pub use arguments::{ToolArguments, ToolCall};
 pub use by_role::Message;
-pub use content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
+pub use content::{CacheMark, Content, ProviderData, ProviderTool};
 pub use conversation::Conversation;
-pub use hand_off::{HandOff, Recipient};
+pub(crate) use hand_off::{HandOff, Recipient};
 pub use list::MessageList;
-pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
+pub use losses::HandOffLosses;
+pub use media::{Blob, Media, MediaSource, Resource, ResourceLink};
 pub use part::Part;
 #[cfg(feature = "runtime")]
 pub(crate) use repair::LOST;
-pub use repair::Repair;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
+pub use view::{ClearedResult, ConversationView, ViewChange, ViewChangeKind, ViewError};
 pub use words::{OutcomeKind, StopReason};
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::arguments::{ToolArguments, ToolCall};
-use super::content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
+use super::content::{CacheMark, Content, ProviderData, ProviderTool};
+use super::json;
 use super::media::{Blob, Media, Resource, ResourceLink};
 
 /// A part of a message: its content, and the data that its provider needs back.
@@ -131,7 +132,7 @@ impl Part {
 
     /// Creates an item of one provider that has no neutral meaning.
     pub fn opaque(provider: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::new(Content::Opaque(Opaque::new(provider, value)))
+        Self::new(Content::Opaque(ProviderData::new(provider, value)))
     }
 
     /// Sets the data that the provider needs back with this part.
@@ -217,7 +218,13 @@ enum PartFields<'a> {
     ResourceLink(&'a ResourceLink),
     ToolCall(&'a ToolCall),
     ProviderTool(&'a ProviderTool),
-    Opaque(&'a Opaque),
+    Opaque {
+        provider: &'a str,
+        #[serde(with = "json")]
+        value: &'a Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        api: Option<&'a str>,
+    },
 }
 
 impl Content {
@@ -236,7 +243,9 @@ impl Content {
             Self::ResourceLink(link) => ("resource_link", PartFields::ResourceLink(link)),
             Self::ToolCall(call) => ("tool_call", PartFields::ToolCall(call)),
             Self::ProviderTool(tool) => ("provider_tool", PartFields::ProviderTool(tool)),
-            Self::Opaque(opaque) => ("opaque", PartFields::Opaque(opaque)),
+            Self::Opaque(ProviderData { provider, data, api }) => {
+                ("opaque", PartFields::Opaque { provider, value: data, api: api.as_deref() })
+            }
             Self::Unknown(value) => return Err(value),
         })
     }
@@ -311,6 +320,14 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
         text: String,
         redacted: bool,
     }
+    #[derive(Deserialize)]
+    struct StoredOpaque {
+        provider: String,
+        #[serde(with = "json")]
+        value: Value,
+        #[serde(default)]
+        api: Option<String>,
+    }
     Some(match kind {
         "text" => (Content::Text(fields::<StoredText>(value)?.text), &["text"]),
         "refusal" => (Content::Refusal(fields::<StoredText>(value)?.text), &["text"]),
@@ -336,7 +353,10 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
         "resource_link" => (Content::ResourceLink(fields(value)?), ResourceLink::FIELDS),
         "tool_call" => (Content::ToolCall(fields(value)?), ToolCall::FIELDS),
         "provider_tool" => (Content::ProviderTool(fields(value)?), ProviderTool::FIELDS),
-        "opaque" => (Content::Opaque(fields(value)?), Opaque::FIELDS),
+        "opaque" => {
+            let StoredOpaque { provider, value, api } = fields(value)?;
+            (Content::Opaque(ProviderData { provider, data: value, api }), &["provider", "value", "api"])
+        }
         _ => return None,
     })
 }

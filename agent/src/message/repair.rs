@@ -1,10 +1,7 @@
 //! The invariant of conversations: each call has exactly one result, directly after its message, in call order.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
-
-use serde::Serialize;
 
 use super::arguments::ToolCall;
 use super::by_role::Message;
@@ -14,71 +11,6 @@ use super::part::Part;
 use super::roles::{AssistantMessage, ToolResultMessage};
 use super::words::OutcomeKind;
 
-/// A change that [`Conversation::repair`] made. Its `Display` text is meant for a log.
-///
-/// ```
-/// use agent::message::{AssistantMessage, Conversation, Message, Part, Repair};
-///
-/// let call = Part::tool_call("c1", "get_weather", "{}");
-/// let mut broken = Conversation::from_iter([Message::Assistant(AssistantMessage::new([call]))]);
-/// assert!(matches!(&broken.repair()[0], Repair::ResultAdded { tool, .. } if tool == "get_weather"));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "repair", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Repair {
-    /// A call had no result. It got one that says that no result was recorded.
-    #[non_exhaustive]
-    ResultAdded {
-        /// The call's id.
-        call_id: String,
-        /// The tool's name.
-        tool: String,
-    },
-    /// A result belonged to no call and was dropped.
-    #[non_exhaustive]
-    OrphanDropped {
-        /// The id in the result.
-        call_id: String,
-    },
-    /// A call had a second result, which was dropped. The first result counts.
-    #[non_exhaustive]
-    DuplicateDropped {
-        /// The call's id.
-        call_id: String,
-    },
-    /// A result was in the wrong place and was moved after its call, in call order.
-    #[non_exhaustive]
-    ResultMoved {
-        /// The call's id.
-        call_id: String,
-    },
-    /// Two calls of a message had the same id. The later call was renamed, and its result with it.
-    #[non_exhaustive]
-    CallRenamed {
-        /// The id that both calls had.
-        from: String,
-        /// The new id.
-        to: String,
-    },
-}
-
-impl fmt::Display for Repair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ResultAdded { call_id, tool } => {
-                write!(f, "call `{call_id}` of `{tool}` had no result: added one that says so")
-            }
-            Self::OrphanDropped { call_id } => write!(f, "a result for `{call_id}` had no call: dropped"),
-            Self::DuplicateDropped { call_id } => write!(f, "a second result for `{call_id}`: dropped"),
-            Self::ResultMoved { call_id } => write!(f, "the result for `{call_id}` was out of place: moved"),
-            Self::CallRenamed { from, to } => {
-                write!(f, "a second call `{from}` in one message: renamed to `{to}`")
-            }
-        }
-    }
-}
-
 /// The text that the model reads if no result was recorded.
 pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
 
@@ -87,7 +19,8 @@ pub(crate) const LOST: &str = "No result of this call was recorded. It is not kn
 const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
 
 impl Conversation {
-    /// Repairs the conversation so that every provider accepts it, and returns the changes; none if it was sound.
+    /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log; none
+    /// if it was sound.
     ///
     /// Afterwards each call of a reply that is sent (one that neither failed nor was aborted) has exactly one result, directly after the
     /// reply and in call order. Each result belongs to a call of the reply before it, and ids are unique in a reply. A call without a
@@ -103,23 +36,23 @@ impl Conversation {
     /// ]);
     /// assert!(!conversation.is_sound());
     /// let repairs = conversation.repair();
-    /// assert_eq!(repairs[0].to_string(), "call `c1` of `get_weather` had no result: added one that says so");
+    /// assert_eq!(repairs[0], "call `c1` of `get_weather` had no result: added one that says so");
     /// assert_eq!(conversation.get(2).unwrap().role(), "tool_result");
     /// assert!(conversation.is_sound());
     /// assert!(conversation.repair().is_empty());
     /// ```
-    pub fn repair(&mut self) -> Vec<Repair> {
+    pub fn repair(&mut self) -> Vec<String> {
         self.repair_with("lost", LOST)
     }
 
     /// The same, if it is known that calls without a result have not begun.
     #[cfg(feature = "runtime")]
-    pub(crate) fn repair_undecided(&mut self) -> Vec<Repair> {
+    pub(crate) fn repair_undecided(&mut self) -> Vec<String> {
         self.repair_with("steered", UNDECIDED)
     }
 
     /// Gives calls without a result one with this code and text.
-    fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<Repair> {
+    fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<String> {
         if self.is_sound() {
             return Vec::new();
         }
@@ -171,7 +104,7 @@ struct Ledger {
     calls: HashMap<usize, Vec<CallSlot>>,
     /// The positions of the results that are kept.
     kept: HashSet<usize>,
-    repairs: Vec<Repair>,
+    repairs: Vec<String>,
 }
 
 impl Ledger {
@@ -194,7 +127,7 @@ impl Ledger {
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
         let ids = ids.filter_map(|(_, message)| Some(message.as_tool_result()?.call_id.clone()));
-        ledger.repairs.extend(ids.map(|call_id| Repair::OrphanDropped { call_id }));
+        ledger.repairs.extend(ids.map(|id| format!("a result for `{id}` had no call: dropped")));
         ledger
     }
 
@@ -241,7 +174,7 @@ impl Ledger {
                 slot.result = Some(at);
                 self.kept.insert(at);
             } else {
-                self.repairs.push(Repair::DuplicateDropped { call_id: id.to_owned() });
+                self.repairs.push(format!("a second result for `{id}`: dropped"));
             }
         }
         orphans
@@ -253,7 +186,7 @@ impl Ledger {
         messages: &[Arc<Message>],
         code: &'static str,
         text: &str,
-    ) -> (Vec<Arc<Message>>, Vec<Repair>) {
+    ) -> (Vec<Arc<Message>>, Vec<String>) {
         let mut ordered = Vec::with_capacity(messages.len());
         for (at, message) in messages.iter().enumerate() {
             if message.as_tool_result().is_some() {
@@ -269,7 +202,10 @@ impl Ledger {
             for (slot, name) in slots.into_iter().zip(names) {
                 let result = slot.result.and_then(|at| Some((at, messages.get(at)?)));
                 let Some((place, result)) = result else {
-                    self.repairs.push(Repair::ResultAdded { call_id: name.clone(), tool: slot.tool.clone() });
+                    self.repairs.push(format!(
+                        "call `{name}` of `{}` had no result: added one that says so",
+                        slot.tool
+                    ));
                     let unknown = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
                         .with_code(Some(code.to_owned()))
                         .with_content(text);
@@ -284,7 +220,7 @@ impl Ledger {
                     })
                     && !between.into_iter().any(|at| self.kept.contains(&at));
                 if !in_place {
-                    self.repairs.push(Repair::ResultMoved { call_id: name.clone() });
+                    self.repairs.push(format!("the result for `{name}` was out of place: moved"));
                 }
                 last = last.max(place);
                 ordered.push(match result.as_tool_result() {
@@ -316,7 +252,7 @@ impl Ledger {
                 *number += 1;
                 name = format!("{}_{number}", slot.id);
             }
-            self.repairs.push(Repair::CallRenamed { from: slot.id.clone(), to: name.clone() });
+            self.repairs.push(format!("a second call `{}` in one message: renamed to `{name}`", slot.id));
             names.push(name);
         }
         names

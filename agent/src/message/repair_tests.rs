@@ -20,7 +20,7 @@ fn result(id: &str, text: &str) -> Message {
 fn repaired<const N: usize>(messages: [Message; N]) -> (String, Vec<String>) {
     let mut conversation = Conversation::from_iter(messages);
     let was_sound = conversation.is_sound();
-    let repairs: Vec<_> = conversation.repair().iter().map(ToString::to_string).collect();
+    let repairs: Vec<_> = conversation.repair();
     assert!(conversation.is_sound(), "{conversation:?}");
     assert_eq!(was_sound, repairs.is_empty());
     assert!(conversation.repair().is_empty(), "once is enough");

@@ -269,14 +269,14 @@ impl ToolResultMessage {
     /// use agent::message::{OutcomeKind, Part, ToolResultMessage};
     ///
     /// let mut result = ToolResultMessage::new("call_1", "pay", OutcomeKind::Completed).with_content("Paid.");
-    /// assert_eq!(result.told().len(), 1);
+    /// assert_eq!(result.content_for_model().len(), 1);
     /// result.edited_args = Some(r#"{"amount": 5}"#.into());
     /// assert_eq!(
-    ///     result.told()[0],
+    ///     result.content_for_model()[0],
     ///     Part::text(r#"[a person changed the arguments of this call; it ran with {"amount": 5}]"#),
     /// );
     /// ```
-    pub fn told(&self) -> Cow<'_, [Part]> {
+    pub fn content_for_model(&self) -> Cow<'_, [Part]> {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
         let what = match (self.code.as_deref(), &self.outcome) {
             (Some("invalid_arguments" | "blocked"), _) => "was refused",

@@ -34,6 +34,22 @@ impl Accumulator {
         &self.message
     }
 
+    /// Returns a copy of the message without its parts, which are large.
+    #[cfg(feature = "runtime")]
+    pub(super) fn without_parts(&mut self) -> AssistantMessage {
+        let parts = std::mem::take(&mut self.message.content);
+        let message = self.message.clone();
+        self.message.content = parts;
+        message
+    }
+
+    /// Sets the model that gives the reply, and what is recorded about its choice.
+    pub(super) fn set_author(&mut self, author: &AssistantMessage) {
+        let AssistantMessage { provider, api, model, extra, .. } = author.clone();
+        (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
+        self.message.extra.extend(extra);
+    }
+
     pub(super) fn into_message(self) -> AssistantMessage {
         self.message
     }
@@ -144,6 +160,10 @@ impl Accumulator {
             call.id = self.unique_id(std::mem::take(&mut call.id));
         }
         out.extend(start_event(index, &part.content));
+        // Most replies have one part, and parts are large.
+        if index == 0 {
+            self.message.content.reserve_exact(1);
+        }
         self.message.content.push(part);
         self.open.push(true);
         Ok(())

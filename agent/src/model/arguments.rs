@@ -14,7 +14,8 @@ use crate::tool::definition::ToolDefinition;
 /// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
 /// ```
-/// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model, ModelEvent, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([reply().tool_call("write", r#"{"path": "a.txt"}"#)]);
@@ -43,7 +44,8 @@ pub struct ArgumentUpdate {
 /// A change of a value in a call's arguments.
 ///
 /// ```
-/// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([reply().tool_call("write", r#"{"text": "Dear all"}"#)]);
@@ -132,54 +134,22 @@ impl fmt::Debug for ArgumentChange {
 
 /// Reads the arguments of a reply's calls while they arrive, with one [`ArgumentStream`] and its tool's plan for each call.
 ///
-/// The total work is linear in the length of the text. The events serve to show arguments early, and to stop a model that makes a
-/// mistake; calls are made only from complete arguments.
-///
-/// ```
-/// use agent::model::{CallArguments, ModelEvent};
-/// use agent::args::ArgumentEvent;
-/// use agent::{Registry, tool, tools};
-///
-/// /// Writes a file.
-/// #[tool]
-/// fn write(path: String, text: String) {
-///     # let _ = (path, text);
-/// }
-///
-/// let registry = Registry::new(tools![write])?;
-/// let mut arguments = CallArguments::new(registry.definitions());
-/// let mut shown = String::new();
-/// let mut events = vec![ModelEvent::ToolCallStart { content_index: 0, id: "c1".into(), name: "write".into() }];
-/// for delta in [r#"{"path": "a.txt", "te"#, r#"xt": "Dear "#, r#"all"#] {
-///     events.push(ModelEvent::ToolCallDelta { content_index: 0, delta: delta.into() });
-/// }
-/// for event in &events {
-///     arguments.push(event, &mut |_index, event| {
-///         if let ArgumentEvent::Appended { path, fragment } = event
-///             && path.parameter() == Some("text")
-///         {
-///             shown.push_str(fragment);
-///         }
-///     });
-/// }
-/// assert_eq!(shown, "Dear all");
-/// assert_eq!(arguments.get(0).unwrap().text(), r#"{"path": "a.txt", "text": "Dear all"#);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct CallArguments {
+/// The total work is linear in the length of the text.
+pub(super) struct CallArguments {
     tools: Arc<[ToolDefinition]>,
     streams: BTreeMap<usize, ArgumentStream>,
 }
 
 impl CallArguments {
     /// Creates a reader for the reply to a request with these tools. Calls of other tools are read without checks.
-    pub fn new(tools: Arc<[ToolDefinition]>) -> Self {
+    pub(super) fn new(tools: Arc<[ToolDefinition]>) -> Self {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Processes an event of the reply, and calls `on` with the content index of the call and each argument event that follows
-    /// from it. Text that is no longer valid JSON causes no events: the argument engine reports it when it is complete.
-    pub fn push(&mut self, event: &ModelEvent, on: &mut dyn FnMut(usize, ArgumentEvent<'_>)) {
+    /// Processes an event of the reply, and returns the argument events as events of the reply. Text that is no longer valid JSON causes no
+    /// events: the argument engine reports it when it is complete.
+    pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
+        let mut updates = Vec::new();
         match event {
             ModelEvent::ToolCallStart { content_index, name, .. } => {
                 let tool = self.tools.iter().find(|tool| tool.name() == name);
@@ -190,26 +160,16 @@ impl CallArguments {
             ModelEvent::ToolCallDelta { content_index, delta } => {
                 if let Some(stream) = self.streams.get_mut(content_index) {
                     // An error stays in the argument stream and its text, and the report shows it.
-                    let _ = stream.push(delta, &mut |event| on(*content_index, event));
+                    let _ = stream.push(delta, &mut |event| {
+                        let argument = ArgumentUpdate::of(&event);
+                        updates
+                            .push(ModelEvent::ToolCallArgument { content_index: *content_index, argument });
+                    });
                 }
             }
             _ => {}
         }
-    }
-
-    /// Processes an event of the reply, and returns the argument events as events of the reply.
-    pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
-        let mut updates = Vec::new();
-        self.push(event, &mut |content_index, event| {
-            updates
-                .push(ModelEvent::ToolCallArgument { content_index, argument: ArgumentUpdate::of(&event) });
-        });
         updates
-    }
-
-    /// Returns the arguments received so far of the call at this content index; `None` if no call started there.
-    pub fn get(&self, content_index: usize) -> Option<&ArgumentStream> {
-        self.streams.get(&content_index)
     }
 }
 

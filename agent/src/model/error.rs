@@ -226,6 +226,11 @@ impl ModelError {
         self
     }
 
+    /// Adds text to the message.
+    pub(super) fn with_notes(self, notes: &str) -> Self {
+        self.edit(|inner| inner.message.push_str(notes))
+    }
+
     /// Sets the HTTP status.
     pub fn with_status(self, status: u16) -> Self {
         self.edit(|inner| inner.status = Some(status))

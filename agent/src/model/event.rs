@@ -14,7 +14,8 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// the serde form the field `update` names the variant.
 ///
 /// ```
-/// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx};
+/// use agent::model::{Model, ModelEvent, ModelRequest, StepCx};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new(["Good morning."]);

@@ -18,23 +18,23 @@ use crate::message::Media;
 /// replacement: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
 ///
 /// ```
-/// use agent::model::{ManagedTool, ModelRequest, WebSearch};
+/// use agent::model::{ManagedTool, ModelRequest, WebLimits};
 ///
-/// let search = WebSearch { max_uses: Some(3), ..WebSearch::default() };
+/// let search = WebLimits { max_uses: Some(3), ..WebLimits::default() };
 /// let oracle = ManagedTool::other("acme", agent::json!({"type": "oracle_v2"}));
 /// let tools = [ManagedTool::WebSearch(search), ManagedTool::web_fetch(), oracle];
 /// let request = ModelRequest::default().with_managed_tools(tools);
 /// let names: Vec<&str> = request.managed_tools.iter().map(|tool| tool.name()).collect();
 /// assert_eq!(names, ["web search", "web fetch", "oracle_v2"]);
-/// assert_eq!(ManagedTool::web_search(), ManagedTool::WebSearch(WebSearch::default()));
+/// assert_eq!(ManagedTool::web_search(), ManagedTool::WebSearch(WebLimits::default()));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedTool {
     /// Searches the web.
-    WebSearch(WebSearch),
+    WebSearch(WebLimits),
     /// Reads web pages.
-    WebFetch(WebFetch),
+    WebFetch(WebLimits),
     /// Runs code in a sandbox of the provider.
     CodeExecution,
     /// Draws images.
@@ -54,12 +54,12 @@ pub enum ManagedTool {
 impl ManagedTool {
     /// Creates a web search with the provider's default settings.
     pub fn web_search() -> Self {
-        Self::WebSearch(WebSearch::default())
+        Self::WebSearch(WebLimits::default())
     }
 
     /// Creates a web fetch, which reads web pages, with the provider's default settings.
     pub fn web_fetch() -> Self {
-        Self::WebFetch(WebFetch::default())
+        Self::WebFetch(WebLimits::default())
     }
 
     /// Creates a tool that only one provider has, by its entry in that provider's list of tools. Other providers refuse the request.
@@ -70,8 +70,8 @@ impl ManagedTool {
     /// Says that a user interface should not show the results of the tool. Providers and models do not learn of it.
     ///
     /// ```
-    /// use agent::model::{ManagedResult, ManagedTool, ScriptedModel, WebSearchResult};
-    /// use agent::Assistant;
+    /// use agent::model::{ManagedResult, ManagedTool, WebSearchResult};
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .managed_tool(ManagedTool::web_search().without_rendering())
@@ -141,39 +141,21 @@ impl ManagedTool {
     }
 }
 
-/// Settings of a web search. The provider decides about settings that are absent.
+/// Limits of a web search or a web fetch. The provider decides about limits that are absent.
 ///
 /// ```
-/// use agent::model::{ManagedTool, WebSearch};
+/// use agent::model::{ManagedTool, WebLimits};
 ///
-/// let search = WebSearch { max_uses: Some(3), allowed_domains: vec!["docs.rs".into()], ..WebSearch::default() };
-/// assert_eq!(ManagedTool::WebSearch(search).name(), "web search");
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebSearch {
-    /// Maximum number of searches per reply.
-    pub max_uses: Option<u32>,
-    /// If not empty, only these domains are searched.
-    pub allowed_domains: Vec<String>,
-    /// These domains are never searched.
-    pub blocked_domains: Vec<String>,
-}
-
-/// Settings for reading web pages. The provider decides about settings that are absent.
-///
-/// ```
-/// use agent::model::{ManagedTool, WebFetch};
-///
-/// let fetch = WebFetch { blocked_domains: vec!["intranet.example".into()], ..WebFetch::default() };
-/// assert_eq!(ManagedTool::WebFetch(fetch).name(), "web fetch");
+/// let limits = WebLimits { max_uses: Some(3), allowed_domains: vec!["docs.rs".into()], ..WebLimits::default() };
+/// assert_eq!(ManagedTool::WebSearch(limits).name(), "web search");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebFetch {
-    /// Maximum number of pages per reply.
+pub struct WebLimits {
+    /// Maximum number of searches, or of pages that are read, per reply.
     pub max_uses: Option<u32>,
-    /// If not empty, only pages of these domains are read.
+    /// If not empty, only these domains are searched or read.
     pub allowed_domains: Vec<String>,
-    /// Pages of these domains are never read.
+    /// These domains are never searched or read.
     pub blocked_domains: Vec<String>,
 }
 

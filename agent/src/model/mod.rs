@@ -1,10 +1,11 @@
 //! A common interface to language models.
 //!
 //! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, and in the end the complete
-//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] gives prepared replies in tests and examples.
+//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`](crate::ScriptedModel) gives prepared replies in tests and examples.
 //! ```
 //! use agent::message::Message;
-//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx};
+//! use agent::ScriptedModel;
+//! use agent::model::{Model, ModelRequest, StepCx};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 //! let model = ScriptedModel::new(["Hello!"]);          // or `agent::model("anthropic/claude-sonnet-5")?`
@@ -15,33 +16,44 @@
 
 mod accumulator;
 mod arguments;
+mod clock;
+mod context_rules;
 mod error;
 mod event;
+mod fallback;
+mod limits;
 mod managed;
 mod options;
 mod request;
-mod scripted;
+pub(crate) mod scripted;
 mod stream;
 mod thinking;
+mod tokens;
+mod wrapped;
 
-pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
+pub use arguments::{ArgumentChange, ArgumentUpdate};
+pub use clock::ModelClock;
+#[cfg(not(feature = "runtime"))]
+pub(crate) use clock::StandardClock;
+pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
+pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
+pub use limits::{LimitedModel, RateLimits};
 pub use managed::{
-    CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetch, WebFetchResult,
-    WebSearch, WebSearchResult, WebSource,
+    CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetchResult, WebLimits,
+    WebSearchResult, WebSource,
 };
 pub use options::PromptCache;
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
-pub use scripted::{Reply, ScriptedModel, reply, reply_with};
+pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
-pub use thinking::{ParseThinkingError, Thinking};
+pub use thinking::Thinking;
+pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
 
 use std::sync::{Arc, LazyLock};
 
-use crate::message::AssistantMessage;
-#[cfg(feature = "runtime")]
-use crate::message::Recipient;
+use crate::message::{AssistantMessage, Conversation, HandOff, MessageList, Recipient};
 use crate::schema::Dialect;
 use crate::step_key::StepKey;
 use crate::tool::BoxFuture;
@@ -103,6 +115,27 @@ pub trait Model: Send + Sync {
         &NOBODY
     }
 
+    /// Returns the models that may answer: this model, unless it chooses among several, as [`Fallback`] does.
+    ///
+    /// ```
+    /// use agent::model::{Fallback, Model as _, ScriptedModel};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// assert_eq!(model.candidates(), [model.info().clone()]);
+    /// assert_eq!(Fallback::new([model.clone(), model]).candidates().len(), 2);
+    /// ```
+    fn candidates(&self) -> Vec<ModelInfo> {
+        vec![self.info().clone()]
+    }
+
+    /// Limits the requests to this model: see [`RateLimits`].
+    fn limited(self, limits: RateLimits) -> LimitedModel<Self>
+    where
+        Self: Sized,
+    {
+        LimitedModel::new(self, limits)
+    }
+
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.
     fn call(
         &self,
@@ -120,6 +153,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info(&self) -> &ModelInfo {
         (**self).info()
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        (**self).candidates()
     }
 
     fn call(
@@ -264,8 +301,39 @@ impl ModelInfo {
         }
     }
 
+    /// Returns the messages of a conversation as this model may get them. An assistant does this itself; a driver or a program of your own
+    /// does it before it makes a [`ModelRequest`].
+    ///
+    /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
+    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that
+    ///   becomes empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same
+    ///   protocol. Tools that a provider ran are described in words for other models.
+    /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
+    /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
+    ///
+    /// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, Message, Part, UserMessage};
+    /// use agent::model::ModelInfo;
+    ///
+    /// let mut reply = AssistantMessage::new([Part::thinking("A cat."), Part::text("A cat!")]);
+    /// reply.provider = "anthropic".into();
+    /// let question = UserMessage::new([Part::image_url("https://example.com/cat.png")]);
+    /// let conversation = Conversation::from_iter([question.into(), Message::from(reply)]);
+    ///
+    /// let mut info = ModelInfo::new("deepseek", "openai-chat", "deepseek-chat");
+    /// info.capabilities.images = false;
+    /// let sent = info.hand_off(&conversation);
+    /// assert!(sent[0].content()[0].as_text().is_some());                  // words stand for the picture
+    /// assert_eq!(sent[1].content(), [Part::text("A cat!")]);
+    /// assert_eq!(conversation.get(1).unwrap().content().len(), 2, "the conversation keeps what was received");
+    /// ```
+    pub fn hand_off(&self, conversation: &Conversation) -> MessageList {
+        HandOff::of(conversation, self.recipient()).messages().clone()
+    }
+
     /// Returns the recipient of a request to this model.
-    #[cfg(feature = "runtime")]
     pub(crate) fn recipient(&self) -> Recipient {
         let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;
@@ -280,7 +348,8 @@ impl ModelInfo {
 /// ```
 /// use agent::CancelToken;
 /// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+/// use agent::ScriptedModel;
+/// use agent::model::{Model as _, ModelRequest, StepCx};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cancel = CancelToken::new();

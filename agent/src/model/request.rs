@@ -222,7 +222,8 @@ impl ModelRequest {
     /// Requests events for arguments while they arrive, value by value.
     ///
     /// ```
-    /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), agent::model::ModelError> {
@@ -299,8 +300,8 @@ impl ModelRequest {
 /// Whether the model must call a tool.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, ToolChoice};
-/// use agent::Assistant;
+/// use agent::model::ToolChoice;
+/// use agent::{Assistant, ScriptedModel};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .request(|request| request.with_tool_choice(ToolChoice::Required))

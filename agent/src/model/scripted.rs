@@ -1,15 +1,18 @@
 //! A model with prepared replies, for tests and examples.
 
 mod reply;
+mod stream;
 
-pub use reply::{Reply, reply, reply_with};
+pub use reply::{ScriptedReply, reply, reply_with};
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::tool::BoxFuture;
 use reply::{CHUNKS, Chunks};
+use stream::ScriptStream;
 
 /// A model that returns prepared replies in the way of a real one: streamed in pieces, with call ids, cancellable. Clones share
 /// the script and the record of requests.
@@ -18,7 +21,8 @@ use reply::{CHUNKS, Chunks};
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([
@@ -42,11 +46,14 @@ pub struct ScriptedModel {
 }
 
 /// Answers requests after the list is used up.
-type FallbackReplies = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
+enum FallbackReplies {
+    Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
+    Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),
+}
 
 #[derive(Default)]
 struct ScriptState {
-    replies: VecDeque<Reply>,
+    replies: VecDeque<ScriptedReply>,
     /// The initial number of replies.
     given: usize,
     requests: Vec<ModelRequest>,
@@ -59,12 +66,12 @@ impl ScriptedModel {
     /// Creates a model that returns these replies, one for each request. A text is a reply with that text.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
+    /// use agent::ScriptedModel;
     ///
     /// assert_eq!(ScriptedModel::new(["Hello!", "Bye!"]).remaining(), 2);
     /// ```
-    pub fn new<R: Into<Reply>>(replies: impl IntoIterator<Item = R>) -> Self {
-        let replies: VecDeque<Reply> = replies.into_iter().map(Into::into).collect();
+    pub fn new<R: Into<ScriptedReply>>(replies: impl IntoIterator<Item = R>) -> Self {
+        let replies: VecDeque<ScriptedReply> = replies.into_iter().map(Into::into).collect();
         Self::make(ScriptState { given: replies.len(), replies, ..ScriptState::default() }, None)
     }
 
@@ -72,7 +79,8 @@ impl ScriptedModel {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let echo = ScriptedModel::from_fn(|request| {
@@ -82,8 +90,51 @@ impl ScriptedModel {
     /// assert_eq!(echo.call(&StepCx::new(), &request).await?.text(), "Hello!");
     /// # Ok(()) }
     /// ```
-    pub fn from_fn(answer: impl FnMut(&ModelRequest) -> Reply + Send + 'static) -> Self {
-        Self::make(ScriptState::default(), Some(Box::new(answer)))
+    pub fn from_fn(answer: impl FnMut(&ModelRequest) -> ScriptedReply + Send + 'static) -> Self {
+        Self::make(ScriptState::default(), Some(FallbackReplies::Ready(Box::new(answer))))
+    }
+
+    /// Creates a model that answers each request with this asynchronous function. It returns a [`reply`], text, or a [`ModelError`].
+    ///
+    /// Use it if a reply depends on a file, another model or the time.
+    ///
+    /// ```
+    /// use agent::model::{ModelRequest, reply};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// # #[cfg(feature = "runtime")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Calls the first tool it is shown, then says what came back.
+    /// let model = ScriptedModel::from_async_fn(|request: ModelRequest| async move {
+    ///     match request.messages.last() {
+    ///         Some(message) if message.role() == "tool_result" => reply().text(format!("It is {}.", message.text())),
+    ///         _ => reply().tool_call(request.tools[0].name(), r#"{"n": 21}"#),
+    ///     }
+    /// });
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![double]).build()?;
+    /// assert_eq!(assistant.prompt("Double 21.").await?.text(), "It is 42.");
+    /// assert_eq!(model.requests().len(), 2);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "runtime"))]
+    /// # fn main() {}
+    /// ```
+    pub fn from_async_fn<F, Fut>(mut answer: F) -> Self
+    where
+        F: FnMut(ModelRequest) -> Fut + Send + 'static,
+        Fut: Future<Output: Into<ScriptedReply>> + Send + 'static,
+    {
+        let answer = move |request| -> BoxFuture<'static, ScriptedReply> {
+            let pending = answer(request);
+            Box::pin(async move { pending.await.into() })
+        };
+        Self::make(ScriptState::default(), Some(FallbackReplies::Future(Box::new(answer))))
     }
 
     fn make(state: ScriptState, fallback: Option<FallbackReplies>) -> Self {
@@ -94,7 +145,8 @@ impl ScriptedModel {
     /// Sets the identity of the model. By default provider, api and model are `scripted`.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelInfo, ScriptedModel};
+    /// use agent::model::{Model as _, ModelInfo};
+    /// use agent::ScriptedModel;
     ///
     /// let model = ScriptedModel::new(["Hello!"]).with_info(ModelInfo::new("acme", "acme", "large-1"));
     /// assert_eq!(model.info().model, "large-1");
@@ -107,7 +159,8 @@ impl ScriptedModel {
     /// Sets the maximum length of a delta in characters, at least 1. Default: 12. `usize::MAX` emits each part in one piece.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let model = ScriptedModel::new(["Good morning."]).with_chunk_size(5);
@@ -127,7 +180,8 @@ impl ScriptedModel {
     /// Emits the arguments of a call only when it is complete, without deltas, as some providers do.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelEvent, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = [reply().tool_call("search", r#"{"query": "how a stream begins"}"#)];
@@ -147,7 +201,8 @@ impl ScriptedModel {
     /// Keeps no record of requests. A record holds on to each request's messages, which a long run would then copy.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let model = ScriptedModel::new(["Hello!"]).without_record();
@@ -174,8 +229,8 @@ impl ScriptedModel {
         lock(&self.state)
     }
 
-    /// Returns the reply to this request. Ids of calls are counted over the whole script.
-    fn take_reply(&self, request: &ModelRequest) -> Reply {
+    /// Returns the reply to this request as a stream.
+    fn take_reply(&self, request: &ModelRequest) -> ScriptStream {
         let scripted = {
             let mut state = self.state();
             if !state.keeps_no_record {
@@ -183,16 +238,17 @@ impl ScriptedModel {
             }
             state.replies.pop_front()
         };
-        let mut reply = match scripted {
+        let reply = match scripted {
             Some(reply) => reply,
             None => match &mut *lock(&self.fallback) {
-                Some(answer) => answer(request),
-                None => Reply::from(self.used_up()),
+                Some(FallbackReplies::Ready(answer)) => answer(request),
+                Some(FallbackReplies::Future(answer)) => {
+                    return ScriptStream::waiting(answer(request.clone()), request, self);
+                }
+                None => ScriptedReply::from(self.used_up()),
             },
         };
-        reply.resolve(request);
-        reply.number_calls(&mut self.state().calls);
-        reply
+        ScriptStream::playing(reply, request, self)
     }
 
     fn used_up(&self) -> ModelError {
@@ -210,8 +266,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Model for ScriptedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunks))
-            .with_argument_events(request)
+        ModelStream::new(cx, &self.info, self.take_reply(request)).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {

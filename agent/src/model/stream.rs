@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 
 use super::accumulator::Accumulator;
-use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
+use super::arguments::CallArguments;
+use super::{ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
 use crate::panics::DropsQuietly;
 use crate::tool::cancel::{CancelToken, Cancelled};
@@ -20,7 +22,8 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 ///
 /// ```
 /// # use agent::message::Message;
-/// # use agent::model::{Model, ModelError, ModelRequest, ScriptedModel, StepCx};
+/// # use agent::model::{Model, ModelError, ModelRequest, StepCx};
+/// # use agent::ScriptedModel;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
 /// let model = ScriptedModel::new(["It is warm."]);
 /// let request = ModelRequest::new([Message::user("How is the weather?")]);
@@ -44,6 +47,8 @@ pub struct ModelStream {
     /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
+    /// Set by the events when a reply begins, if they choose among models.
+    author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
 }
 
@@ -69,6 +74,7 @@ impl ModelStream {
             accumulator: Accumulator::new(info),
             ready: VecDeque::new(),
             arguments: None,
+            author: None,
             error: None,
         }
     }
@@ -99,6 +105,12 @@ impl ModelStream {
     /// ```
     pub fn with_argument_events(mut self, request: &ModelRequest) -> Self {
         self.arguments = request.argument_events.then(|| CallArguments::new(request.tools.clone()));
+        self
+    }
+
+    /// Takes the names of the reply's model, and the additional fields of the message, from here once they are known.
+    pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
+        self.author = Some(author);
         self
     }
 
@@ -157,6 +169,12 @@ impl ModelStream {
         self.accumulator.message()
     }
 
+    /// Returns the reply so far, without its parts.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn without_parts(&mut self) -> AssistantMessage {
+        self.accumulator.without_parts()
+    }
+
     /// Returns the complete reply, after reading the remaining events.
     ///
     /// # Errors
@@ -173,7 +191,8 @@ impl ModelStream {
     /// incomplete arguments is left out.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");
@@ -221,6 +240,9 @@ impl Stream for ModelStream {
             }
             match ready!(events.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
+                    if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
+                        author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
+                    }
                     let pushed = this.accumulator.push(event, &mut this.ready);
                     if let Some(arguments) = &mut this.arguments {
                         let told = std::mem::take(&mut this.ready).into_iter();

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::parse_error::ParseError;
+
 /// The amount of thinking before a model answers.
 ///
 /// The levels are those that providers use. Providers with fewer levels use the nearest one, and a level is translated to a
@@ -61,34 +63,18 @@ impl fmt::Display for Thinking {
     }
 }
 
-/// The error for a text that is not a [`Thinking`] level.
-///
-/// ```
-/// use agent::model::Thinking;
-///
-/// let error = "hard".parse::<Thinking>().unwrap_err();
-/// assert!(error.to_string().starts_with("`hard` is not a thinking level: use none, minimal, low"));
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a thinking level: use {}, or a number of tokens", words())]
-pub struct ParseThinkingError {
-    text: String,
-}
-
-crate::error_text::debug_is_the_sentence!(ParseThinkingError);
-
 fn words() -> String {
     Thinking::LEVELS.map(|(word, _)| word).join(", ")
 }
 
 impl FromStr for Thinking {
-    type Err = ParseThinkingError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let level = Self::LEVELS.iter().find(|(word, _)| *word == text).map(|(_, level)| *level);
-        level
-            .or_else(|| text.parse().ok().map(Self::Budget))
-            .ok_or_else(|| ParseThinkingError { text: text.to_owned() })
+        level.or_else(|| text.parse().ok().map(Self::Budget)).ok_or_else(|| {
+            ParseError::is_not(text, "a thinking level", &format!("use {}, or a number of tokens", words()))
+        })
     }
 }
 

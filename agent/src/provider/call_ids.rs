@@ -17,6 +17,11 @@ pub(super) struct CallIds {
 const MAX_CANDIDATES: u32 = 1000;
 
 impl CallIds {
+    /// Returns ids that are used as they are.
+    pub(super) fn unchanged() -> Self {
+        Self { changed: HashMap::new() }
+    }
+
     /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its
     /// arguments are the id, the reply that has the call, and how many candidates were taken before.
     pub(super) fn new(

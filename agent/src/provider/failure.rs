@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::Answer;
+use super::HttpResponse;
 use crate::model::{ModelError, ModelErrorKind};
 
 /// The details of an error that a provider reported.
@@ -19,6 +19,21 @@ pub(super) struct ErrorReport {
     pub(super) retryable: Option<bool>,
     /// The delay in the body; a header takes precedence.
     pub(super) retry_after: Option<Duration>,
+    /// The id of the request in the body; a header takes precedence.
+    pub(super) request_id: Option<String>,
+}
+
+/// Reads the report in the body of a provider's error: the part of error handling that differs between providers.
+pub(super) type ReadReport = fn(&Value) -> ErrorReport;
+
+/// Converts a response with an error status.
+pub(super) fn response_error(response: &HttpResponse<'_>, read: ReadReport) -> ModelError {
+    from_response(response, read(&parse_error_body(response.body)))
+}
+
+/// Converts an error event of a stream, or a body that is an error despite a success status.
+pub(super) fn event_error(event: &Value, read: ReadReport) -> ModelError {
+    from_event(read(event), event)
 }
 
 /// Returns the kind of error for a status when nothing else is known.
@@ -47,10 +62,10 @@ fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind 
 }
 
 /// Creates the error of a response from its report, status and headers.
-pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelError {
-    let status = answer.status;
+pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) -> ModelError {
+    let status = response.status;
     let kind = combine_kinds(status, report.kind);
-    let text = String::from_utf8_lossy(answer.body);
+    let text = String::from_utf8_lossy(response.body);
     let message = report.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
         let looks_like = if text.trim_start().starts_with('<') { "an HTML page" } else { "no error object" };
         format!("the provider answered with status {status} and {looks_like}")
@@ -62,11 +77,14 @@ pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelEr
     if let Some(code) = report.code {
         error = error.with_code(code);
     }
-    error = with_request_id(error, answer);
-    if let Some(delay) = retry_after(answer, SystemTime::now()).or(report.retry_after) {
+    error = with_request_id(error, response);
+    if let Some(id) = report.request_id.filter(|_| error.request_id().is_none()) {
+        error = error.with_request_id(id);
+    }
+    if let Some(delay) = retry_after(response, SystemTime::now()).or(report.retry_after) {
         error = error.with_retry_after(delay);
     }
-    let by_header = match answer.header("x-should-retry") {
+    let by_header = match response.header("x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
         _ => None,
@@ -140,16 +158,15 @@ const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
 /// Adds the provider's request id, if the error has none and the response has one.
-pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
-    let id = REQUEST_IDS.iter().find_map(|name| answer.header(name));
+pub(super) fn with_request_id(error: ModelError, response: &HttpResponse<'_>) -> ModelError {
+    let id = REQUEST_IDS.iter().find_map(|name| response.header(name));
     match id {
         Some(id) if error.request_id().is_none() => error.with_request_id(id),
         _ => error,
     }
 }
 
-/// Creates the error for an event in a stream, or for a body with a success status.
-pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
+fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     let kind = report.kind.or(report.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
     let message =
         report.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
@@ -163,6 +180,9 @@ pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     if let Some(delay) = report.retry_after {
         error = error.with_retry_after(delay);
     }
+    if let Some(id) = report.request_id {
+        error = error.with_request_id(id);
+    }
     match report.retryable {
         Some(retryable) => error.with_retryable(retryable),
         None => error,
@@ -170,14 +190,14 @@ pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
 }
 
 /// Returns the delay that the provider asks for: `retry-after-ms`, then `retry-after` in seconds or as a date.
-fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
+fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration> {
     let number = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;
         Duration::try_from_secs_f64(number * unit).ok()
     };
-    let by_ms = answer.header("retry-after-ms").and_then(|text| number(text, 0.001));
+    let by_ms = response.header("retry-after-ms").and_then(|text| number(text, 0.001));
     by_ms.or_else(|| {
-        let text = answer.header("retry-after")?;
+        let text = response.header("retry-after")?;
         number(text, 1.0).or_else(|| {
             let date = httpdate::parse_http_date(text.trim()).ok()?;
             Some(date.duration_since(now).unwrap_or(Duration::ZERO))
@@ -216,7 +236,7 @@ mod tests {
     fn asked(headers: &[(&str, &str)]) -> Option<Duration> {
         let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        retry_after(&Answer::new(429, &headers, b""), now)
+        retry_after(&HttpResponse::new(429, &headers, b""), now)
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub mod sse;
 mod tests;
 #[cfg(feature = "http")]
 mod tools;
+#[cfg(feature = "http")]
+mod turns;
 mod unknown;
 #[cfg(feature = "http")]
 mod weight;
@@ -81,7 +83,7 @@ pub use catalogue::{
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]
-pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
+pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 #[cfg(feature = "http")]
 pub use reply::{ReplyLimits, ReplyReader};
 pub use unknown::UnknownModel;

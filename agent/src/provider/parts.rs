@@ -5,14 +5,18 @@
 use serde_json::{Map, Value};
 
 use crate::message::{
-    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource,
-    ResourceBody, ResourceLink,
+    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource, ResourceLink,
 };
 
 pub(super) type JsonObject = Map<String, Value>;
 
 /// The user message before a conversation that begins with the assistant, where a protocol requires one.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
+
+/// Creates an object. Unlike `json!`, it moves its values: schemas, arguments and encoded media are long.
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
 
 /// Removes and returns a string field. A field that is not a string stays.
 pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
@@ -162,10 +166,7 @@ pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Op
 
 /// Returns a resource as text, for models that accept only text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
-    match &resource.body {
-        ResourceBody::Text(text) => Some(text.clone()),
-        ResourceBody::Data(_) => None,
-    }
+    resource.as_text().map(str::to_owned)
 }
 
 /// Returns a link as text.

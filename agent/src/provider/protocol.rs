@@ -67,16 +67,16 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
-    /// use agent::provider::{Answer, Protocol, openai::OpenAiChat};
+    /// use agent::provider::{HttpResponse, Protocol, openai::OpenAiChat};
     ///
     /// let body = br#"{"error": {"message": "You have no quota left.", "code": "insufficient_quota"}}"#;
-    /// let error = OpenAiChat::default().error(&Answer::new(429, &[], body));
+    /// let error = OpenAiChat::default().error(&HttpResponse::new(429, &[], body));
     /// assert_eq!(error.message(), "You have no quota left.");
     /// assert!(error.is_rate_limit() && !error.is_retryable());
     /// # }
     /// ```
-    fn error(&self, answer: &Answer<'_>) -> ModelError {
-        failure::from_response(answer, failure::ErrorReport::default())
+    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
+        failure::from_response(response, failure::ErrorReport::default())
     }
 
     /// Returns the header that carries a key, and its value. By default it is a bearer token.
@@ -328,15 +328,15 @@ impl HttpRequest {
 /// A response that was received completely.
 ///
 /// ```
-/// use agent::provider::Answer;
+/// use agent::provider::HttpResponse;
 ///
 /// let headers = [("retry-after".to_owned(), "3".to_owned())];
-/// let answer = Answer::new(429, &headers, b"slow down");
-/// assert_eq!((answer.status, answer.header("retry-after")), (429, Some("3")));
+/// let response = HttpResponse::new(429, &headers, b"slow down");
+/// assert_eq!((response.status, response.header("retry-after")), (429, Some("3")));
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Answer<'a> {
+pub struct HttpResponse<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The headers, with names in lower case.
@@ -345,7 +345,7 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> HttpResponse<'a> {
     /// Creates a response.
     pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }

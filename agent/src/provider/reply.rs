@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::protocol::{Answer, Decoder, Protocol};
+use super::protocol::{Decoder, HttpResponse, Protocol};
 use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
@@ -211,7 +211,7 @@ impl ReplyReader {
     /// Fails when the response is an error, ended too early, or is not a reply.
     pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !is_success(self.status) {
-            return Err(protocol.error(&Answer::new(self.status, &self.headers, &self.body)));
+            return Err(protocol.error(&HttpResponse::new(self.status, &self.headers, &self.body)));
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
@@ -295,7 +295,7 @@ impl ReplyReader {
     /// Emits what the decoder held back, and adds the provider's request id to the error.
     fn fail(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
         self.decoder.abandon(out);
-        failure::with_request_id(error, &Answer::new(self.status, &self.headers, b""))
+        failure::with_request_id(error, &HttpResponse::new(self.status, &self.headers, b""))
     }
 }
 

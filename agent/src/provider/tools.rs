@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::parts::text;
 use crate::args::{CoercionPolicy, Plan, PlanOptions, withheld};
@@ -57,13 +57,9 @@ pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) 
     format!("{description}\n\n{heading}:\n{}", calls.join("\n")).into()
 }
 
-/// Sets `input_examples` of a tool, if it has examples that its schema in the request allows.
-pub(super) fn set_examples(wire: &mut Value, tool: &ToolDefinition, schema: &Value) {
-    let examples: Vec<Value> =
-        examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect();
-    if !examples.is_empty() {
-        wire["input_examples"] = json!(examples);
-    }
+/// Returns the examples of a tool that its schema in the request allows.
+pub(super) fn allowed_examples(tool: &ToolDefinition, schema: &Value) -> Vec<Value> {
+    examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect()
 }
 
 /// Returns whether the schema allows the arguments. The provider refuses a request with an example that it does not allow.

@@ -1,6 +1,7 @@
 //! One request to the model, and its reply.
 
 use std::borrow::Cow;
+#[cfg(feature = "durable-restate")]
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -26,6 +27,7 @@ use crate::message::{
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::panics::catch;
 use crate::panics::panic_text;
+use crate::tool::cancel::Cancelled;
 use crate::tool::combine::shown_after;
 use crate::{CallRecord, StepKey, Tool, ToolDefinition};
 
@@ -38,6 +40,35 @@ pub(super) struct ReplyStream {
     turn: u32,
     pub(super) span: Span,
     max_tokens: Option<u64>,
+    cancelled: Cancelled,
+}
+
+impl ReplyStream {
+    /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself, unless its model ignores the token. Not
+    /// asynchronous, because an event is large, and a future would move it once more.
+    pub(super) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        if let Poll::Ready(next) = self.poll_stream(cx) {
+            return Poll::Ready(next);
+        }
+        std::task::ready!(Pin::new(&mut self.cancelled).poll(cx));
+        match self.poll_stream(cx) {
+            Poll::Ready(next) => Poll::Ready(next),
+            Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
+        }
+    }
+
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        let Self { stream, timing, .. } = self;
+        let next = catch_unwind(AssertUnwindSafe(|| Pin::new(stream).poll_next(cx)))
+            .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))));
+        if matches!(&next, Poll::Ready(Some(Ok(event))) if is_update(event)) {
+            timing.record_piece();
+        }
+        next
+    }
 }
 
 impl Performer {
@@ -82,7 +113,10 @@ impl Performer {
         telemetry::record_input(&span, &self.config, request);
         let timing = RequestTiming::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, request)))) {
-            Ok(stream) => Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens }),
+            Ok(stream) => {
+                let cancelled = self.context.cancel_token().cancelled();
+                Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens, cancelled })
+            }
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(self.no_message(), &error);
@@ -91,33 +125,6 @@ impl Performer {
                 Err(Box::new((Reply::new(message), error)))
             }
         }
-    }
-
-    /// Returns the next event of a reply, or `None` at its end. A cancelled stream ends by itself, unless its model ignores the token.
-    pub(super) async fn next_event(&self, reply: &mut ReplyStream) -> Option<Result<ModelEvent, ModelError>> {
-        let ReplyStream { stream, timing, .. } = reply;
-        let mut cancelled = std::pin::pin!(self.context.cancel_token().cancelled());
-        let mut poll = |cx: &mut Context<'_>| {
-            catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *stream).poll_next(cx)))
-                .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))))
-        };
-        let next = poll_fn(|cx| {
-            if let Poll::Ready(next) = poll(cx) {
-                return Poll::Ready(next);
-            }
-            std::task::ready!(cancelled.as_mut().poll(cx));
-            match poll(cx) {
-                Poll::Ready(next) => Poll::Ready(next),
-                Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
-            }
-        });
-        let next = next.await;
-        if let Some(Ok(event)) = &next
-            && is_update(event)
-        {
-            timing.record_piece();
-        }
-        next
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.
@@ -197,7 +204,7 @@ impl Performer {
         };
         let span = reply.span.clone();
         let read = async {
-            while let Some(next) = self.next_event(&mut reply).await {
+            while let Some(next) = poll_fn(|cx| reply.poll_event(cx)).await {
                 if let Err(error) = next {
                     return Some(error);
                 }

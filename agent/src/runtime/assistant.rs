@@ -26,7 +26,8 @@ use crate::tool::registry::Registry;
 ///
 /// ```
 /// use agent::Assistant;
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::model::reply;
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "You said hi."]))
@@ -83,7 +84,7 @@ pub(super) struct Active {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
-    pub(super) growing: Option<Box<Growing>>,
+    pub(super) growing: Option<Growing>,
 }
 
 impl Assistant {
@@ -162,8 +163,7 @@ impl Assistant {
     /// Returns a copy of the reply that is being streamed, as far as it has arrived. Calls in it may be incomplete.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, EventKind};
+    /// use agent::{Assistant, EventKind, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant =
@@ -178,7 +178,7 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn streaming_message(&self) -> Option<AssistantMessage> {
-        self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
+        self.state().active.as_ref()?.growing.as_ref().map(Growing::message)
     }
 
     /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
@@ -209,7 +209,7 @@ impl Assistant {
         self.state().active.is_some()
     }
 
-    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`]. Queued messages stay in their queues.
+    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -237,7 +237,7 @@ impl Assistant {
     }
 
     /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
+    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -327,11 +327,11 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Runs a future of a run of this assistant.
-    pub(super) async fn within<T>(&self, run: impl Future<Output = T>) -> T {
+    /// Returns the future of a run of this assistant. Not asynchronous, because the future would hold the run twice.
+    pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());
-        RUNS.scope(runs, run).await
+        RUNS.scope(runs, run)
     }
 
     fn id(&self) -> usize {

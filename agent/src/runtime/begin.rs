@@ -9,12 +9,13 @@ use super::error::{ResumeError, RunError};
 use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
-use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn};
+use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::ModelEvent;
 use crate::steps::SharedLoop;
 use crate::tool::call_record::CallRecord;
 use crate::tool::cancel::CancelToken;
+use crate::tool::context::ToolContextBuilder;
 
 /// The input with which a run begins.
 pub(super) enum RunStart {
@@ -40,6 +41,38 @@ impl RunStart {
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
         *self = Self::Prompts(messages);
         Some(turn)
+    }
+
+    /// Returns the state of the run, and adds its values to the context: those of the prompt, and those stored with a suspended run whose
+    /// types the prompt does not give.
+    pub(super) fn add_state(
+        &self,
+        given: RunState,
+        config: &Config,
+        context: ToolContextBuilder,
+    ) -> Result<(RunState, ToolContextBuilder), RunError> {
+        let types = &config.state_types;
+        let context = types.rebuild(&given, context)?;
+        let Self::Resume { run, .. } = self else { return Ok((given, context)) };
+        let (suspended, _) = &**run;
+        if suspended.state().is_empty() {
+            return Ok((given, context));
+        }
+        if suspended.was_stored() {
+            // Nothing of a run that was changed is read.
+            approval::verify(suspended, config.signer.as_deref()).map_err(RunError::Resume)?;
+        }
+        let refused = |error| RunError::Resume(ResumeError::State(error));
+        let (mut state, mut context) = (given, context);
+        for (name, text) in suspended.state().iter() {
+            let known = types.of_name(name).map_err(refused)?;
+            if !context.has(&known.key) {
+                context = known.rebuild(text, context).map_err(refused)?;
+                state.insert(name.clone(), text.to_owned());
+            }
+        }
+        state.check_size().map_err(refused)?;
+        Ok((state, context))
     }
 }
 
@@ -67,6 +100,7 @@ impl Assistant {
         &self,
         run_id: Arc<str>,
         mut start: RunStart,
+        given: RunState,
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
@@ -77,7 +111,7 @@ impl Assistant {
         }
         let is_muted = !is_watched && state.listeners.is_empty();
         if let RunStart::Resume { run, messages } = start {
-            let (core, decisions) = *run;
+            let (mut core, decisions) = *run;
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
             let interrupted =
                 state.session.as_ref().and_then(|session| session.interrupted_conversation(core.run_id()));
@@ -96,12 +130,14 @@ impl Assistant {
             // The model reads them with its next request; the calls that were decided on run before.
             state.steering.defer_current();
             let seen = core.conversation().len();
+            core.set_state(given);
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
         if matches!(start, RunStart::Continue)
-            && let Some(RestoredRun { core, interrupted }) =
+            && let Some(RestoredRun { mut core, interrupted }) =
                 state.session.as_mut().and_then(SessionState::restore)
         {
+            core.set_state(given);
             let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, Some(interrupted)));
@@ -140,6 +176,7 @@ impl Assistant {
         let seen = conversation.len();
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.set_secrets(config.secrets());
+        core.set_state(given);
         if let Some(turn) = recorded {
             config.record(&mut core, turn);
         } else if !polls {
@@ -168,7 +205,7 @@ impl Assistant {
         let mut state = self.state();
         let Some(active) = &mut state.active else { return };
         if let Some(message) = started {
-            active.growing = Some(Box::new(Growing::new(message.clone())));
+            active.growing = Some(Growing::new(message.clone()));
         }
         if let Some(growing) = &mut active.growing {
             growing.grow(event);

@@ -4,6 +4,7 @@ mod approvals;
 mod closures;
 mod observe;
 mod rules;
+mod serialized_state;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
 use super::cache::{ResultCache, uncached};
-use super::config::{Config, fingerprint};
+use super::config::{Config, tool_entry};
 use super::error::BuildError;
 use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
@@ -22,8 +23,9 @@ use super::output::AnswerReader;
 use super::queue::QueueMode;
 use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder};
+use super::state_types::StateType;
 use super::turn_tools::Preparer;
-use crate::loop_core::{Event, LoopConfig, ToolEntry};
+use crate::loop_core::{Event, LoopConfig, StateError};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::store::Store;
@@ -37,7 +39,6 @@ use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
-use crate::tool::value::Tool;
 
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -66,6 +67,9 @@ pub struct AssistantBuilder {
     tools: ToolSet,
     state: StateMap,
     state_per_prompt: Vec<StateKey>,
+    state_types: Vec<StateType>,
+    /// The first name that two types of state have.
+    state_names_twice: Option<Arc<str>>,
     /// Problems so far; `build` reports them all.
     problems: Vec<RegistryProblem>,
     listeners: Listeners,
@@ -105,6 +109,8 @@ impl AssistantBuilder {
             tools: ToolSet::default(),
             state: StateMap::default(),
             state_per_prompt: Vec::new(),
+            state_types: Vec::new(),
+            state_names_twice: None,
             problems: Vec::new(),
             listeners: Listeners::default(),
             conversation: Conversation::new(),
@@ -141,8 +147,8 @@ impl AssistantBuilder {
     /// prompt with [`output_schema`](super::Prompt::output_schema). The answer is in [`RunOutput::answer`](super::RunOutput::answer).
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, Thinking};
-    /// use agent::Assistant;
+    /// use agent::model::Thinking;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .request(|request| request.with_thinking(Thinking::High).with_max_tokens(2000))
@@ -182,8 +188,8 @@ impl AssistantBuilder {
     /// `otherwise`.
     ///
     /// ```
-    /// use agent::model::{ManagedTool, ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::{ManagedTool, reply};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Searches the web.
     /// #[tool(read_only)]
@@ -433,6 +439,9 @@ impl AssistantBuilder {
     /// lists all of them. Also fails if the schema for answers cannot be compiled, or if the approval keys cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
+        if let Some(name) = self.state_names_twice {
+            return Err(BuildError::State(StateError::Duplicate { name: name.to_string() }));
+        }
         if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
@@ -476,6 +485,7 @@ impl AssistantBuilder {
             model: self.model,
             request,
             registry,
+            state_types: self.state_types.into(),
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,
@@ -511,17 +521,4 @@ impl fmt::Debug for AssistantBuilder {
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the name and the loop's settings of a tool.
-fn tool_entry(tool: &Tool) -> (String, ToolEntry) {
-    let (definition, policy) = (tool.definition(), tool.policy());
-    let entry = ToolEntry {
-        exclusive: policy.exclusive,
-        max_retries: policy.max_retries,
-        allow_repeat: policy.allow_repeat,
-        max_result_bytes: policy.max_result_bytes,
-        fingerprint: fingerprint(definition),
-    };
-    (definition.name().to_owned(), entry)
 }

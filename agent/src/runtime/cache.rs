@@ -32,8 +32,8 @@ const MAX_RESULTS: usize = 1024;
 /// A cache holds up to 1,024 results; the oldest is dropped first.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, ResultCache, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, ResultCache, ScriptedModel, tool, tools};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// static RUNS: AtomicU32 = AtomicU32::new(0);

@@ -16,8 +16,9 @@ use super::output::{AnswerReader, ExpectedOutput};
 use super::queue::QueueMode;
 use super::records::StoreAccess;
 use super::spill::SpillFolder;
+use super::state_types::StateTypes;
 use super::turn_tools::Preparer;
-use crate::loop_core::{AgentLoop, LoopConfig, Signature};
+use crate::loop_core::{AgentLoop, LoopConfig, Signature, ToolEntry};
 use crate::message::ToolCall;
 use crate::model::{Model, ModelRequest, ToolChoice};
 use crate::tool::capture::Capture;
@@ -26,6 +27,7 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
+use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
@@ -36,6 +38,8 @@ pub(super) struct Config {
     /// The parts that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
+    /// The types of state that travels with runs.
+    pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
@@ -105,11 +109,36 @@ impl Config {
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
         // Results of a `once` tool are kept only if the tool itself asks for it.
-        policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)
+        // Another prompt may have another tool of the same name and schema.
+        let is_of_prompt =
+            self.rules.tools.get(tool.definition().name()).is_some_and(|entry| entry.of_prompt);
+        !is_of_prompt
+            && policy.cache.unwrap_or(self.cache && policy.effect != Effect::Once)
             && (!context.has_own_state()
                 || (self.hooks.is_empty()
                     && !tool.reads_context()
                     && !tool.requires().iter().any(|state| context.has_own(state))))
+    }
+
+    /// Returns the configuration of a run with more tools.
+    ///
+    /// # Errors
+    /// Fails if a tool has the name of another one, or cannot be used.
+    pub(super) fn with_tools(&self, tools: ToolSet) -> Result<Self, RunError> {
+        let mut config = self.clone();
+        let known = config.registry.len();
+        config.registry.register(tools).map_err(RunError::PromptTools)?;
+        config.request.tools = config.registry.definitions();
+        let mut rules = (*config.rules).clone();
+        for definition in config.request.tools.iter().skip(known) {
+            let Some(tool) = config.registry.get(definition.name()) else { continue };
+            config.formats_results |= tool.formats_results();
+            let (name, mut entry) = tool_entry(tool);
+            entry.of_prompt = true;
+            rules.tools.insert(name, entry);
+        }
+        config.rules = Arc::new(rules);
+        Ok(config)
     }
 
     /// Returns the configuration of a run that expects this output.
@@ -133,6 +162,20 @@ impl Config {
         config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
         Ok(config)
     }
+}
+
+/// Returns the name and the loop's settings of a tool.
+pub(super) fn tool_entry(tool: &Tool) -> (String, ToolEntry) {
+    let (definition, policy) = (tool.definition(), tool.policy());
+    let entry = ToolEntry {
+        exclusive: policy.exclusive,
+        max_retries: policy.max_retries,
+        allow_repeat: policy.allow_repeat,
+        max_result_bytes: policy.max_result_bytes,
+        fingerprint: fingerprint(definition),
+        of_prompt: false,
+    };
+    (definition.name().to_owned(), entry)
 }
 
 /// Returns a fingerprint of the tool's name and parameters.

@@ -17,9 +17,10 @@ use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
 use super::run_output::RunOutput;
 use super::stop::StopSignal;
 use super::telemetry;
-use crate::loop_core::{End, RunStop};
+use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
+use crate::tool::set::ToolSet;
 use crate::{CancelToken, Source, ToolContextBuilder, Value};
 
 /// A run that has begun.
@@ -35,16 +36,22 @@ pub(super) struct BegunRun {
 
 impl BegunRun {
     /// Begins a run: from here on, the assistant is busy.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a prompt")]
     pub(super) fn new(
         assistant: Assistant,
         start: RunStart,
+        state: RunState,
         run_id: Arc<str>,
         cancel: CancelToken,
         mut context: ToolContextBuilder,
         reader: Option<EventSlot>,
         wanted: Option<Arc<ExpectedOutput>>,
+        tools: ToolSet,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
+        if !tools.is_empty() {
+            config = Arc::new(config.with_tools(tools)?);
+        }
         let answer = config.answer.clone().filter(|_| wanted.is_none());
         let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
         if let Some(wanted) = &wanted {
@@ -62,7 +69,7 @@ impl BegunRun {
         let records =
             config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
         let started =
-            assistant.begin_run(run_id.clone(), start, cancel.clone(), reader.is_some(), &config)?;
+            assistant.begin_run(run_id.clone(), start, state, cancel.clone(), reader.is_some(), &config)?;
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
         let mut steps =

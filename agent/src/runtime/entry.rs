@@ -40,8 +40,7 @@ impl Assistant {
     /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
@@ -69,7 +68,8 @@ impl Assistant {
     /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
     ///
     /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
-    /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have none.
+    /// [`approval_key`](super::AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have
+    /// none.
     /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
     /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
     /// rules of this assistant are asked again about each call that is about to run, see
@@ -103,8 +103,7 @@ impl Assistant {
     /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::Assistant;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;

@@ -2,7 +2,7 @@
 
 use super::run_output::RunOutput;
 use crate::args::SchemaError;
-use crate::loop_core::{AgentLoop, LimitReached};
+use crate::loop_core::{AgentLoop, LimitReached, StateError};
 use crate::model::ModelError;
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
@@ -45,6 +45,9 @@ pub enum RunError {
     /// The prompt was given two state values of the same type.
     #[error(transparent)]
     DuplicateState(#[from] DuplicateState),
+    /// The [serialized state](super::Prompt::with_serialized_state) of the prompt cannot be used. Nothing ran.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
@@ -75,6 +78,9 @@ pub enum RunError {
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
+    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another one, or cannot be used.
+    #[error("the tools of the prompt cannot be used: {0}")]
+    PromptTools(#[source] RegistryError),
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
@@ -191,6 +197,25 @@ impl RunError {
         }
     }
 
+    /// Returns what is wrong with the serialized state of the prompt, or of the suspended run, if this is such an error.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, StateError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).serialized_state::<String>("plan").build()?;
+    /// let long = "x".repeat(100_000);
+    /// let error = assistant.prompt("Hi").with_serialized_state(long).await.unwrap_err();
+    /// assert!(matches!(error.as_state_error(), Some(StateError::TooLarge { allowed: 65_536, .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn as_state_error(&self) -> Option<&StateError> {
+        match self {
+            Self::State(error) | Self::Resume(ResumeError::State(error)) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns the error of the model, if this is one.
     pub fn as_model_error(&self) -> Option<&ModelError> {
         match self {
@@ -227,6 +252,7 @@ impl RunError {
             Self::LastMessageIsAssistant => "last_message_is_assistant",
             Self::MissingState(_) => "missing_state",
             Self::DuplicateState(_) => "duplicate_state",
+            Self::State(_) => "state",
             Self::Model(_) => "model",
             Self::Request { .. } => "request",
             Self::Limit(_) => "limit",
@@ -235,6 +261,7 @@ impl RunError {
             Self::Resume(_) => "resume",
             Self::Suspended(_) => "suspended",
             Self::Tools(_) => "tools",
+            Self::PromptTools(_) => "prompt_tools",
             Self::NoRuntime => "no_runtime",
             Self::Store { .. } => "store",
         }
@@ -298,6 +325,9 @@ pub enum BuildError {
         /// The number of bytes of the key.
         length: usize,
     },
+    /// Two types of [serialized state](super::AssistantBuilder::serialized_state) have the same name.
+    #[error(transparent)]
+    State(StateError),
     /// The schema for answers cannot be compiled.
     #[error("the answers cannot be checked: {0}")]
     Output(#[source] SchemaError),
@@ -365,7 +395,7 @@ pub enum ResumeError {
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.
     #[error(
-        "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
+        "the suspended run was stored, and a stored run is resumed only where its calls and its state are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
     )]
     NotSigned,
     /// A call that would run without a decision does not have the assistant's signature.
@@ -382,6 +412,9 @@ pub enum ResumeError {
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
     )]
     Changed,
+    /// The stored state of the run is not what the assistant registered.
+    #[error("{0}")]
+    State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.
     #[error("call `{call_id}` is not waiting for a result")]
     #[non_exhaustive]
@@ -395,6 +428,16 @@ pub enum ResumeError {
     AnsweredTwice {
         /// The request, or the call.
         id: String,
+    },
+    /// The run began with tools of its prompt, which the resumption does not have.
+    #[error(
+        "the run began with tools of its prompt; give them to its resumption, too, with `Prompt::with_tools`: {}",
+        tools.join(", ")
+    )]
+    #[non_exhaustive]
+    MissingTools {
+        /// The names of the tools.
+        tools: Vec<String>,
     },
     /// The delivered outcome is deferred again, so it is not a result.
     #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]

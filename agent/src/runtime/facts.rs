@@ -8,8 +8,8 @@ impl Assistant {
     /// Returns the name and the capabilities of the model.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, Thinking};
-    /// use agent::Assistant;
+    /// use agent::model::Thinking;
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .request(|request| request.with_thinking(Thinking::High))

@@ -16,7 +16,8 @@ pub(super) struct Growing {
 impl Growing {
     /// Of a reply that has no parts yet.
     pub(super) fn new(message: Arc<Message>) -> Self {
-        Self { message, parts: Vec::new() }
+        // Most replies have one part, and parts are large.
+        Self { message, parts: Vec::with_capacity(1) }
     }
 
     /// Takes in what was added. Events keep their grammar: a part begins before it grows.

@@ -12,8 +12,8 @@ use crate::tool::cancel::CancelToken;
 /// A handle that controls a run from elsewhere.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, RunHandle};
+/// use agent::model::reply;
+/// use agent::{Assistant, RunHandle, ScriptedModel};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;

@@ -44,8 +44,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 /// is cancelled, a pending hook is dropped.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, BeforeCall, BoxFuture, HookError, Hooks, ToolCallInfo, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, BeforeCall, BoxFuture, HookError, Hooks, ScriptedModel, ToolCallInfo, tool, tools};
 ///
 /// /// Deletes a file.
 /// #[tool]
@@ -373,8 +373,8 @@ impl BeforeCall {
 /// The changes of a hook to a result, field by field. A field that is `None` changes nothing.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{AfterCall, Assistant, message::Part, tool, tools};
+/// use agent::model::reply;
+/// use agent::{AfterCall, Assistant, ScriptedModel, message::Part, tool, tools};
 ///
 /// /// Reads a page.
 /// #[tool(read_only)]

@@ -1,7 +1,9 @@
 //! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tracing::{Instrument as _, Span};
 
@@ -71,6 +73,15 @@ pub(super) struct InProcessSteps {
     pub(super) is_running: bool,
 }
 
+/// What an event of a reply has changed.
+enum ReplyProgress {
+    /// The reply has another piece, of which listeners are notified.
+    Grown,
+    Unchanged,
+    /// The reply has ended, with an error if it is not whole.
+    Ended(Option<ModelError>),
+}
+
 /// The number of steps that a run takes before it yields to other tasks.
 const MAX_STEPS: u32 = 128;
 
@@ -114,7 +125,7 @@ impl Steps for InProcessSteps {
         // The lists of the loop and of the hand-off then grow in place.
         drop(messages);
         let span = self.turn_span();
-        Box::pin(self.ask(key)).instrument(span).await
+        self.ask(key).instrument(span).await
     }
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
@@ -167,10 +178,14 @@ impl Steps for InProcessSteps {
         Ok(Verdict { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
     }
 
-    async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {
-        self.notify(event).await;
-        self.is_steered();
-        self.check_stop()
+    fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
+        // The future holds a pointer, because an event is large.
+        let event = Arc::new(event);
+        async move {
+            self.notify(event).await;
+            self.is_steered();
+            self.check_stop()
+        }
     }
 }
 
@@ -264,7 +279,7 @@ impl InProcessSteps {
     /// Notifies all listeners of the events so far, while a step works.
     pub(super) async fn emit(&mut self) {
         let run = self.run.clone();
-        let next = || run.lock().pop_event();
+        let next = || run.lock().pop_event().map(Arc::new);
         while let Some(event) = next() {
             self.notify(event).await;
         }
@@ -272,8 +287,7 @@ impl InProcessSteps {
     }
 
     /// Notifies the listeners and the reader of an event, one after the other.
-    async fn notify(&mut self, event: Event) {
-        let event = Arc::new(event);
+    async fn notify(&mut self, event: Arc<Event>) {
         let listeners = self.assistant.state().listeners.clone();
         for listener in listeners.iter() {
             if let Some(wait) = listener.notify_async(&event) {
@@ -303,28 +317,45 @@ impl InProcessSteps {
             Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
             Err(error) => Err(error),
         };
+        let span = match self.send(key, request) {
+            Ok(span) => span,
+            Err(reply) => return Ok(*reply),
+        };
+        let failure = self.read().instrument(span).await;
+        self.end_reply(failure)
+    }
+
+    /// Sends a request, and returns the span of its reply. Not asynchronous, because the future of a request would hold what is only moved
+    /// here.
+    ///
+    /// # Errors
+    /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
+    fn send(&mut self, key: StepKey, request: Result<ModelRequest, HookError>) -> Result<Span, Box<Reply>> {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
                 self.error = Some(RunError::Request { message: error.to_string() });
-                return Ok(self.performer.refused_request(&error).0);
+                return Err(Box::new(self.performer.refused_request(&error).0));
             }
         };
         let step = StepCx::new().with_cancel(self.stop.cancel.clone());
-        let sent = self.performer.send(key, step, &request);
-        // The list of messages can then grow in place.
-        drop(request);
-        let reply = match sent {
-            Ok(reply) => reply,
+        // The request is dropped here: the list of messages can then grow in place.
+        match self.performer.send(key, step, &request) {
+            Ok(reply) => {
+                let span = reply.span.clone();
+                self.reply = Some(Box::new(reply));
+                Ok(span)
+            }
             Err(failed) => {
                 let (reply, error) = *failed;
                 self.error = Some(RunError::Model(error));
-                return Ok(reply);
+                Err(Box::new(reply))
             }
-        };
-        let span = reply.span.clone();
-        self.reply = Some(Box::new(reply));
-        let failure = self.read().instrument(span).await;
+        }
+    }
+
+    /// Returns the reply at its end, complete or as far as it arrived.
+    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<Reply, StepError> {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let mut reply = self.performer.finish(*reply, failure.as_ref());
@@ -340,27 +371,37 @@ impl InProcessSteps {
     /// Reads the reply to its end, while listeners are notified of its pieces.
     async fn read(&mut self) -> Option<ModelError> {
         loop {
-            let reply = self.reply.as_mut()?;
-            let event = match self.performer.next_event(reply).await? {
-                Ok(event) => event,
-                Err(error) => return Some(error),
-            };
-            let is_update = is_update(&event);
-            let begins = is_update && !std::mem::replace(&mut reply.is_started, true);
-            let started = begins.then(|| {
-                let mut message = reply.stream.partial().clone();
-                message.content.clear();
-                Arc::new(Message::Assistant(message))
-            });
-            self.assistant.grow(started.as_ref(), &event);
-            if is_update {
-                if let Err(error) = record_piece(&self.run, started, event) {
-                    tracing::error!(%error, "a piece of a reply was not recorded");
-                }
-                self.emit().await;
+            match poll_fn(|cx| self.poll_reply(cx)).await {
+                ReplyProgress::Grown => self.emit().await,
+                ReplyProgress::Unchanged => {}
+                ReplyProgress::Ended(failure) => return failure,
             }
             self.yield_at_times().await;
         }
+    }
+
+    /// Adds the next event to the reply, when it arrives.
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
+        let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
+        Poll::Ready(match ready!(reply.poll_event(cx)) {
+            Some(Ok(event)) => self.take_event(event),
+            Some(Err(error)) => ReplyProgress::Ended(Some(error)),
+            None => ReplyProgress::Ended(None),
+        })
+    }
+
+    /// Adds an event to the reply, if it is a piece of it.
+    fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
+        let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
+            return ReplyProgress::Unchanged;
+        };
+        let begins = !std::mem::replace(&mut reply.is_started, true);
+        let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
+        self.assistant.grow(started.as_ref(), &event);
+        if let Err(error) = record_piece(&self.run, started, event) {
+            tracing::error!(%error, "a piece of a reply was not recorded");
+        }
+        ReplyProgress::Grown
     }
 
     /// Returns the next request. Returns `None` if the run is stopped first.

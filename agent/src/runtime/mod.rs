@@ -4,9 +4,11 @@ mod approval;
 mod ask;
 mod assistant;
 mod begin;
+mod body;
 mod builder;
 mod cache;
 mod checked;
+mod clock;
 mod config;
 mod drive;
 mod entry;
@@ -31,8 +33,7 @@ mod segment;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
-mod stall;
+mod state_types;
 mod stop;
 mod telemetry;
 mod turn_tools;
@@ -56,6 +57,7 @@ pub use typed::{TypedOutput, TypedPrompt, TypedRun};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
+pub(crate) use clock::TokioClock;
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
@@ -63,8 +65,6 @@ pub(crate) use perform::Performer;
 pub(crate) use segment::mark_steered;
 #[cfg(feature = "durable-restate")]
 pub(crate) use served::{ServedAssistant, ServedCall};
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
-pub(crate) use stall::StallLimit;
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

@@ -15,10 +15,12 @@ use super::handle::RunHandle;
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
 use super::run_output::RunOutput;
-use crate::loop_core::Event;
+use crate::loop_core::{Event, RunState, StateError};
 use crate::message::Message;
+use crate::tool::set::{IntoTools, ToolSet};
 use crate::{BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
+use serde::Serialize;
 use tokio::runtime::Handle;
 
 /// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`].
@@ -55,10 +57,13 @@ pub struct Prompt {
     assistant: Assistant,
     start: RunStart,
     context: ToolContextBuilder,
+    /// State that travels with the run, or the first error of adding some.
+    state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     wanted: Option<Arc<ExpectedOutput>>,
+    tools: ToolSet,
 }
 
 impl Prompt {
@@ -75,7 +80,8 @@ impl Prompt {
         if let Some(source) = assistant.config().source.clone() {
             context = context.source(source);
         }
-        Self { assistant, start, context, cancel: None, run_id, wanted: None }
+        let state = Ok(RunState::default());
+        Self { assistant, start, context, state, cancel: None, run_id, wanted: None, tools: ToolSet::new() }
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
@@ -166,6 +172,75 @@ impl Prompt {
         self
     }
 
+    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). It is part of the run: a run that is stored and
+    /// resumed, also in another process, still has it, without being given it again. The type is
+    /// [registered](super::AssistantBuilder::serialized_state) with the assistant.
+    ///
+    /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
+    /// receive the same one wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
+    /// record; but a stored run contains them. A stored run with state is resumed only if it is signed, see
+    /// [`approval_key`](super::AssistantBuilder::approval_key).
+    ///
+    /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
+    /// [session](super::AssistantBuilder::session) after a crash has none: give it again.
+    ///
+    /// The prompt fails before anything runs: with [`RunError::State`] if the type is not registered, or the value cannot be written or is
+    /// too large, with [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a value of the type, too, and with
+    /// [`ResumeError::State`](super::ResumeError::State) if stored state is not a value of the registered type.
+    ///
+    /// ```
+    /// # #[cfg(feature = "approvals-signed")] mod example {
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::reply;
+    /// use agent::{Assistant, BuildError, Decisions, ScriptedModel, tool, tools};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Customer {
+    ///     id: u64,
+    /// }
+    ///
+    /// /// Closes the account of the customer.
+    /// #[tool(approval = "always")]
+    /// fn close_account(customer: &Customer) -> String {
+    ///     format!("account {} is closed", customer.id)
+    /// }
+    ///
+    /// fn assistant() -> Result<Assistant, BuildError> {
+    ///     let model = ScriptedModel::from_fn(|request| match request.messages.last().unwrap().as_tool_result() {
+    ///         Some(result) => reply().text(result.text()),
+    ///         None => reply().tool_call("close_account", "{}"),
+    ///     });
+    ///     Assistant::builder(model)
+    ///         .tools(tools![close_account])
+    ///         .serialized_state::<Customer>("customer")
+    ///         .approval_key([7; 32]) // 32 secret bytes
+    ///         .build()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let prompt = assistant()?.prompt("Close it.").with_serialized_state(Customer { id: 7 });
+    /// let stored = serde_json::to_string(&prompt.await?.snapshot.expect("it waits"))?;
+    ///
+    /// // Tomorrow, in another process:
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let decisions = Decisions::new().allow(&suspended.approval_requests()[0]);
+    /// let output = assistant()?.resume(&suspended, decisions).await?;
+    /// assert_eq!(output.text(), "account 7 is closed");
+    /// # Ok(()) }
+    /// # }
+    /// # #[cfg(feature = "approvals-signed")] example::main().unwrap();
+    /// ```
+    pub fn with_serialized_state<T: Serialize + 'static>(mut self, value: T) -> Self {
+        if let Ok(state) = &mut self.state {
+            let name = self.assistant.config().state_types.name_of::<T>();
+            if let Err(error) = name.and_then(|name| state.add(name, &value)) {
+                self.state = Err(error);
+            }
+        }
+        self
+    }
+
     /// Sets the session id that tools find in their context.
     ///
     /// ```
@@ -194,8 +269,8 @@ impl Prompt {
     /// the same parameters.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
     ///
     /// struct Admin;
     ///
@@ -226,6 +301,42 @@ impl Prompt {
     /// Ends the run when this token is cancelled.
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.cancel = Some(token);
+        self
+    }
+
+    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. They are called, checked and
+    /// recorded like the others, but their results are never cached.
+    ///
+    /// A run that is suspended needs them again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
+    /// the tools of their assistant, because any process may continue them.
+    ///
+    /// ```
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Decisions, RunError, ScriptedModel, ToolOutcome, ToolOutput, tool, tools};
+    ///
+    /// /// Scrolls the page.
+    /// #[tool]
+    /// fn scroll(to: u32) -> ToolOutcome {
+    ///     println!("the browser scrolls to {to}");
+    ///     ToolOutcome::Deferred { handle: "browser".into() }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("scroll", r#"{"to": 5}"#), reply().text("There.")]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let waits = assistant.prompt("Scroll to 5.").with_tools(tools![scroll]).await?.snapshot.expect("it waits");
+    ///
+    /// let scrolled = || Decisions::new().deliver("call_1", ToolOutput::text("done"));
+    /// let error = assistant.resume(&waits, scrolled()).await.unwrap_err();
+    /// assert!(matches!(error, RunError::Resume(_)));                          // without the tool it cannot go on
+    /// assert_eq!(assistant.resume(&waits, scrolled()).with_tools(tools![scroll]).await?.text(), "There.");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another one, or cannot be used, and with
+    /// [`ResumeError::MissingTools`](super::ResumeError::MissingTools) if a resumed run lacks its tools.
+    pub fn with_tools(mut self, tools: impl IntoTools) -> Self {
+        self.tools.add(tools);
         self
     }
 
@@ -276,8 +387,9 @@ impl Prompt {
 
     /// Begins the run. From here on, the assistant is busy until the run is dropped.
     fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, run_id, wanted, .. } = self;
+        let Self { assistant, start, context, state, run_id, wanted, tools, .. } = self;
         let config = assistant.config();
+        let (state, context) = start.add_state(state?, config, context)?;
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
@@ -285,7 +397,7 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        BegunRun::new(assistant, start, run_id, cancel, context, slot, wanted)
+        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, wanted, tools)
     }
 }
 

@@ -47,8 +47,8 @@ pub struct RunOutput {
     /// no other. A run that a tool or a hook ended may have none.
     ///
     /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": ["Rome", "Bern"]}"#)]);
@@ -58,8 +58,8 @@ pub struct RunOutput {
     /// # Ok(()) }
     /// ```
     pub answer: Option<Value>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
-    /// secret arguments of the calls, which are needed to run them.
+    /// The state of a suspended run, for [`Assistant::resume`](super::Assistant::resume). It can be stored and resumed later, also by
+    /// another process. It holds the secret arguments of the calls, which are needed to run them.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 

@@ -8,19 +8,16 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use super::assistant::Assistant;
-use super::checked::CheckedArguments;
+use super::body::{CallBody, max_attempts};
+use super::cache::CallKey;
 use super::config::Config;
-use super::hooks::{AfterCall, ToolCallInfo, call_hook, hook_error};
 use super::in_process::InProcessSteps;
-use super::records::{CallStart, RunRecords};
+use super::records::RunRecords;
 use super::spill::READ_RESULT;
-use crate::loop_core::{CallEnd, SteeringPolicy, steered};
-use crate::message::{Message, Part, ToolCall};
+use crate::loop_core::{CallEnd, RecordError, SteeringPolicy, steered};
+use crate::message::{Message, ToolCall};
 use crate::steps::StepError;
-use crate::{
-    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, ToolContext,
-    ToolOutcome, ToolOutput, ToolResult,
-};
+use crate::{BoxFuture, CancelToken, InterruptionCode, StepKey, ToolOutcome};
 
 /// One call whose body runs.
 struct Running {
@@ -47,7 +44,8 @@ impl InProcessSteps {
             None => HashMap::new(),
         };
         let mut waiting: VecDeque<_> = calls.into();
-        let mut running: Vec<Running> = Vec::new();
+        let max_concurrency = self.performer.config.max_concurrency;
+        let mut running: Vec<Running> = Vec::with_capacity(waiting.len().min(max_concurrency));
         // Cancelled by a new message, without the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
@@ -71,7 +69,7 @@ impl InProcessSteps {
                     token.cancel("a new message came");
                 }
             }
-            while running.len() < self.performer.config.max_concurrency
+            while running.len() < max_concurrency
                 && let Some((key, call)) = waiting.pop_front()
             {
                 let begun = self.begin_call(&key, call, &token);
@@ -91,18 +89,21 @@ impl InProcessSteps {
                     }
                 }
                 Wake::Ended => {
-                    let Some(at) = running.iter().position(|running| running.end.is_some()) else { continue };
-                    let ended = running.remove(at);
-                    if let Some(mut end) = ended.end {
-                        if is_cancelled {
-                            mark_steered(&mut end.outcome);
-                        }
-                        self.run.lock().record_call_end(ended.ord, end)?;
-                        self.emit().await;
-                    }
+                    self.record_first_end(&mut running, is_cancelled)?;
+                    self.emit().await;
                 }
             }
         }
+    }
+
+    /// Records the end of the first call that has ended.
+    fn record_first_end(&self, running: &mut Vec<Running>, is_cancelled: bool) -> Result<(), RecordError> {
+        let Some(at) = running.iter().position(|running| running.end.is_some()) else { return Ok(()) };
+        let Running { ord, end: Some(mut end), .. } = running.remove(at) else { return Ok(()) };
+        if is_cancelled {
+            mark_steered(&mut end.outcome);
+        }
+        self.run.lock().record_call_end(ord, end)
     }
 
     /// Ends the calls that have not begun.
@@ -159,24 +160,23 @@ impl InProcessSteps {
         let checked = self.checked.remove(&key.ord);
         let config = &self.performer.config;
         let tool = config.registry.get(&call.name);
-        let policy = tool.map(|tool| tool.policy());
-        let max = policy.map_or(1, |policy| match policy.effect {
-            Effect::Once => 1,
-            Effect::Pure | Effect::Idempotent => policy.max_attempts.unwrap_or(1).max(1),
-        });
+        let max_attempts = max_attempts(config, &call.name);
         let run_context = &self.performer.context;
         let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
         let reads_results = config.spill.is_some() && call.name == READ_RESULT;
         let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
-        let context = context.attempt(1, max).build().unwrap_or_else(|_| run_context.clone());
+        let context = context.attempt(1, max_attempts).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
         let caches = tool.is_some_and(|tool| config.can_cache(tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
         let reply = reply.filter(|_| !config.hooks.is_empty());
-        let body = run(config.clone(), key.clone(), call, context, max, reply, keeper, records, checked);
-        Running { ord: key.ord, body: Box::pin(body), is_begun: false, end: None }
+        let (config, key) = (config.clone(), key.clone());
+        let ord = key.ord;
+        let begun = Instant::now();
+        let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
+        Running { ord, body: Box::pin(run(body, keeper, records)), is_begun: false, end: None }
     }
 
     /// Returns the reply whose calls run.
@@ -187,91 +187,56 @@ impl InProcessSteps {
     }
 }
 
-/// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
+/// Runs one call, with what the assistant keeps of its result. With a store, the records of the call wrap its body.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
 )]
-#[expect(clippy::too_many_arguments, reason = "what a call needs of its run, which it cannot borrow")]
 pub(super) fn run(
-    config: Arc<Config>,
-    key: StepKey,
-    call: ToolCall,
-    context: ToolContext,
-    max_attempts: u32,
-    assistant: Option<Arc<Message>>,
+    mut body: CallBody,
     keeper: Option<(Assistant, bool)>,
     records: Option<(Arc<RunRecords>, String)>,
-    checked: Option<Arc<CheckedArguments>>,
 ) -> impl Future<Output = CallEnd> + Send {
     async move {
-        let begun = Instant::now();
-        let mut attempt = 1;
-        let mut cx = context.clone();
-        let is_read = keeper.as_ref().is_some_and(|(_, caches)| *caches) || records.is_some();
-        let checked = match checked.filter(|checked| checked.is_of(&call)) {
-            Some(checked) => Some(checked),
-            None if is_read || !config.hooks.is_empty() => config.checked(&call, &context),
-            None => None,
-        };
-        let cache_key = match (&keeper, &checked) {
-            (Some((assistant, true)), Some(checked)) => {
-                let key = config.cache_key(&call.name, checked, &context);
-                if let Some(known) = assistant.cache().get(&key) {
-                    let coercions = checked.coercions().clone();
-                    let mut end = CallEnd::new(known).with_coercions(coercions);
-                    end.cached = true;
-                    return end;
-                }
-                Some(key)
+        let caches = keeper.as_ref().is_some_and(|(_, caches)| *caches);
+        body.check(caches || records.is_some());
+        let mut cache_key = None;
+        if let (Some((assistant, true)), Some(checked)) = (&keeper, &body.checked) {
+            let key = body.config.cache_key(&body.call.name, checked, &body.context);
+            if let Some(known) = assistant.cache().get(&key) {
+                let coercions = checked.coercions().clone();
+                let mut end = CallEnd::new(known).with_coercions(coercions);
+                end.cached = true;
+                return end;
             }
-            _ => None,
+            cache_key = Some(Box::new(key));
+        }
+        let performed = match &records {
+            None => Ok(body.perform(1).await),
+            Some((records, text)) => Box::pin(records.around(&body, text)).await,
         };
-        if let Some((records, text)) = &records {
-            match Box::pin(records.begin(&config, &key, &call, checked.as_deref(), text)).await {
-                CallStart::Runs { attempt } if context.is_cancelled() => {
-                    let reason = context.cancel_token().reason();
-                    let reason = reason.as_deref().unwrap_or("cancelled");
-                    return Box::pin(records.end_unstarted(&key, attempt, reason)).await;
-                }
-                CallStart::Runs { attempt: 1 } => {}
-                CallStart::Runs { attempt: again } => {
-                    attempt = again;
-                    cx = context.to_builder().attempt(again, max_attempts.max(again)).build().unwrap_or(cx);
-                }
-                CallStart::Ended(end) => return *end,
-            }
+        match (performed, keeper) {
+            (Ok(end), Some((assistant, _))) => Box::pin(keep(&body, &assistant, cache_key, end)).await,
+            (Ok(end), None) => end,
+            (Err(not_run), _) => *not_run,
         }
-        let result = loop {
-            let result = match &checked {
-                Some(checked) => config.registry.call_accepted(&call, checked.accepted(), &cx).await,
-                None => config.registry.call(&call, &cx).await,
-            };
-            if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
-                break result;
-            }
-            attempt += 1;
-            tracing::warn!(tool = %call.name, attempt, "a tool is run again");
-            cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
-        };
-        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ToolResult { outcome, coercions, .. } = result;
-        let mut end = CallEnd::ran(outcome, millis).with_coercions(coercions);
-        end.attempt = attempt;
-        if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
-            after(&config, &call, &context, assistant, checked, &mut end).await;
-        }
-        if let Some((records, _)) = &records {
-            Box::pin(records.finish(&key, &end)).await;
-        }
-        let Some((assistant, _)) = keeper else { return end };
-        let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
-        keep_whole(&config, &assistant, &key, own, &mut end).await;
-        if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
-            assistant.cache().insert(key, output);
-        }
-        end
     }
+}
+
+/// Keeps the result of a body in a file or in the cache, where the application wants that, and returns its end.
+async fn keep(
+    body: &CallBody,
+    assistant: &Assistant,
+    cache_key: Option<Box<CallKey>>,
+    mut end: CallEnd,
+) -> CallEnd {
+    let CallBody { config, key, call, .. } = body;
+    let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
+    keep_whole(config, assistant, key, own, &mut end).await;
+    if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
+        assistant.cache().insert(*key, output);
+    }
+    end
 }
 
 /// A result that is too long for the conversation goes into a file, where the application has a folder for that.
@@ -288,82 +253,6 @@ pub(super) async fn keep_whole(
         assistant.keep_file(file);
         end.handle = Some(handle);
     }
-}
-
-/// Whether another try may go better.
-fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
-    matches!(outcome, ToolOutcome::Failed { code, .. } if *code == FailureCode::PANIC || *code == FailureCode::TIMEOUT)
-}
-
-/// Whether hooks see it.
-fn ended_by_itself(outcome: &ToolOutcome) -> bool {
-    match outcome {
-        ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,
-        ToolOutcome::Failed { code, .. } => {
-            *code != FailureCode::TIMEOUT && *code != FailureCode::INVALID_ARGUMENTS
-        }
-        _ => false,
-    }
-}
-
-async fn after(
-    config: &Config,
-    call: &ToolCall,
-    context: &ToolContext,
-    assistant: Option<Arc<Message>>,
-    checked: Option<Arc<CheckedArguments>>,
-    end: &mut CallEnd,
-) {
-    let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
-    for hook in &config.hooks {
-        let error = match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
-            Ok(change) => {
-                apply(change, end);
-                continue;
-            }
-            Err(error) => error,
-        };
-        end.outcome = hook_error(&error.to_string());
-        end.control = Control::Continue;
-        return;
-    }
-}
-
-fn apply(change: AfterCall, end: &mut CallEnd) {
-    let AfterCall { content, metadata, is_error, control } = change;
-    end.control = control.unwrap_or(end.control);
-    if content.is_none() && metadata.is_none() && is_error.is_none() {
-        return;
-    }
-    let is_error = is_error.unwrap_or(end.outcome.is_error());
-    let metadata = metadata.unwrap_or_else(|| end.outcome.metadata().cloned().unwrap_or_default());
-    if is_error {
-        let text = match &content {
-            Some(parts) => parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"),
-            None => end.outcome.text().into_owned(),
-        };
-        match &mut end.outcome {
-            ToolOutcome::Retry { message, metadata: own }
-            | ToolOutcome::Failed { message, metadata: own, .. }
-            | ToolOutcome::Denied { message, metadata: own, .. } => (*message, *own) = (text, metadata),
-            outcome => {
-                let code = FailureCode::new("hook_set_error");
-                *outcome = ToolOutcome::Failed { code, message: text, metadata };
-            }
-        }
-        return;
-    }
-    let mut output = match std::mem::replace(&mut end.outcome, ToolOutcome::Completed(ToolOutput::empty())) {
-        ToolOutcome::Completed(output) => output,
-        other => ToolOutput::text(other.text()),
-    };
-    if let Some(content) = content {
-        output.content = content;
-        // It would say something else than the text.
-        output.structured = None;
-    }
-    output.metadata = metadata;
-    end.outcome = ToolOutcome::Completed(output);
 }
 
 /// Changes the outcome of a body that a steering message stopped: it was not aborted.

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
+use super::body::{CallBody, max_attempts};
 use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
 use super::records::RunRecords;
 use super::segment::run;
+use super::state_types::StateType;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, RecordedTurn,
-    SteeringPolicy,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
+    StateError, SteeringPolicy,
 };
 use crate::message::{Conversation, LOST, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
@@ -23,6 +27,8 @@ use crate::{
 /// An assistant whose runs an engine drives. It remembers nothing from step to step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
+    /// The state that tools need from the request of a run.
+    needed_state: Vec<StateType>,
     conversation: Conversation,
     /// The time limit for one reply.
     pub(crate) model_timeout: Duration,
@@ -47,14 +53,15 @@ impl ServedAssistant {
     /// Returns the options that no engine can provide, in the words of the builder.
     pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
         let config = assistant.config();
+        let (needed_state, is_complete) = config.state_types.of_requests(&config.registry);
         let unsupported = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
             (config.source.is_some(), "source: its value is that of one process"),
             (assistant.session().is_some(), "session: the engine keeps the conversation"),
             (
-                config.registry.check_state(&ToolContext::new()).is_err(),
-                "state_per_prompt: a run may continue in another process",
+                !is_complete,
+                "state_per_prompt: a run may continue in another process; register the types with `serialized_state`",
             ),
         ];
         let unsupported: Vec<_> =
@@ -66,13 +73,14 @@ impl ServedAssistant {
             return Err(unsupported);
         }
         let model_timeout = Duration::from_secs(600);
-        Ok(Self { config: config.clone(), conversation: assistant.messages(), model_timeout })
+        Ok(Self { config: config.clone(), needed_state, conversation: assistant.messages(), model_timeout })
     }
 
     /// Returns a run at its beginning; without a history, it continues the assistant's conversation.
     pub(crate) fn begin(
         &self,
         run: &Arc<str>,
+        state: RunState,
         history: Vec<Arc<Message>>,
         prompts: impl IntoIterator<Item = Message>,
     ) -> AgentLoop {
@@ -80,17 +88,30 @@ impl ServedAssistant {
             if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
         let mut core = AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts);
         core.set_secrets(self.config.secrets());
+        core.set_state(state);
         core
     }
 
-    /// Returns the performer of the steps of a run.
-    pub(crate) fn performer(&self, run: &Arc<str>, cancel: &CancelToken) -> Performer {
+    /// Returns the performer of the steps of a run with this state.
+    ///
+    /// # Errors
+    /// State that tools need is missing, or a value does not fit its registered type.
+    pub(crate) fn performer(
+        &self,
+        run: &Arc<str>,
+        cancel: &CancelToken,
+        state: &RunState,
+    ) -> Result<Performer, StateError> {
         let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
+        let context = self.config.state_types.rebuild(state, context)?;
+        if let Some(missing) = self.needed_state.iter().find(|needed| !context.has(&needed.key)) {
+            return Err(StateError::Missing { name: missing.name.to_string(), state: missing.key.name() });
+        }
         let context =
             context.cancel_grace(self.config.cancel_grace).default_timeout(self.config.tool_timeout);
-        // Fails only for state that is given twice.
+        // Fails only for state that is given twice, and each name has a type of its own.
         let context = context.capture(self.config.capture.clone()).build().unwrap_or_default();
-        Performer::new(self.config.clone(), run.clone(), context)
+        Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
     /// Whether the model is asked at once when these calls are recorded.
@@ -251,14 +272,13 @@ impl Performer {
                 None => CallEnd::new(lost()),
             };
         }
-        let policy = config.registry.get(&call.name).map(|tool| tool.policy());
-        let attempts = policy.filter(|policy| policy.effect != Effect::Once);
-        let attempts = attempts.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1);
-        let context = self.context.to_builder().idempotency_key(key.to_string()).attempt(1, attempts).build();
+        let max_attempts = max_attempts(config, &call.name);
+        let context = self.context.to_builder().idempotency_key(key.to_string());
+        let context = context.attempt(1, max_attempts).build().unwrap_or_default();
         let reply = reply.filter(|_| !config.hooks.is_empty());
-        let records = records.map(|records| (records, text));
-        run(config.clone(), key, call, context.unwrap_or_default(), attempts, reply, None, records, None)
-            .await
+        let (config, begun) = (config.clone(), Instant::now());
+        let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
+        run(body, None, records.map(|records| (records, text))).await
     }
 
     /// Returns the decision of the application's function, or `Later` if there is none.

@@ -13,7 +13,7 @@ use crate::tool::definition::ToolDefinition;
 pub(super) type Preparer =
     Arc<dyn Fn(TurnTools) -> BoxFuture<'static, Result<TurnTools, HookError>> + Send + Sync>;
 
-/// The tools of a turn, with the conversation so far. The function of [`prepare_tools`](AssistantBuilder::prepare_tools) receives this
+/// The tools of a turn, with the conversation so far. The function of [`prepare_tools`](super::AssistantBuilder::prepare_tools) receives this
 /// value and returns the chosen tools in it.
 ///
 /// ```

@@ -87,8 +87,8 @@ impl Prompt {
     /// Asks for an answer of type `T`.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs};
     ///
     /// #[derive(ToolArgs)]
     /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
@@ -115,8 +115,8 @@ impl Prompt {
     /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
     ///
     /// ```
-    /// use agent::model::{OutputSchema, ScriptedModel, reply};
-    /// use agent::{Assistant, json};
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
@@ -262,8 +262,8 @@ impl<T: Argument> TypedRun<T> {
     /// answer.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, ToolArgs, json};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs, json};
     ///
     /// #[derive(ToolArgs)]
     /// struct Recipe { title: String, steps: Vec<String> }

@@ -1,5 +1,6 @@
 //! The dialects of JSON Schema.
 
+use crate::parse_error::ParseError;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -76,29 +77,16 @@ impl Serialize for Dialect {
     }
 }
 
-/// The error for an unknown name of a dialect.
-///
-/// ```
-/// use agent::schema::Dialect;
-///
-/// let error = "openai".parse::<Dialect>().unwrap_err();
-/// assert!(error.to_string().contains("openai-strict"));
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no dialect is called {name:?}: there are {}", Dialect::ALL.map(Dialect::as_str).join(", "))]
-pub struct UnknownDialect {
-    name: String,
-}
-
-crate::error_text::debug_is_the_sentence!(UnknownDialect);
-
 impl FromStr for Dialect {
-    type Err = UnknownDialect;
+    type Err = ParseError;
 
     /// Parses the name of a dialect; underscores are accepted in place of hyphens.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let hyphens = name.replace('_', "-");
         let found = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == hyphens);
-        found.ok_or_else(|| UnknownDialect { name: name.to_owned() })
+        found.ok_or_else(|| {
+            let names = Dialect::ALL.map(Dialect::as_str).join(", ");
+            ParseError::is_not(name, "a dialect", &format!("use {names}"))
+        })
     }
 }

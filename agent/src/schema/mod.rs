@@ -56,7 +56,7 @@ mod render;
 mod reply;
 
 pub use change::{Change, ChangeKind};
-pub use dialect::{Dialect, UnknownDialect};
+pub use dialect::Dialect;
 pub use reply::restore_nulls;
 
 pub(crate) use limits::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Size};

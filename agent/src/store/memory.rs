@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::record::Position;
 use super::{
-    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    InvocationStore, NewInvocation, SessionEntry, SessionStore, StoreError, StoreErrorKind, StoredEntry,
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind, StoredEntry,
 };
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
@@ -16,14 +16,14 @@ use crate::tool::BoxFuture;
 /// A store in memory, for tests and for records that need not outlive their process. Clones share their contents.
 ///
 /// ```
-/// use agent::store::{Begin, InvocationStore as _, MemoryStore, NewInvocation};
+/// use agent::store::{BeginOutcome, MemoryStore, NewInvocation, Store as _};
 /// use agent::{StepKey, StepKind, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
-/// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
-/// assert!(matches!(store.begin(call).await?, Begin::Retry(record) if record.attempt == 2));
+/// assert_eq!(store.begin(call.clone()).await?, BeginOutcome::Fresh);
+/// assert!(matches!(store.begin(call).await?, BeginOutcome::Retry(record) if record.attempt == 2));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl MemoryStore {
     /// Creates an empty store that holds at most this many records and entries. Beyond that, it is [full](StoreErrorKind::Full).
     ///
     /// ```
-    /// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore as _, StoreErrorKind};
+    /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store as _, StoreErrorKind};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
     /// let store = MemoryStore::with_room_for(1);
@@ -89,17 +89,17 @@ impl MemoryStore {
         }
     }
 
-    fn do_begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
+    fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
         let mut inner = self.lock();
         if let Some(found) = inner.records.get_mut(&new.key) {
             if found.status == InvocationStatus::Pending {
                 found.attempt = found.attempt.saturating_add(1);
             }
-            return Ok(Begin::found(found.clone()));
+            return Ok(BeginOutcome::found(found.clone()));
         }
         self.check_room(&inner, 1)?;
         inner.records.insert(new.key.clone(), InvocationRecord::begun(new));
-        Ok(Begin::Fresh)
+        Ok(BeginOutcome::Fresh)
     }
 
     /// Updates the record with this key, and returns whether there was a pending one.
@@ -147,8 +147,8 @@ fn to_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-impl InvocationStore for MemoryStore {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+impl Store for MemoryStore {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
         Box::pin(async move { self.do_begin(new) })
     }
 
@@ -215,9 +215,7 @@ impl InvocationStore for MemoryStore {
             Ok(to_u64(before - inner.records.len()))
         })
     }
-}
 
-impl SessionStore for MemoryStore {
     fn append<'a>(
         &'a self,
         session: &'a str,

@@ -5,7 +5,7 @@
 //! continue.
 //!
 //! ```
-//! use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+//! use agent::store::{InvocationQuery, MemoryStore, Store as _};
 //! use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
 //!
 //! /// Adds two numbers.
@@ -49,7 +49,7 @@
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
 //! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
 //! their messages do not mix. The later one gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session
-//! again. Recorded times are for people; only [retention](InvocationStore::delete_finished_before) depends on them.
+//! again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
 //!
 //! # When the store hangs
 //!
@@ -62,7 +62,7 @@
 //! A call whose begin was not recorded by then does not run, and its result says so. A call that had begun keeps its end, or is
 //! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
 //! keeps at most 1,000 such ends. If its process dies first, the next process that opens the session decides as [after a
-//! crash](#after-a-crash). Without a session, [`pending_before`](InvocationStore::pending_before) finds the record.
+//! crash](#after-a-crash). Without a session, [`pending_before`](Store::pending_before) finds the record.
 //!
 //! # What is stored
 //!
@@ -83,7 +83,8 @@ use std::sync::Arc;
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{
-    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus, NewInvocation,
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    NewInvocation,
 };
 pub use session::{EntryKind, SessionEntry, StoredEntry};
 #[cfg(feature = "store-sql")]
@@ -93,13 +94,30 @@ use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::tool::BoxFuture;
 
-/// Stores records of tool calls, by the key of their step.
+/// The storage of an assistant: records of tool calls, and sessions.
+///
+/// ```
+/// use agent::store::{MemoryStore, Store};
+/// use std::sync::Arc;
+///
+/// // A store that is chosen at run time.
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+/// let assistant = agent::Assistant::builder(agent::ScriptedModel::new(["Hello!"])).store(store).build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
+///
+/// # Your own store
+///
 ///
 /// Each function is one atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation
 /// with `agent::testing::assert_store` (feature `testing`).
 ///
+/// # Records
+///
+/// A record is stored under the key of its step.
+///
 /// ```
-/// use agent::store::{InvocationEnd, InvocationStore, MemoryStore, NewInvocation};
+/// use agent::store::{InvocationEnd, MemoryStore, NewInvocation, Store};
 /// use agent::{StepKey, StepKind, ToolOutput, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
@@ -115,7 +133,7 @@ use crate::tool::BoxFuture;
 /// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
 ///
 /// ```
-/// use agent::store::{InvocationEnd, InvocationQuery, InvocationStore, MemoryStore, NewInvocation};
+/// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, NewInvocation, Store};
 /// use agent::{StepKey, StepKind, ToolOutput, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
@@ -134,10 +152,53 @@ use crate::tool::BoxFuture;
 /// assert_eq!(store.list(InvocationQuery::new()).await?.records.len(), 2);
 /// # Ok(()) }
 /// ```
-pub trait InvocationStore: Send + Sync {
+///
+/// # Sessions
+///
+/// A session is an append-only list of entries, with an inbox for messages to a run in another process.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let entry = SessionEntry::new(EntryKind::message(Message::user("Hi")));
+/// assert_eq!(store.append("ann", 0, vec![entry.clone()]).await?, 1);
+/// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // another writer was faster
+/// assert_eq!(store.load("ann", 0, 100).await?.len(), 1);
+/// # Ok(()) }
+/// ```
+///
+/// The inbox of a session takes messages from other processes:
+///
+/// ```
+/// use agent::message::UserMessage;
+/// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store};
+/// use agent::{StepKey, StepKind};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let mut message = UserMessage::from("Look at the logs, too.");
+/// message.id = Some("msg-1".into());
+/// assert!(store.push_steering("ann", message.clone()).await?);
+/// assert!(!store.push_steering("ann", message).await?);        // it was put there before
+///
+/// let poll = StepKey::new("run-1", 1, StepKind::Poll, 1);
+/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);
+/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);           // the same step gets the same
+/// let next = StepKey::new("run-1", 2, StepKind::Poll, 1);
+/// assert!(store.take_steering("ann", &next, 10).await?.is_empty());
+///
+/// store.append("ann", 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
+/// assert_eq!(store.delete_session("ann").await?, 1);
+/// assert!(store.load("ann", 0, 100).await?.is_empty());
+/// # Ok(()) }
+/// ```
+pub trait Store: Send + Sync {
     /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
     /// count is incremented.
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>>;
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>>;
 
     /// Ends a pending record. Returns false if there is none, or if it has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
@@ -161,49 +222,7 @@ pub trait InvocationStore: Send + Sync {
 
     /// Deletes the records that ended before a time (milliseconds since 1970), and returns their number. Pending records are kept.
     fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>>;
-}
 
-/// Stores sessions: append-only lists of entries, each with an inbox for messages to a run in another process.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// let store = MemoryStore::new();
-/// let entry = SessionEntry::new(EntryKind::message(Message::user("Hi")));
-/// assert_eq!(store.append("ann", 0, vec![entry.clone()]).await?, 1);
-/// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // another writer was faster
-/// assert_eq!(store.load("ann", 0, 100).await?.len(), 1);
-/// # Ok(()) }
-/// ```
-///
-/// The inbox of a session takes messages from other processes:
-///
-/// ```
-/// use agent::message::UserMessage;
-/// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore};
-/// use agent::{StepKey, StepKind};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// let store = MemoryStore::new();
-/// let mut message = UserMessage::from("Look at the logs, too.");
-/// message.id = Some("msg-1".into());
-/// assert!(store.push_steering("ann", message.clone()).await?);
-/// assert!(!store.push_steering("ann", message).await?);        // it was put there before
-///
-/// let poll = StepKey::new("run-1", 1, StepKind::Poll, 1);
-/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);
-/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);           // the same step gets the same
-/// let next = StepKey::new("run-1", 2, StepKind::Poll, 1);
-/// assert!(store.take_steering("ann", &next, 10).await?.is_empty());
-///
-/// store.append("ann", 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
-/// assert_eq!(store.delete_session("ann").await?, 1);
-/// assert!(store.load("ann", 0, 100).await?.is_empty());
-/// # Ok(()) }
-/// ```
-pub trait SessionStore: Send + Sync {
     /// Appends entries after the entry `expected` (0 for a new session), all or none, and returns the number of the last entry.
     ///
     /// # Errors
@@ -243,23 +262,8 @@ pub trait SessionStore: Send + Sync {
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 }
 
-/// The storage of an assistant: an [`InvocationStore`] and a [`SessionStore`] in one.
-///
-/// ```
-/// use agent::store::{MemoryStore, Store};
-/// use std::sync::Arc;
-///
-/// // A store that is chosen at run time.
-/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-/// let assistant = agent::Assistant::builder(agent::ScriptedModel::new(["Hello!"])).store(store).build()?;
-/// # Ok::<(), agent::BuildError>(())
-/// ```
-pub trait Store: InvocationStore + SessionStore {}
-
-impl<T: InvocationStore + SessionStore + ?Sized> Store for T {}
-
-impl<T: InvocationStore + ?Sized> InvocationStore for Arc<T> {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+impl<T: Store + ?Sized> Store for Arc<T> {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
         (**self).begin(new)
     }
 
@@ -290,9 +294,7 @@ impl<T: InvocationStore + ?Sized> InvocationStore for Arc<T> {
     fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
         (**self).delete_finished_before(at)
     }
-}
 
-impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
     fn append<'a>(
         &'a self,
         session: &'a str,

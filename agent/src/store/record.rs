@@ -121,7 +121,7 @@ impl fmt::Debug for NewInvocation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationEnd {
-    /// The outcome. A deferred call has not ended: see [`InvocationStore::defer`](super::InvocationStore::defer).
+    /// The outcome. A deferred call has not ended: see [`Store::defer`](super::Store::defer).
     pub outcome: ToolOutcome,
     /// Whether the run continues.
     pub control: Control,
@@ -286,26 +286,26 @@ impl InvocationRecord {
     }
 }
 
-/// The result of [`InvocationStore::begin`](super::InvocationStore::begin).
+/// The result of [`Store::begin`](super::Store::begin).
 ///
 /// ```
-/// use agent::store::{Begin, InvocationRecord, InvocationStore as _, MemoryStore, NewInvocation};
+/// use agent::store::{BeginOutcome, InvocationRecord, MemoryStore, Store as _, NewInvocation};
 /// use agent::{StepKey, StepKind, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
-/// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
-/// assert!(matches!(store.begin(call.clone()).await?, Begin::Retry(record) if record.attempt == 2));
+/// assert_eq!(store.begin(call.clone()).await?, BeginOutcome::Fresh);
+/// assert!(matches!(store.begin(call.clone()).await?, BeginOutcome::Retry(record) if record.attempt == 2));
 ///
 /// // A custom store derives the result from the status of the record that it found.
-/// let found = Begin::found(InvocationRecord::begun(call));
-/// assert!(matches!(found, Begin::Retry(record) if record.attempt == 1));
+/// let found = BeginOutcome::found(InvocationRecord::begun(call));
+/// assert!(matches!(found, BeginOutcome::Retry(record) if record.attempt == 1));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Begin {
+pub enum BeginOutcome {
     /// The call was not begun before.
     Fresh,
     /// The call was begun, and no end was recorded: this is a further attempt.
@@ -316,7 +316,7 @@ pub enum Begin {
     Failed(Box<InvocationRecord>),
 }
 
-impl Begin {
+impl BeginOutcome {
     /// Returns what `begin` reports for a record that was found.
     pub fn found(record: InvocationRecord) -> Self {
         match record.status {
@@ -413,7 +413,7 @@ impl InvocationQuery {
 
     /// Selects the records after an earlier page, by its [end](InvocationPage::next).
     ///
-    /// If the text is not such an end, [`list`](super::InvocationStore::list) returns an error.
+    /// If the text is not such an end, [`list`](super::Store::list) returns an error.
     pub fn after(mut self, cursor: impl Into<String>) -> Self {
         self.after = Some(cursor.into());
         self
@@ -445,7 +445,7 @@ impl InvocationQuery {
 /// A page of records, oldest first.
 ///
 /// ```
-/// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+/// use agent::store::{InvocationQuery, MemoryStore, Store as _};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// # let store = MemoryStore::new();

@@ -8,7 +8,7 @@ pub use report::AgreementReport;
 
 use super::call::{is_own, lines, verify_call};
 use super::choices::Random;
-use super::law::{Disagreement, Law};
+use super::law::{Law, LawViolation};
 use super::mutate::mutants;
 use super::sample::samples;
 use crate::args::{
@@ -147,7 +147,7 @@ impl Agreement {
 /// }
 ///
 /// let report = Agreement::new().check::<Tags>()?;
-/// assert_eq!(report.disagreements()[0].law, Law::SamplesExist, "nothing that fits the schema is read");
+/// assert_eq!(report.violations()[0].law, Law::SamplesExist, "nothing that fits the schema is read");
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 ///
@@ -212,7 +212,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
             accepted: [0; 3],
             refused_by_type: 0,
             not_compared: 0,
-            disagreements: Vec::new(),
+            violations: Vec::new(),
             count: 0,
         };
         Self { settings, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
@@ -236,7 +236,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
             let serde = serde_json::from_str::<T>(&made).err().map(|error| format!("\nserde: {error}"));
             let verdicts = "no value was found that the schema and the type accept, so nothing is proved";
             let verdicts = verdicts.to_owned() + &serde.unwrap_or_default();
-            self.report.add(Disagreement::new(Law::SamplesExist, exact, &made, verdicts));
+            self.report.add(LawViolation::new(Law::SamplesExist, exact, &made, verdicts));
         }
         self.report
     }
@@ -306,7 +306,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
 
     fn fail(&mut self, law: Law, policy: usize, text: &str, verdicts: impl Into<String>) {
         let plan = self.plans.by_policy[policy].clone();
-        self.report.add(Disagreement::new(law, &plan, text, verdicts));
+        self.report.add(LawViolation::new(law, &plan, text, verdicts));
     }
 
     fn policies_widen(&mut self, text: &str, read: &[ParseResult<T>; 3]) {

@@ -1,6 +1,6 @@
 //! Checks the laws that need only a call and its plan.
 
-use super::law::{Disagreement, Law};
+use super::law::{Law, LawViolation};
 use crate::args::proof::{diagnosis, repeated_key};
 use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Plan};
 use serde::de::DeserializeOwned;
@@ -34,7 +34,7 @@ const BYTE_BY_BYTE: usize = 2_000;
 ///
 /// # Errors
 /// Returns the first law that does not hold.
-pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<Disagreement>> {
+pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<LawViolation>> {
     let typed = plan.parse::<T>(text);
     let whole = plan.parse::<Value>(text);
     paths_agree(plan, text, typed.as_ref(), &whole)?;
@@ -53,8 +53,8 @@ fn paths_agree<T: DeserializeOwned>(
     text: &str,
     typed: Result<&Parsed<T>, &InvalidArguments>,
     whole: &Result<Parsed<Value>, InvalidArguments>,
-) -> Result<(), Box<Disagreement>> {
-    let fail = |verdicts: String| Err(Box::new(Disagreement::new(Law::PathsAgree, plan, text, verdicts)));
+) -> Result<(), Box<LawViolation>> {
+    let fail = |verdicts: String| Err(Box::new(LawViolation::new(Law::PathsAgree, plan, text, verdicts)));
     let explained = diagnosis(plan, text);
     match (whole, &explained) {
         (Ok(_), Err(issues)) => return fail(format!("read: accepts\nexplained: {}", lines(issues))),
@@ -92,8 +92,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
     refusal: &InvalidArguments,
-) -> Result<(), Box<Disagreement>> {
-    let fail = |law, verdicts: String| Err(Box::new(Disagreement::new(law, plan, text, verdicts)));
+) -> Result<(), Box<LawViolation>> {
+    let fail = |law, verdicts: String| Err(Box::new(LawViolation::new(law, plan, text, verdicts)));
     if refusal.issues().is_empty() || refusal.count() < refusal.issues().len() {
         return fail(Law::RefusalsAreExplained, format!("{} issues", refusal.count()));
     }
@@ -177,13 +177,13 @@ fn is_declared(schema: &Value, name: &str) -> bool {
     }
 }
 
-fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), Box<Disagreement>> {
+fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), Box<LawViolation>> {
     if beyond_values(text) {
         return Ok(());
     }
     let coerced = first.value.to_string();
     let fail = |verdicts: String| {
-        Err(Box::new(Disagreement::new(
+        Err(Box::new(LawViolation::new(
             Law::CoercionEnds,
             plan,
             text,
@@ -206,8 +206,8 @@ fn stream_agrees(
     plan: &Plan,
     text: &str,
     refusal: Option<&InvalidArguments>,
-) -> Result<(), Box<Disagreement>> {
-    let fail = |verdicts: String| Err(Box::new(Disagreement::new(Law::StreamsAgree, plan, text, verdicts)));
+) -> Result<(), Box<LawViolation>> {
+    let fail = |verdicts: String| Err(Box::new(LawViolation::new(Law::StreamsAgree, plan, text, verdicts)));
     if text.trim_start().is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Sends a tool arguments with the mistakes of careless models.
 
 use super::call::{MAX_TEXT, lines};
+use super::law::{Law, LawViolation};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, SlippedCall};
 use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
@@ -13,8 +14,10 @@ use std::fmt;
 const MAX_SAMPLES: usize = 6;
 /// The maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
-/// The maximum number of findings that are kept.
+/// The maximum number of violations that are kept.
 const MAX_KEPT: usize = 20;
+/// The maximum length of the arguments of a violation, in characters.
+const MAX_SHOWN: usize = 300;
 
 /// Sends a tool the mistakes that real models make, and reports the results: numbers as text, keys in camelCase, `null` for required
 /// values, lists as text, truncated JSON, and about fifty more.
@@ -53,7 +56,7 @@ pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
         samples: right.len(),
         slips: Vec::new(),
         longest_report: 0,
-        findings: Vec::new(),
+        violations: Vec::new(),
     };
     for slip in SLIPS {
         let mut calls: Vec<SlippedCall> = right.iter().flat_map(|value| slip.of(value, schema)).collect();
@@ -130,8 +133,8 @@ pub struct FuzzReport {
     pub slips: Vec<SlipReport>,
     /// The length of the longest report, in characters.
     pub longest_report: usize,
-    /// Results that should not have happened.
-    pub findings: Vec<Finding>,
+    /// The calls for which a law does not hold, at most 20.
+    pub violations: Vec<LawViolation>,
 }
 
 /// The result for one kind of mistake.
@@ -165,61 +168,6 @@ pub struct SlipReport {
     pub corrected: usize,
 }
 
-/// A result that makes a tool unsafe to call, or a report useless.
-///
-/// ```
-/// # /// Doubles a number.
-/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
-/// use agent::testing::fuzz_tools;
-///
-/// let report = fuzz_tools(agent::tools![double])?.remove(0);
-/// for finding in &report.findings {
-///     eprintln!("{}: {} ({finding})", finding.slip, finding.arguments);
-/// }
-/// assert!(report.findings.is_empty());
-/// # Ok::<(), agent::DefinitionError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The mistake in words.
-    pub slip: &'static str,
-    /// The arguments as they were sent, shortened.
-    pub arguments: String,
-    /// The kind of the finding.
-    pub kind: FindingKind,
-}
-
-/// The kind of a [`Finding`].
-///
-/// ```
-/// use agent::testing::{Finding, FindingKind};
-///
-/// /// What must not be shipped, whatever the words of reports are like.
-/// fn is_unsafe(finding: &Finding) -> bool {
-///     matches!(finding.kind, FindingKind::Panicked(_) | FindingKind::Accepted)
-/// }
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum FindingKind {
-    /// The validation of the arguments panicked.
-    Panicked(String),
-    /// Text that is not JSON, or has a repeated key, was accepted.
-    Accepted,
-    /// No issue of the report is at the path of the mistake.
-    Elsewhere {
-        /// The path, as a JSON Pointer.
-        place: String,
-        /// The issues.
-        issues: String,
-    },
-    /// The corrected call that the report offers is refused.
-    BadCorrection(String),
-    /// The report is longer than 6,000 characters.
-    LongReport(usize),
-}
-
 impl FuzzReport {
     /// Returns the result for the mistake with this name, if it is possible for this tool.
     pub fn slip(&self, name: &str) -> Option<&SlipReport> {
@@ -230,11 +178,11 @@ impl FuzzReport {
     /// mistake in a bounded report, and each corrected call that was offered is accepted.
     ///
     /// # Panics
-    /// Panics with the table and the findings if the tool is not safe, and if no correct call could be generated from the schema.
+    /// Panics with the table and the violations if the tool is not safe, and if no correct call could be generated from the schema.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);
-        assert!(self.findings.is_empty(), "{self}");
+        assert!(self.violations.is_empty(), "{self}");
     }
 
     fn send(&mut self, tool: &Tool, slip: &Slip, calls: &[SlippedCall]) {
@@ -249,8 +197,12 @@ impl FuzzReport {
         };
         for call in calls {
             match validate(tool, &call.text) {
-                ValidationResult::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
-                ValidationResult::Accepted(_) if slip.never => self.find(slip, call, FindingKind::Accepted),
+                ValidationResult::Panicked(words) => {
+                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words);
+                }
+                ValidationResult::Accepted(_) if slip.never => {
+                    self.add(Law::BrokenTextIsRefused, tool, slip, call, "accepted");
+                }
                 ValidationResult::Accepted(coercions) if coercions.is_empty() => report.as_is += 1,
                 ValidationResult::Accepted(coercions) => {
                     report.coerced += 1;
@@ -275,27 +227,31 @@ impl FuzzReport {
         let length = refusal.to_text().chars().count();
         self.longest_report = self.longest_report.max(length);
         if length > MAX_TEXT {
-            self.find(slip, call, FindingKind::LongReport(length));
+            self.add(Law::ReportsAreBounded, tool, slip, call, &format!("{length} characters"));
         }
         if !names(refusal, &call.place) {
-            let issues = lines(refusal.issues());
-            self.find(slip, call, FindingKind::Elsewhere { place: call.place.clone(), issues });
+            let verdicts =
+                format!("the mistake is at `{}`\nthe tool {}", call.place, lines(refusal.issues()));
+            self.add(Law::RefusalsNameTheMistake, tool, slip, call, &verdicts);
         }
         if let Some(corrected) = refusal.corrected() {
             match validate(tool, corrected) {
                 ValidationResult::Accepted(_) => {}
                 ValidationResult::Refused(_) => {
-                    self.find(slip, call, FindingKind::BadCorrection(corrected.to_owned()));
+                    self.add(Law::CorrectionsAreAccepted, tool, slip, call, &format!("refused: {corrected}"));
                 }
-                ValidationResult::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
+                ValidationResult::Panicked(words) => {
+                    self.add(Law::ChecksDoNotPanic, tool, slip, call, &words);
+                }
             }
         }
     }
 
-    fn find(&mut self, slip: &Slip, call: &SlippedCall, kind: FindingKind) {
-        if self.findings.len() < MAX_KEPT {
-            let arguments = call.text.chars().take(300).collect();
-            self.findings.push(Finding { slip: slip.name, arguments, kind });
+    fn add(&mut self, law: Law, tool: &Tool, slip: &Slip, call: &SlippedCall, verdicts: &str) {
+        if self.violations.len() < MAX_KEPT {
+            let arguments: String = call.text.chars().take(MAX_SHOWN).collect();
+            let verdicts = format!("{}: {verdicts}", slip.name);
+            self.violations.push(LawViolation::new(law, tool.definition().plan(), &arguments, verdicts));
         }
     }
 }
@@ -356,30 +312,14 @@ impl fmt::Display for FuzzReport {
             );
             writeln!(f, "{}", line.trim_end())?;
         }
-        match self.findings.len() {
+        match self.violations.len() {
             0 => write!(f, "\nSafe: nothing panicked, nothing was guessed, every refusal names the place."),
-            n => write!(f, "\nNot safe, {n} finding{}:", if n == 1 { "" } else { "s" }),
+            1 => write!(f, "\nNot safe, a law does not hold:"),
+            n => write!(f, "\nNot safe, laws do not hold {n} times:"),
         }?;
-        for finding in &self.findings {
-            write!(f, "\n- {finding}")?;
+        for violation in &self.violations {
+            write!(f, "\n- {violation}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { slip, arguments, kind } = self;
-        write!(f, "{slip}: ")?;
-        match kind {
-            FindingKind::Panicked(words) => write!(f, "the check panicked: {words}"),
-            FindingKind::Accepted => write!(f, "accepted, though there is no right reading of it"),
-            FindingKind::Elsewhere { place, issues } => {
-                write!(f, "no issue is at `{place}`; the tool {issues}")
-            }
-            FindingKind::BadCorrection(call) => write!(f, "the corrected call is refused: {call}"),
-            FindingKind::LongReport(length) => write!(f, "the report has {length} characters"),
-        }?;
-        write!(f, "\n  sent: {arguments}")
     }
 }

@@ -13,7 +13,7 @@ use std::fmt;
 /// struct Move { steps: i32 }
 ///
 /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
-/// let broken: Option<Law> = verify_call::<Move>(&plan, r#"{"steps": "3"}"#).err().map(|disagreement| disagreement.law);
+/// let broken: Option<Law> = verify_call::<Move>(&plan, r#"{"steps": "3"}"#).err().map(|violation| violation.law);
 /// assert_eq!(broken, None);
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
@@ -45,6 +45,12 @@ pub enum Law {
     CorrectionsAreAccepted,
     /// Arguments that a stream refuses early are also refused as a whole, at the same path, and a stream ends where the JSON ends.
     StreamsAgree,
+    /// Checking arguments does not panic.
+    ChecksDoNotPanic,
+    /// Text that is not JSON, or that repeats a key, is refused.
+    BrokenTextIsRefused,
+    /// A refusal has an issue at the path of the mistake.
+    RefusalsNameTheMistake,
     /// The proof is not empty: a value was found that the schema accepts.
     SamplesExist,
 }
@@ -64,6 +70,9 @@ impl Law {
             Self::ReportsAreBounded => "a report must be short",
             Self::CorrectionsAreAccepted => "a corrected call must be accepted",
             Self::StreamsAgree => "a stream and the whole must agree",
+            Self::ChecksDoNotPanic => "checking arguments must not panic",
+            Self::BrokenTextIsRefused => "text without a right reading must be refused",
+            Self::RefusalsNameTheMistake => "a refusal must name the place of the mistake",
             Self::SamplesExist => "some value must fit the schema",
         }
     }
@@ -79,20 +88,20 @@ impl fmt::Display for Law {
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
-/// use agent::testing::{Disagreement, verify_call};
+/// use agent::testing::{LawViolation, verify_call};
 ///
 /// #[derive(agent::ToolArgs)]
 /// struct Move { steps: i32 }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
-/// let held: Result<(), Box<Disagreement>> = verify_call::<Move>(&plan, r#"{"steps": null}"#);
+/// let held: Result<(), Box<LawViolation>> = verify_call::<Move>(&plan, r#"{"steps": null}"#);
 /// held?;                                               // an error names the law, the policy and the call
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Disagreement {
+pub struct LawViolation {
     /// The law that does not hold.
     pub law: Law,
     /// The name of the type or the tool.
@@ -107,10 +116,10 @@ pub struct Disagreement {
     pub verdicts: String,
 }
 
-impl Disagreement {
-    pub(super) fn new(law: Law, plan: &Plan, arguments: &str, verdicts: impl Into<String>) -> Disagreement {
+impl LawViolation {
+    pub(super) fn new(law: Law, plan: &Plan, arguments: &str, verdicts: impl Into<String>) -> LawViolation {
         let options = plan.options();
-        Disagreement {
+        LawViolation {
             law,
             name: plan.name().to_owned(),
             coercion: options.policy(),
@@ -121,7 +130,7 @@ impl Disagreement {
     }
 }
 
-impl fmt::Display for Disagreement {
+impl fmt::Display for LawViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { law, name, coercion, unknown, arguments, verdicts } = self;
         let (coercion, unknown) = (coercion, unknown.as_str());
@@ -134,6 +143,6 @@ impl fmt::Display for Disagreement {
     }
 }
 
-crate::error_text::debug_is_the_sentence!(Disagreement);
+crate::error_text::debug_is_the_sentence!(LawViolation);
 
-impl std::error::Error for Disagreement {}
+impl std::error::Error for LawViolation {}

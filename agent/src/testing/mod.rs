@@ -6,7 +6,7 @@
 //! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
 //! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
 //! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
-//! | drive it with a closure | [`FunctionModel`] |
+//! | drive it with a function | [`ScriptedModel::from_fn`](crate::ScriptedModel::from_fn), [`from_async_fn`](crate::ScriptedModel::from_async_fn) |
 //! | call each of its tools with correct and incorrect arguments | [`SchemaModel`] |
 //! | record the replies of a real model and replay them | [`Cassette`] |
 //! | read and assert the events of a run | [`EventLog`] |
@@ -92,7 +92,7 @@
 //! // Every tool, whatever the model: none panics, and no right call is refused.
 //! let model = SchemaModel::new();
 //! Assistant::builder(model.clone()).tools(tools![price]).build()?.prompt("Try everything.").await?;
-//! model.report().assert_safe();
+//! model.assert_safe();
 //!
 //! Registry::new(tools![price])?.lint().into_result()?;
 //! # std::fs::remove_file(&path)?;
@@ -112,6 +112,7 @@ mod clock;
 mod events;
 mod fuzz;
 mod law;
+mod model_clock;
 mod models;
 mod mutate;
 mod pattern;
@@ -124,7 +125,7 @@ pub use call::verify_call;
 pub use cassette::{Cassette, CassetteError, CassetteModel};
 pub use clock::FakeClock;
 pub use events::EventLog;
-pub use fuzz::{Finding, FindingKind, FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
-pub use law::{Disagreement, Law};
-pub use models::{CallKind, FunctionModel, SchemaCall, SchemaModel, SchemaReport};
+pub use fuzz::{FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
+pub use law::{Law, LawViolation};
+pub use models::{CallKind, SchemaCall, SchemaModel};
 pub use store::assert_store;

@@ -2,13 +2,12 @@
 
 use crate::message::{Message, UserMessage};
 use crate::store::{
-    Begin, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, NewInvocation,
-    SessionEntry, Store, StoreError, StoreErrorKind,
+    BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
+    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
 };
 use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, json};
 
-/// Checks a store against the contract of [`InvocationStore`](crate::store::InvocationStore) and
-/// [`SessionStore`](crate::store::SessionStore).
+/// Checks a store against the contract of [`Store`](crate::store::Store).
 ///
 /// The store may have other contents. The entries that the check leaves are named after `name`, which can be used only once per store.
 ///
@@ -63,14 +62,14 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     "I send it.".clone_into(&mut new.text);
     new.fingerprint = u64::MAX - 1;
     new.is_withheld = true;
-    assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh);
+    assert_eq!(ok(store.begin(new.clone()).await, "begin"), BeginOutcome::Fresh);
     let record = found(store, &key).await;
     assert_eq!(record, InvocationRecord::begun(new.clone()), "a record is what was begun");
     let mut other = new.clone();
     (other.tool, other.created_at) = ("another".to_owned(), 1);
     for attempt in 2..4 {
         let begin = ok(store.begin(other.clone()).await, "begin again");
-        let Begin::Retry(again) = begin else { panic!("begin again: {begin:?}") };
+        let BeginOutcome::Retry(again) = begin else { panic!("begin again: {begin:?}") };
         assert_eq!(
             (again.attempt, again.status),
             (attempt, InvocationStatus::Pending),
@@ -102,7 +101,11 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     );
     assert_eq!((record.completed_at(), record.failed_at()), (Some(2_000), None));
     let begin = ok(store.begin(call(&done, "send", 5_000)).await, "begin");
-    assert_eq!(begin, Begin::Completed(Box::new(record)), "a result is given back, and no attempt counted");
+    assert_eq!(
+        begin,
+        BeginOutcome::Completed(Box::new(record)),
+        "a result is given back, and no attempt counted"
+    );
 
     let outcomes = [
         crate::ToolError::retry("better").with_metadata("wait", 5).into(),
@@ -115,7 +118,7 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
         ok(store.begin(call(&key, "send", 1_500)).await, "begin");
         assert!(ok(store.finish(&key, InvocationEnd::new(outcome.clone(), 1_600)).await, "finish"));
         let begin = ok(store.begin(call(&key, "send", 1_700)).await, "begin");
-        let Begin::Failed(record) = begin else { panic!("begin: {begin:?}") };
+        let BeginOutcome::Failed(record) = begin else { panic!("begin: {begin:?}") };
         assert_eq!((record.outcome(), record.failed_at()), (Some(&outcome), Some(1_600)));
     }
 }
@@ -173,7 +176,7 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     for text in TEXTS {
         for (turn, session) in (1..).zip(sessions(text)) {
             let new = call_of(text, session.as_deref(), turn);
-            assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh, "{text:?}");
+            assert_eq!(ok(store.begin(new.clone()).await, "begin"), BeginOutcome::Fresh, "{text:?}");
             assert!(ok(store.defer(&new.key, text).await, "defer"));
             let record = found(store, &new.key).await;
             assert_eq!(

@@ -345,6 +345,12 @@ impl ToolContextBuilder {
         self
     }
 
+    /// Whether state of this type was added.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn has(&self, key: &StateKey) -> bool {
+        self.inner.state.contains(key)
+    }
+
     /// Sets the id of the call. A [`Registry`](crate::Registry) sets it for each call that it runs.
     pub fn call_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.call_id = id.into();

@@ -57,8 +57,8 @@ pub struct ToolOutput {
 /// Whether a run continues after a result.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, Control, RunStop, ToolOutput, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, Control, RunStop, ScriptedModel, ToolOutput, tool, tools};
 ///
 /// /// Hands the conversation over to a person.
 /// #[tool]

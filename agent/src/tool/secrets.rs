@@ -129,7 +129,7 @@ impl SecretArguments {
                             // The data that is kept with a call is about the call.
                             (part.provider_data, part.extra) = (None, serde_json::Map::new());
                         }
-                        Content::Opaque(opaque) if quoted.is_in(&opaque.value) => opaque.value = Value::Null,
+                        Content::Opaque(opaque) if quoted.is_in(&opaque.data) => opaque.data = Value::Null,
                         _ => quoted.drop_data(&mut part.provider_data, &mut part.extra),
                     }
                 }

@@ -187,6 +187,8 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 ///     .sources(false)
 ///     .usage(false)
 ///     .run_in_browser(["pick_color"])
+///     .client_tools()
+///     .custom_messages()
 ///     .while_busy(WhileBusy::FollowUp)
 ///     .ai_sdk_version(6)
 ///     .data(|event| match &event.kind {
@@ -205,6 +207,8 @@ pub struct UiOptions {
     pub(super) sources: bool,
     pub(super) usage: bool,
     pub(super) browser: BTreeSet<String>,
+    pub(super) client_tools: bool,
+    pub(super) custom_messages: bool,
     pub(super) while_busy: WhileBusy,
     pub(super) ai_sdk_version: u8,
     pub(super) data: Option<DataOfEvent>,
@@ -219,6 +223,8 @@ impl Default for UiOptions {
             sources: true,
             usage: true,
             browser: BTreeSet::new(),
+            client_tools: false,
+            custom_messages: false,
             while_busy: WhileBusy::Reject,
             ai_sdk_version: 7,
             data: None,
@@ -261,6 +267,20 @@ impl UiOptions {
     /// Names tools whose results the browser delivers. Their bodies return [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
     pub fn run_in_browser(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.browser.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Gives a run the tools that its page declares. The page runs them: the run waits for their results. Their schemas are checked, and a
+    /// request whose tool has the name of one of the application is rejected. By default they are not used.
+    pub fn client_tools(mut self) -> Self {
+        self.client_tools = true;
+        self
+    }
+
+    /// Sends the [custom messages](crate::message::CustomMessage) of the application, with their data: parts `data-agent-message`, or events
+    /// `agent.message`. By default they are not sent.
+    pub fn custom_messages(mut self) -> Self {
+        self.custom_messages = true;
         self
     }
 

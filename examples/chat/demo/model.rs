@@ -4,10 +4,10 @@
 use super::guess;
 use agent::message::{AssistantMessage, Message, ToolResultMessage, Usage};
 use agent::model::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, Reply,
-    ScriptedModel, StepCx, reply,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, ScriptedReply,
+    StepCx, reply,
 };
-use agent::{Value, json};
+use agent::{ScriptedModel, Value, json};
 use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -78,7 +78,7 @@ impl Stream for Slowly {
     }
 }
 
-fn answer(request: &ModelRequest) -> Reply {
+fn answer(request: &ModelRequest) -> ScriptedReply {
     let sent: usize = request.messages.iter().map(|message| message.text().len()).sum();
     let reply = match request.messages.last().map(|message| &**message) {
         Some(Message::ToolResult(result)) => after_tools(request, result),
@@ -89,7 +89,7 @@ fn answer(request: &ModelRequest) -> Reply {
     reply.usage(Usage::new(sent as u64 / 4 + 20, 30))
 }
 
-fn to_words(said: &str, request: &ModelRequest) -> Reply {
+fn to_words(said: &str, request: &ModelRequest) -> ScriptedReply {
     let has = |words: &[&str]| {
         let said = said.to_lowercase();
         words.iter().any(|word| said.split(|c: char| !c.is_alphanumeric()).any(|one| one == *word))
@@ -126,7 +126,7 @@ fn to_words(said: &str, request: &ModelRequest) -> Reply {
 }
 
 /// What follows a result: the call once more when it was refused, else what came of it.
-fn after_tools(request: &ModelRequest, result: &ToolResultMessage) -> Reply {
+fn after_tools(request: &ModelRequest, result: &ToolResultMessage) -> ScriptedReply {
     let refused = result.code.as_deref() == Some("invalid_arguments");
     let calls = request
         .messages

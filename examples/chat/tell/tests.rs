@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::screen::Plain;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, ToolOutput, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, ScriptedModel, ToolOutput, tool, tools};
 
 /// Draws a point.
 #[tool(inline)]

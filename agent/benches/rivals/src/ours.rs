@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent::message::Message;
-use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, tool, tools};
+use agent::model::reply;
+use agent::{Assistant, ScriptedModel, tool, tools};
 use tokio::sync::Barrier;
 
 use crate::{Measured, Meter, count};

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use agent::store::{InvocationEnd, InvocationStore, NewInvocation, SqlStore};
+use agent::store::{InvocationEnd, Store, NewInvocation, SqlStore};
 use agent::{StepKey, StepKind, ToolOutcome, ToolOutput};
 use serde_json::json;
 use sqlx::any::AnyPoolOptions;

@@ -3,7 +3,7 @@
 
 use super::buffered::MAX_AGAIN;
 use super::context::{nested, refused};
-use super::object::ObjectVisitor;
+use super::object::{ObjectNode, ObjectVisitor};
 use super::sequence::SequenceVisitor;
 use super::{Context, MAX_DEPTH, Path, PlanDe};
 use crate::args::plan::{Kind, Node};
@@ -15,8 +15,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        match &node.kind {
-            Kind::Object(object) if path.depth < MAX_DEPTH => {
+        match ObjectNode::of(cx, node) {
+            Some(object) if path.depth < MAX_DEPTH => {
                 de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
             }
             _ => PlanDe { de, cx, path, node }.read_other_map(visitor),
@@ -28,7 +28,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, cx, path, node } = self;
         if let Kind::Any = &node.kind {
             // Not read without the plan: that would compile every type for a second kind of map.
-            let object = &cx.graph.any_object;
+            let object = ObjectNode::Known(&cx.graph.any_object);
             return de.deserialize_map(ObjectVisitor { visitor, cx, path, object });
         }
         let (node, raw) = ahead(cx, path, node, de)?;

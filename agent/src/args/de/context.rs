@@ -94,14 +94,10 @@ pub(crate) struct Context<'c> {
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
     text: &'c str,
     log: RefCell<Coercions>,
-    /// The place of the first refusal.
-    failed_at: RefCell<Option<Failure>>,
-    /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
-    choices: RefCell<HashMap<(usize, usize), NodeId>>,
+    /// What most calls do not need.
+    rare: RefCell<Option<Box<RareState>>>,
     /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
-    /// Nodes with checks, and the places in the text that pass them.
-    passed: RefCell<HashSet<(usize, usize)>>,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
     /// Only coerces: no records, no checks, and sets may have repeated items.
@@ -110,11 +106,22 @@ pub(crate) struct Context<'c> {
     pub(super) is_canonical: bool,
     /// Only collects what the checks of typed values find, within their scope.
     pub(super) collects: bool,
-    placed: RefCell<Vec<Placed>>,
     /// Numbers that were read as floats, whose digits are not known: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
     /// Reads numbers by their digits, and records which of them are rounded.
     pub(super) careful: bool,
+}
+
+/// The state of a parse that refuses something, chooses between alternatives, or collects.
+#[derive(Default)]
+struct RareState {
+    /// The place of the first refusal.
+    failed_at: Option<Failure>,
+    /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
+    choices: HashMap<(usize, usize), NodeId>,
+    /// Nodes with checks, and the places in the text that pass them.
+    passed: HashSet<(usize, usize)>,
+    placed: Vec<Placed>,
 }
 
 /// There are floats: only a long number may have lost digits.
@@ -130,15 +137,12 @@ impl<'c> Context<'c> {
             graph,
             text,
             log: RefCell::default(),
-            failed_at: RefCell::default(),
-            choices: RefCell::default(),
+            rare: RefCell::default(),
             walked: None,
-            passed: RefCell::default(),
             again: Cell::new(0),
             silent: false,
             is_canonical: false,
             collects: false,
-            placed: RefCell::default(),
             floats: Cell::new(0),
             careful: false,
         }
@@ -199,13 +203,16 @@ impl<'c> Context<'c> {
 
     /// Returns what was found, and the place of the first refusal.
     pub(crate) fn into_placed(self) -> (Vec<Placed>, Failure) {
-        (self.placed.into_inner(), self.failed_at.into_inner().unwrap_or_default())
+        let rare = self.rare.into_inner().unwrap_or_default();
+        (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
     /// Assigns what checks have found since the last call to the value at this path.
     #[cold]
     pub(crate) fn place(&self, path: &Path<'_>, node: &Node) {
-        hooks::place(|| path.pointer(), node, path.secret, &mut self.placed.borrow_mut());
+        let mut rare = self.rare.borrow_mut();
+        let placed = &mut rare.get_or_insert_default().placed;
+        hooks::place(|| path.pointer(), node, path.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
@@ -251,13 +258,22 @@ impl<'c> Context<'c> {
     /// Remembers the innermost place of a refusal.
     #[cold]
     pub(super) fn failed(&self, path: &Path<'_>) {
-        self.failed_at.borrow_mut().get_or_insert_with(|| Failure { at: path.pointer(), is_key: false });
+        self.fail(path, false);
     }
 
     /// Remembers that the type of a map's keys refused this one.
     #[cold]
     pub(super) fn failed_key(&self, path: &Path<'_>) {
-        self.failed_at.borrow_mut().get_or_insert_with(|| Failure { at: path.pointer(), is_key: true });
+        self.fail(path, true);
+    }
+
+    fn fail(&self, path: &Path<'_>, is_key: bool) {
+        // A refusal is only located where it is looked for.
+        if self.collects {
+            let mut rare = self.rare.borrow_mut();
+            let failed_at = &mut rare.get_or_insert_default().failed_at;
+            failed_at.get_or_insert_with(|| Failure { at: path.pointer(), is_key });
+        }
     }
 
     /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).
@@ -271,23 +287,42 @@ impl<'c> Context<'c> {
     /// Whether the value after this key is null; `None` if only reading it can tell.
     #[inline]
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
-        let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
+        let rest = self.after_key(key)?;
+        // As most values begin.
+        if let [b':', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..]
+        | [b':', b' ', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..] = rest
+        {
+            return Some(false);
+        }
+        let rest = skip_blank(rest).strip_prefix(b":")?;
         Some(skip_blank(rest).starts_with(b"null"))
+    }
+
+    /// Returns the text after this key, if it is one without escapes.
+    pub(super) fn plain_text_follows(&self, key: &str) -> Option<&'c str> {
+        let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
+        let rest = skip_blank(rest).strip_prefix(b"\"")?;
+        let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+        let start = self.text.len() - rest.len();
+        let is_plain = rest.get(length) == Some(&b'"');
+        self.text.get(start..start + length).filter(|_| is_plain)
     }
 
     pub(super) fn choice(&self, node: &Node, raw: &str) -> Option<NodeId> {
         let key = choice_key(node, raw);
-        let known = self.choices.borrow().get(&key).copied();
+        let known = self.rare.borrow().as_ref().and_then(|rare| rare.choices.get(&key).copied());
         known.or_else(|| self.walked?.chosen(key))
     }
 
     pub(super) fn remember(&self, made: Choices) {
-        self.choices.borrow_mut().extend(made.branches);
-        self.passed.borrow_mut().extend(made.passed);
+        let mut rare = self.rare.borrow_mut();
+        let rare = rare.get_or_insert_default();
+        rare.choices.extend(made.branches);
+        rare.passed.extend(made.passed);
     }
 
     pub(super) fn has_passed(&self, node: &Node, raw: &str) -> bool {
-        self.passed.borrow().contains(&choice_key(node, raw))
+        self.rare.borrow().as_ref().is_some_and(|rare| rare.passed.contains(&choice_key(node, raw)))
     }
 }
 

@@ -22,7 +22,7 @@ use super::hooks::{self, CHECKED};
 use super::plan::{IntSpec, Kind, Node};
 use context::refused;
 use external::ExternalVisitor;
-use object::ObjectVisitor;
+use object::{ObjectNode, ObjectVisitor};
 use scalar::ScalarVisitor;
 use sequence::SequenceVisitor;
 use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
@@ -122,7 +122,14 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
             }
             Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
-            Kind::Object(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
+            Kind::Object(object) => {
+                let object = ObjectNode::Known(object);
+                de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
+            }
+            Kind::Tagged { .. } if path.depth < MAX_DEPTH => match ObjectNode::of(cx, node) {
+                Some(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
+                None => PlanDe { de, cx, path, node }.buffered(visitor, hint),
+            },
             Kind::Array(array) if array.unique && !cx.silent => {
                 PlanDe { de, cx, path, node }.unique(visitor, array)
             }

@@ -3,7 +3,8 @@
 use super::PlanSeed;
 use super::context::{Context, Path, nested, refused};
 use crate::args::coercion::{CoercionRule, Noted};
-use crate::args::plan::{Child, NodeId, ObjectSpec, Rest};
+use crate::args::hash::NameHash;
+use crate::args::plan::{Kind, Node, NodeId, ObjectSpec, Prop, Rest, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -15,7 +16,88 @@ pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
     pub(super) cx: &'c Context<'c>,
     pub(super) path: &'c Path<'c>,
-    pub(super) object: &'c ObjectSpec,
+    pub(super) object: ObjectNode<'c>,
+}
+
+/// What an object is read along.
+#[derive(Clone, Copy)]
+pub(super) enum ObjectNode<'c> {
+    Known(&'c ObjectSpec),
+    /// Its tag tells. All variants are objects.
+    Tagged {
+        tag: &'c str,
+        variants: &'c [(String, NodeId)],
+        names: &'c VariantNames,
+        rules: Rules,
+    },
+}
+
+impl<'c> ObjectNode<'c> {
+    /// Returns what objects of a node are read along, if that can be known while they are read.
+    #[inline]
+    pub(super) fn of(cx: &Context<'c>, node: &'c Node) -> Option<ObjectNode<'c>> {
+        match &node.kind {
+            Kind::Object(object) => Some(ObjectNode::Known(object)),
+            Kind::Tagged { tag, variants, names } if names.are_objects(variants, cx.graph) => {
+                Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What was read of a tagged object to find its tag.
+enum ReadAhead<'de> {
+    /// The tag came first. Its value is still to be read.
+    Tag(Cow<'de, str>),
+    /// The last one is the first to be passed on.
+    Entries(Box<EntriesAhead<'de>>),
+}
+
+struct EntriesAhead<'de> {
+    entries: Vec<(Cow<'de, str>, &'de RawValue)>,
+    /// The tag, if its value is still to be read.
+    tag: Option<Cow<'de, str>>,
+}
+
+/// Finds the variant of an object by its tag, and reads no further.
+#[inline(never)]
+fn variant<'de, 'c, A: MapAccess<'de>>(
+    access: &mut A,
+    cx: &Context<'c>,
+    (tag, variants, names, rules): (&str, &'c [(String, NodeId)], &'c VariantNames, Rules),
+) -> Result<(&'c ObjectSpec, ReadAhead<'de>), A::Error> {
+    let mut entries = Vec::new();
+    let (picked, key) = loop {
+        let Some(key) = access.next_key_seed(KeyText)? else { return Err(refused("no tag")) };
+        if key != tag {
+            entries.push((key, access.next_value()?));
+            continue;
+        }
+        let plain = match &key {
+            Cow::Borrowed(key) => cx.plain_text_follows(key),
+            Cow::Owned(_) => None,
+        };
+        if let Some(name) = plain {
+            break (names.pick(variants, name, rules).map(|(_, node)| node), Some(key));
+        }
+        let raw: &'de RawValue = access.next_value()?;
+        entries.push((key, raw));
+        // No variant has a tag that is not a text.
+        let name: String = serde_json::from_str(raw.get()).map_err(nested)?;
+        break (names.pick(variants, &name, rules).map(|(_, node)| node), None);
+    };
+    let Some(Kind::Object(object)) = picked.map(|node| &cx.graph.node(node).kind) else {
+        return Err(refused("variant"));
+    };
+    let ahead = match key {
+        Some(key) if entries.is_empty() => ReadAhead::Tag(key),
+        tag => {
+            entries.reverse();
+            ReadAhead::Entries(Box::new(EntriesAhead { entries, tag }))
+        }
+    };
+    Ok((object, ahead))
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
@@ -26,23 +108,33 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     }
 
     #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         let mut given = Given::default();
-        let object = self.object;
+        let (object, is_ahead, key, ahead) = match self.object {
+            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
+            ObjectNode::Tagged { tag, variants, names, rules } => {
+                match variant(&mut access, self.cx, (tag, variants, names, rules))? {
+                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
+                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
+                }
+            }
+        };
         let out = self.visitor.visit_map(Entries {
             access,
             cx: self.cx,
             path: self.path,
             object,
             hint: 0,
-            next: Next { node: self.cx.graph.any, secret: false, key: Cow::Borrowed(""), raw: None },
+            is_ahead,
+            ahead,
+            next: Next { node: self.cx.graph.any, secret: false, key, raw: None },
             given: &mut given,
-        })?;
-        if given.are_complete(object) {
-            Ok(out)
-        } else {
-            Err(refused("missing, or too few or too many entries"))
+        });
+        // A large value is not moved to be looked at.
+        if out.is_ok() && !given.are_complete(object) {
+            return Err(refused("missing, or too few or too many entries"));
         }
+        out
     }
 }
 
@@ -51,48 +143,67 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 struct Given<'de> {
     /// The first 64 properties.
     first: u64,
-    /// The properties after those.
-    more: Vec<u64>,
+    /// Nulls that mean absent.
+    absent: u64,
+    more: Option<Box<MoreKeys<'de>>>,
+}
+
+/// The keys of large objects and of maps.
+#[derive(Default)]
+struct MoreKeys<'de> {
+    /// The properties after the first 64.
+    props: Vec<u64>,
     /// Map entries and unknown keys.
-    others: Option<HashSet<Cow<'de, str>>>,
+    others: HashSet<Cow<'de, str>, NameHash>,
+    /// How many of them were passed on. The same key may be in a value of any type more than once.
     count: u64,
 }
 
-impl<'de> Given<'de> {
+impl Given<'_> {
     /// Returns `false` if it was given before.
     #[inline]
     fn add(&mut self, index: usize) -> bool {
-        let word = if index < 64 {
-            &mut self.first
-        } else {
-            let at = index / 64 - 1;
-            if self.more.len() <= at {
-                self.more.resize(at + 1, 0);
-            }
-            &mut self.more[at]
-        };
-        let bit = 1 << (index % 64);
+        if index >= 64 {
+            return self.add_more(index);
+        }
+        let bit = 1 << index;
+        let new = self.first & bit == 0;
+        self.first |= bit;
+        new
+    }
+
+    #[cold]
+    fn add_more(&mut self, index: usize) -> bool {
+        let words = &mut self.more.get_or_insert_default().props;
+        let at = index / 64 - 1;
+        if words.len() <= at {
+            words.resize(at + 1, 0);
+        }
+        let (word, bit) = (&mut words[at], 1 << (index % 64));
         let new = *word & bit == 0;
         *word |= bit;
         new
     }
 
-    fn has(&self, index: usize) -> bool {
-        let word = if index < 64 { Some(&self.first) } else { self.more.get(index / 64 - 1) };
+    /// Whether a property after the first 64 was given.
+    fn has_more(&self, index: usize) -> bool {
+        let word = self.more.as_ref().and_then(|more| more.props.get(index / 64 - 1));
         word.is_some_and(|w| w & 1 << (index % 64) != 0)
     }
 
-    fn add_other(&mut self, key: Cow<'de, str>) -> bool {
-        self.others.get_or_insert_default().insert(key)
+    fn count(&self) -> u64 {
+        let more = self.more.as_ref();
+        let props = more.map_or(0, |more| more.props.iter().map(|word| word.count_ones()).sum());
+        u64::from(self.first.count_ones() + props) + more.map_or(0, |more| more.count) - self.absent
     }
 
     #[inline]
     fn are_complete(&self, object: &ObjectSpec) -> bool {
         self.first & object.required == object.required
             && (object.props.len() <= 64
-                || object.props.iter().enumerate().skip(64).all(|(i, p)| !p.required || self.has(i)))
-            && object.min <= self.count
-            && self.count <= object.max
+                || object.props.iter().enumerate().skip(64).all(|(i, p)| !p.required || self.has_more(i)))
+            && (object.min == 0 && object.max == u64::MAX
+                || (object.min..=object.max).contains(&self.count()))
     }
 }
 
@@ -101,7 +212,7 @@ struct Next<'de> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
-    /// The value, where it had to be read before the key was passed on.
+    /// The value, if it was read before the key was passed on.
     raw: Option<&'de RawValue>,
 }
 
@@ -112,6 +223,9 @@ struct Entries<'de, 'c, 'g, A> {
     object: &'c ObjectSpec,
     /// The index after that of the previous property.
     hint: usize,
+    /// Whether keys were read already: those of `ahead`, or else that of `next`.
+    is_ahead: bool,
+    ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de>,
     given: &'g mut Given<'de>,
 }
@@ -126,15 +240,15 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             other => Cow::Owned(other.into_owned()),
         };
         // In a value of any type nobody looks for keys that are there twice.
-        if !self.given.add_other(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object)
-        {
+        let more = self.given.more.get_or_insert_default();
+        if !more.others.insert(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
             return Err(refused("duplicate"));
         }
         let node = match child {
             Some(node) => node,
             None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
             None if unknown == UnknownKeys::Strip && self.path.is_root() => {
-                let raw: &'de RawValue = self.access.next_value()?;
+                let raw = self.raw_value()?;
                 if !self.cx.silent {
                     let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
                     self.cx.record_dropped(&self.path.key(key, false), value);
@@ -143,31 +257,56 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             }
             None => return Err(refused("unknown key")),
         };
-        self.given.count += 1;
+        if let Some(more) = &mut self.given.more {
+            more.count += 1;
+        }
         Ok(Some(node))
+    }
+
+    /// Reads the next value as text, unless that has happened.
+    fn raw_value(&mut self) -> Result<&'de RawValue, A::Error> {
+        match self.next.raw.take() {
+            Some(raw) => Ok(raw),
+            None => self.access.next_value(),
+        }
+    }
+
+    /// Returns the next of the keys that were read to find the tag.
+    #[inline(never)]
+    fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
+        let Some(ahead) = &mut self.ahead else {
+            self.is_ahead = false;
+            return Some(std::mem::take(&mut self.next.key));
+        };
+        if let Some((key, raw)) = ahead.entries.pop() {
+            self.next.raw = Some(raw);
+            return Some(key);
+        }
+        let tag = ahead.tag.take();
+        (self.ahead, self.is_ahead) = (None, false);
+        tag
     }
 
     /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
     #[inline]
-    fn null_as_absent(&mut self, key: &Cow<'de, str>, index: usize) -> Result<bool, A::Error> {
+    fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
         let follows = match key {
             Cow::Borrowed(key) => self.cx.null_follows(key),
             Cow::Owned(_) => None,
         };
         match follows {
             Some(false) => return Ok(false),
-            Some(true) => {
+            Some(true) if self.next.raw.is_none() => {
                 self.access.next_value::<IgnoredAny>()?;
             }
-            None => {
-                let raw: &'de RawValue = self.access.next_value()?;
+            _ => {
+                let raw = self.raw_value()?;
                 if raw.get() != "null" {
                     self.next.raw = Some(raw);
                     return Ok(false);
                 }
             }
         }
-        let prop = &self.object.props[index];
         if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
@@ -177,7 +316,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             Noted::Null,
             CoercionRule::NullAsAbsent,
         );
-        self.given.count -= 1;
+        self.given.absent += 1;
         Ok(true)
     }
 
@@ -195,38 +334,39 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         loop {
-            let Some(key) = self.access.next_key_seed(KeyText)? else { return Ok(None) };
+            let ahead = if self.is_ahead { self.key_ahead() } else { None };
+            let key = match ahead {
+                Some(key) => key,
+                None => match self.access.next_key_seed(KeyText)? {
+                    Some(key) => key,
+                    None => return Ok(None),
+                },
+            };
             // What serde sees: the name of the parameter, however it was spelled, and one spelling of each key of a map.
             let mut name = None;
             let mut integer = false;
-            match self.object.child(&key, self.hint) {
-                Some(Child::Prop(index, node)) => {
-                    self.hint = index + 1;
-                    if !self.given.add(index) {
-                        return Err(refused("duplicate"));
-                    }
-                    self.given.count += 1;
-                    let prop = &self.object.props[index];
-                    if prop.null_absent && self.null_as_absent(&key, index)? {
-                        continue;
-                    }
-                    if !prop.aliases.is_empty() && prop.name != key {
-                        name = Some(Cow::Borrowed(prop.name.as_str()));
-                    }
-                    (self.next.node, self.next.secret) = (node, prop.secret);
+            let object = self.object;
+            let index = object.find(&key, self.hint);
+            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
+                self.hint = index + 1;
+                if !self.given.add(index) {
+                    return Err(refused("duplicate"));
                 }
-                other => {
-                    let child = match other {
-                        Some(Child::Entry(node)) => Some(node),
-                        _ => None,
-                    };
-                    let Some(node) = self.other(&key, child)? else { continue };
-                    (self.next.node, self.next.secret) = (node, false);
-                    integer = self.is_integer_key(&key);
-                    let one = self.cx.graph.identity(self.object, &key);
-                    if one.len() != key.len() {
-                        name = Some(Cow::Owned(one.into_owned()));
-                    }
+                if prop.null_absent && self.null_as_absent(&key, prop)? {
+                    continue;
+                }
+                if !prop.aliases.is_empty() && prop.name != key {
+                    name = Some(Cow::Borrowed(prop.name.as_str()));
+                }
+                (self.next.node, self.next.secret) = (prop.node, prop.secret);
+            } else {
+                let child = object.entry(&key);
+                let Some(node) = self.other(&key, child)? else { continue };
+                (self.next.node, self.next.secret) = (node, false);
+                integer = self.is_integer_key(&key);
+                let one = self.cx.graph.identity(self.object, &key);
+                if one.len() != key.len() {
+                    name = Some(Cow::Owned(one.into_owned()));
                 }
             }
             self.next.key = key;

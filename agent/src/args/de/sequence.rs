@@ -24,18 +24,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut count = 0;
         let array = self.array;
-        let out = self.visitor.visit_seq(Items {
-            access,
-            cx: self.cx,
-            path: self.path,
-            array,
-            count: &mut count,
-        })?;
+        let out =
+            self.visitor.visit_seq(Items { access, cx: self.cx, path: self.path, array, count: &mut count });
         let count = count as u64;
-        if count < array.min || count > array.max {
+        if out.is_ok() && (count < array.min || count > array.max) {
             return Err(refused("length"));
         }
-        Ok(out)
+        out
     }
 }
 

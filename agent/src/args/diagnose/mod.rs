@@ -30,8 +30,21 @@ pub(crate) struct Refusal<'t> {
     pub(crate) count: usize,
     /// The arguments as they were sent, decoded as far as possible.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
+    /// The same, where it is the text that was diagnosed.
+    document: Option<Box<Document<'t>>>,
     /// What was probably meant by text that is not JSON.
     pub(crate) respelled: Option<String>,
+}
+
+impl Refusal<'_> {
+    /// Looks at the arguments as they were sent, decoded as far as possible.
+    pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
+        match (&self.document, &self.sent) {
+            (Some(document), _) => Some(look(&document.root)),
+            (None, Some(sent)) => Some(look(&Document::parse(sent).ok()?.root)),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Arguments in which the plan finds no issue.
@@ -50,25 +63,27 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
             let hint = respelled.as_ref().map(|respelled| respelled.hint);
             let issue = syntax::fault(text, &error, graph.has_secrets(), hint.unwrap_or_default());
             let respelled = respelled.map(|respelled| respelled.text);
-            return Err(Refusal { issues: vec![issue], count: 1, sent: None, respelled });
+            return Err(Refusal { issues: vec![issue], count: 1, sent: None, document: None, respelled });
         }
     };
     match unwrapped(graph, &document.root) {
-        None => check(graph, &document, text, Vec::new(), None),
+        None => check(graph, document, text, Vec::new(), None),
         Some((inner, coercion)) => {
             let refusal = |r: Refusal<'_>| Refusal {
                 issues: r.issues,
                 count: r.count,
                 sent: r.sent.map(|s| s.into_owned().into()),
+                document: None,
                 respelled: None,
             };
             let document = Document::parse(&inner).map_err(|_| Refusal {
                 issues: Vec::new(),
                 count: 0,
                 sent: None,
+                document: None,
                 respelled: None,
             })?;
-            check(graph, &document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
+            check(graph, document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
         }
     }
 }
@@ -97,7 +112,7 @@ fn unwrapped(graph: &Graph, root: &Doc<'_>) -> Option<(String, Coercion)> {
 
 fn check<'t>(
     graph: &Graph,
-    document: &Document<'_>,
+    document: Document<'t>,
     text: &'t str,
     mut coercions: Vec<Coercion>,
     mut replaced: Option<String>,
@@ -108,7 +123,13 @@ fn check<'t>(
         let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
         issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { root.shown() });
         issue.expected = Some("an object with the parameters below".into());
-        return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()), respelled: None });
+        return Err(Refusal {
+            issues: vec![issue],
+            count: 1,
+            sent: Some(text.into()),
+            document: Some(Box::new(document)),
+            respelled: None,
+        });
     }
     let mended = repair::repair(graph, root, &mut coercions);
     let (mut issues, mut count) = (Vec::new(), 0);
@@ -126,9 +147,9 @@ fn check<'t>(
     if count == 0 {
         return Ok(Mended { text: replaced, coercions });
     }
-    let sent = match replaced {
-        Some(mended) => mended.into(),
-        None => text.into(),
+    let (sent, document) = match replaced {
+        Some(mended) => (mended.into(), None),
+        None => (text.into(), Some(Box::new(document))),
     };
-    Err(Refusal { issues, count, sent: Some(sent), respelled: None })
+    Err(Refusal { issues, count, sent: Some(sent), document, respelled: None })
 }

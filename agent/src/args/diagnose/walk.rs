@@ -28,6 +28,8 @@ use serde_json::Value;
 const MAX_KEPT: usize = 10_000;
 /// Maximum depth in nodes: twice what a hundred levels of alternatives in objects need.
 const MAX_NESTED: usize = 600;
+/// Suggestions are made for this many issues. Reports show fewer, and no call with more is corrected.
+const MAX_SUGGESTED: usize = 50;
 /// Closed sets are listed for this many issues, because they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
@@ -163,6 +165,11 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
+    /// Suggestions are made for the issues that a report shows, or that a corrected call may fix.
+    fn may_suggest(&self) -> bool {
+        self.out.as_ref().is_some_and(|out| out.len() < MAX_SUGGESTED)
+    }
+
     fn list_allowed(&self) -> bool {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
     }
@@ -282,7 +289,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             if walk.list_allowed() {
                 issue.allowed = words.clone().map(Value::from).collect();
             }
-            if let Some(sent) = sent.filter(|_| !walk.secret)
+            if let Some(sent) = sent.filter(|_| !walk.secret && walk.may_suggest())
                 && walk.shared.may_suggest(words.clone().count(), sent)
             {
                 issue.suggestions = did_you_mean(sent, words).into_iter().map(String::from).collect();

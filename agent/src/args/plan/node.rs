@@ -1,7 +1,9 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
 use super::words::{VariantNames, Words};
+use crate::args::hash::NameHash;
 use crate::args::policy::Rules;
+use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -229,6 +231,8 @@ pub(crate) struct NumSpec {
     pub(crate) multiple: Option<f64>,
     /// An `f32`: a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
+    /// Whether every finite number is accepted.
+    pub(crate) is_open: bool,
     /// Up to this size the type holds every whole number. JSON values hold all of 64 bits.
     pub(crate) exact: u64,
 }
@@ -354,8 +358,10 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
+    /// The names of the properties, as they are compared with unknown keys.
+    pub(super) spellings: Spellings,
     /// Every name and alias, where a scan would be slow.
-    pub(super) index: Option<HashMap<String, usize>>,
+    pub(super) index: Option<HashMap<String, usize, NameHash>>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: Rest,
     /// The required ones among the first 64 properties, one bit each.
@@ -401,6 +407,7 @@ impl ObjectSpec {
     pub(super) fn any(any: NodeId) -> ObjectSpec {
         ObjectSpec {
             props: Vec::new(),
+            spellings: Spellings::default(),
             index: None,
             patterns: Vec::new(),
             rest: Rest::Accepted(any),
@@ -412,6 +419,16 @@ impl ObjectSpec {
 
     /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 24;
+
+    /// Returns the names of properties with these indices, for suggestions.
+    pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
+        &'o self,
+        is_wanted: F,
+    ) -> impl Iterator<Item = (&'o str, &'o Spelling)> + Clone {
+        let names = self.props.iter().map(|prop| prop.name.as_str());
+        let spellings = self.spellings.of(names.clone());
+        names.zip(spellings).enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, name)| name)
+    }
 
     /// `hint` is the index after the previous hit: models usually follow the order of the schema.
     #[inline]
@@ -455,7 +472,8 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    fn entry(&self, key: &str) -> Option<NodeId> {
+    /// Returns what a key leads to that no property has.
+    pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);
         }

@@ -4,7 +4,9 @@ use super::check::known;
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::whole;
 use super::node::{Kind, NodeId, ObjectSpec, Pattern, Prop, Rest};
+use crate::args::hash::NameHash;
 use crate::args::policy::{CoercionPolicy, Rules};
+use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -67,6 +69,7 @@ impl Compiler<'_> {
             mask |= 1 << i;
         }
         Ok(ObjectSpec {
+            spellings: Spellings::default(),
             index: index(&props),
             props,
             patterns,
@@ -179,11 +182,11 @@ impl Compiler<'_> {
     }
 }
 
-fn index(props: &[Prop]) -> Option<HashMap<String, usize>> {
+fn index(props: &[Prop]) -> Option<HashMap<String, usize, NameHash>> {
     if props.len() <= ObjectSpec::SCAN {
         return None;
     }
-    let mut index = HashMap::new();
+    let mut index = HashMap::default();
     for (i, prop) in props.iter().enumerate() {
         for name in std::iter::once(&prop.name).chain(&prop.aliases) {
             index.entry(name.clone()).or_insert(i);

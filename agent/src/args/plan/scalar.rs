@@ -17,13 +17,16 @@ impl Compiler<'_> {
             "integer" => Kind::Int(self.integer(map)?),
             "number" => {
                 let bound = |keyword: &str| map.get(keyword).and_then(Bound::of);
+                let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+                let single = !self.foreign && format(map) == Some("float");
                 Kind::Num(NumSpec {
+                    is_open: !single && !bounds.iter().any(|keyword| map.contains_key(*keyword)),
                     min: bound("minimum"),
                     max: bound("maximum"),
                     above: bound("exclusiveMinimum"),
                     below: bound("exclusiveMaximum"),
                     multiple: map.get("multipleOf").and_then(Value::as_f64),
-                    single: !self.foreign && format(map) == Some("float"),
+                    single,
                     exact: match format(map).filter(|_| !self.foreign) {
                         Some("float") => 1 << 24,
                         Some("double") => 1 << 53,

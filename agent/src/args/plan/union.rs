@@ -4,6 +4,7 @@ use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
 use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, StrSpec, Variant};
 use super::words::{VariantNames, Words};
+use crate::args::suggest::Spellings;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -189,6 +190,7 @@ impl Compiler<'_> {
             field: None,
         };
         let object = ObjectSpec {
+            spellings: Spellings::default(),
             props: variants.iter().map(prop).collect(),
             index: None,
             patterns: Vec::new(),

@@ -1,6 +1,7 @@
 //! The words of closed sets and of tags: what is shown, and what else names them.
 
-use super::node::NodeId;
+use super::Graph;
+use super::node::{Kind, NodeId};
 use crate::args::policy::Rules;
 use crate::args::scalar::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
@@ -120,16 +121,24 @@ pub(crate) struct VariantNames {
     words: Words,
     /// The variant for every other name.
     pub(super) other: Option<NodeId>,
+    are_objects: OnceLock<bool>,
 }
 
 impl VariantNames {
     pub(super) fn new(words: Words, other: Option<NodeId>) -> VariantNames {
-        VariantNames { words: words.opened(other.is_some()), other }
+        VariantNames { words: words.opened(other.is_some()), other, are_objects: OnceLock::new() }
     }
 
     #[cfg(feature = "testing")]
     pub(super) fn is_open(&self) -> bool {
         self.other.is_some()
+    }
+
+    /// Whether every variant is an object without further checks, whose entries can be read once the tag is known.
+    #[inline]
+    pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
+        let is_object = |node: NodeId| matches!(graph.kind(node), Kind::Object(_));
+        *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
     /// Returns the variant that `text` names, as far as the rules allow.

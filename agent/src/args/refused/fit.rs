@@ -1,7 +1,7 @@
 //! Arguments in which everything that the plan refuses is replaced, so that the types can be asked about the rest.
 
 use super::edit::push_entry;
-use super::sample::{Sample, samples};
+use super::sample::{Sample, first_sample, samples};
 use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;
@@ -37,12 +37,13 @@ impl Fit<'_> {
         let (known, length) = (self.touched.len(), self.path.len());
         let parts = if depth > MAX_DEPTH { None } else { self.parts(node, doc, depth) };
         self.path.truncate(length);
-        if let Some(text) = parts.filter(|text| self.fits(node, text, depth == 0)) {
+        if let Some(text) = parts.filter(|text| self.is_its_parts(node) || self.fits(node, text, depth == 0))
+        {
             return Some(text);
         }
         self.touched.truncate(known);
         self.touched.push(self.path.clone());
-        let made = samples(graph, node, prop, &[]).into_iter().next();
+        let made = first_sample(graph, node, prop);
         if made.is_none() {
             self.stuck.get_or_insert_with(|| self.path.clone());
         }
@@ -57,6 +58,16 @@ impl Fit<'_> {
         };
         match (self.graph.kind(node), &doc.shape) {
             (Kind::Str(spec), Shape::Text(text)) => spec.is_for_the_type(text),
+            _ => false,
+        }
+    }
+
+    /// Whether a node accepts whatever has the parts that it asks for, each of which it accepts.
+    fn is_its_parts(&self, node: NodeId) -> bool {
+        let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
+        match self.graph.kind(node) {
+            Kind::Object(object) => !keep && object.min == 0 && object.max == u64::MAX,
+            Kind::Array(array) => !array.unique && array.is_list(),
             _ => false,
         }
     }
@@ -140,7 +151,7 @@ impl Fit<'_> {
             if prop.required && !given.contains(&index) {
                 push_segment(&mut self.path, &prop.name);
                 self.touched.push(self.path.clone());
-                let Some(made) = samples(self.graph, prop.node, Some(prop), &[]).into_iter().next() else {
+                let Some(made) = first_sample(self.graph, prop.node, Some(prop)) else {
                     self.stuck.get_or_insert_with(|| self.path.clone());
                     self.path.truncate(length);
                     return None;

@@ -47,25 +47,24 @@ const MAX_NEAR: usize = 12;
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
-    sent: &str,
+    sent: &Doc<'_>,
     again: Reread<'_>,
     issues: &mut Vec<Issue>,
 ) -> Option<String> {
-    let document = Document::parse(sent).ok()?;
     // Arguments that are not an object have that one issue.
-    if !matches!(document.root.shape, Shape::Object(_)) {
+    if !matches!(sent.shape, Shape::Object(_)) {
         return None;
     }
     let mut search = Search {
         graph,
         again,
-        sent: &document.root,
-        text: sent.to_owned(),
+        sent,
+        text: sent.raw.to_owned(),
         touched: Vec::new(),
         renamed: Vec::new(),
         found: Vec::new(),
         unchecked: None,
-        bytes: sent.len().saturating_mul(READS).saturating_add(MORE_BYTES),
+        bytes: sent.raw.len().saturating_mul(READS).saturating_add(MORE_BYTES),
         near: Vec::new(),
     };
     let mut placed = search.run(issues);
@@ -74,7 +73,7 @@ pub(super) fn add_refusals(
     }
     let touched: Vec<String> = search.touched.iter().map(|at| search.as_sent(at)).collect();
     let Search { found, unchecked, .. } = search;
-    hooks::report(graph, sent, placed, &touched, found, issues);
+    hooks::report(graph, sent.raw, placed, &touched, found, issues);
     unchecked
 }
 
@@ -83,9 +82,7 @@ const MAX_FORMATS: usize = 1_000;
 
 /// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
 #[cold]
-pub(super) fn add_probable(graph: &Graph, sent: &str, issues: &mut Vec<Issue>) {
-    let Ok(document) = Document::parse(sent) else { return };
-    let root = &document.root;
+pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
     let shared = Shared::new(graph, Some(root), false);
     let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
     for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {

@@ -5,6 +5,7 @@ use crate::args::diagnose::fits;
 use crate::args::plan::{Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, Rest, StrSpec};
 use crate::args::scalar::{Int, Num};
 use serde_json::Value;
+use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Maximum nesting of a sample.
 const MAX_DEPTH: usize = 24;
@@ -55,92 +56,109 @@ const FORMS: [&str; 22] = [
 
 /// Returns what a place may accept, the likeliest first. `near` are texts of the same call.
 pub(super) fn samples(graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
+    at_most(MAX_SAMPLES, graph, node, prop, near)
+}
+
+/// Returns the likeliest value that a place accepts.
+pub(super) fn first_sample(graph: &Graph, node: NodeId, prop: Option<&Prop>) -> Option<Sample> {
+    at_most(1, graph, node, prop, &[]).pop()
+}
+
+fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
     let mut out: Vec<Sample> = Vec::new();
     let mut add = |text: String, is_form: bool| {
         let known = out.iter().any(|sample: &Sample| sample.text == text);
-        if !known && out.len() < MAX_SAMPLES && fits(graph, node, &text, false) {
+        if !known && fits(graph, node, &text, false) {
             out.push(Sample { text, is_form });
         }
+        if out.len() < most { Continue(()) } else { Break(()) }
     };
-    for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
-        for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
-            add(example.to_string(), true);
-        }
-        if let Some(default) = notes.get("default") {
-            add(default.to_string(), false);
-        }
-    }
-    kinds(graph, node, near, 0, &mut add);
+    // The end of the list, or of what there is.
+    let _ = noted(graph, node, prop, &mut add).is_continue()
+        && kinds(graph, node, near, 0, &mut add).is_continue();
     out
 }
 
-fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: &mut dyn FnMut(String, bool)) {
+/// Offers the examples and the default of a place.
+fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> ControlFlow<()> {
+    for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
+        for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
+            add(example.to_string(), true)?;
+        }
+        if let Some(default) = notes.get("default") {
+            add(default.to_string(), false)?;
+        }
+    }
+    Continue(())
+}
+
+/// Takes a text, and whether it shows a form; breaks if no more are needed.
+type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
+
+fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
     if depth > 8 {
-        return;
+        return Continue(());
     }
     match graph.kind(node) {
         Kind::Str(spec) => texts(spec, near, add),
-        Kind::Int(spec) => integers(spec).for_each(|text| add(text, false)),
-        Kind::Num(spec) => numbers(spec).for_each(|text| add(text, false)),
-        Kind::Bool => ["false", "true"].into_iter().for_each(|text| add(text.into(), false)),
-        Kind::Enum(words) => words.names().for_each(|word| add(Value::from(word).to_string(), false)),
-        Kind::Const(members) => members.iter().for_each(|member| add(member.to_string(), false)),
+        Kind::Int(spec) => integers(spec).try_for_each(|text| add(text, false)),
+        Kind::Num(spec) => numbers(spec).try_for_each(|text| add(text, false)),
+        Kind::Bool => ["false", "true"].into_iter().try_for_each(|text| add(text.into(), false)),
+        Kind::Enum(words) => words.names().try_for_each(|word| add(Value::from(word).to_string(), false)),
+        Kind::Const(members) => members.iter().try_for_each(|member| add(member.to_string(), false)),
         Kind::Nullable(inner) => {
-            kinds(graph, *inner, near, depth + 1, add);
-            add("null".into(), false);
+            kinds(graph, *inner, near, depth + 1, add)?;
+            add("null".into(), false)
         }
         Kind::Checked(checked) => kinds(graph, checked.base, near, depth + 1, add),
         Kind::Union { branches, .. } => {
-            for branch in branches {
-                kinds(graph, *branch, near, depth + 1, add);
-            }
+            branches.iter().try_for_each(|branch| kinds(graph, *branch, near, depth + 1, add))
         }
-        Kind::Any => ["null", "\"a\"", "1", "{}", "[]"].into_iter().for_each(|text| add(text.into(), false)),
-        _ => {
-            for full in [false, true] {
-                if let Some(text) = (Maker { graph, full, secret: None }).value(node, 0) {
-                    add(text, false);
-                }
-            }
+        Kind::Any => {
+            ["null", "\"a\"", "1", "{}", "[]"].into_iter().try_for_each(|text| add(text.into(), false))
         }
+        _ => [false, true].into_iter().try_for_each(|full| {
+            match (Maker { graph, full, secret: None }).value(node, 0) {
+                Some(text) => add(text, false),
+                None => Continue(()),
+            }
+        }),
     }
 }
 
-fn texts(spec: &StrSpec, near: &[String], add: &mut dyn FnMut(String, bool)) {
+fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     let mut offer = |text: &str, is_form| {
-        if spec.takes(text) {
-            add(Value::from(text).to_string(), is_form);
-        }
+        if spec.takes(text) { add(Value::from(text).to_string(), is_form) } else { Continue(()) }
     };
     if let Some(format) = spec.format.as_deref() {
         for text in forms_of(format) {
-            offer(text, false);
+            offer(text, false)?;
         }
     }
     if let Some(pattern) = &spec.pattern {
-        [false, true]
-            .into_iter()
-            .filter_map(|more| matching(pattern, more))
-            .for_each(|text| offer(&text, false));
+        for text in [false, true].into_iter().filter_map(|more| matching(pattern, more)) {
+            offer(&text, false)?;
+        }
     }
     for text in PLAIN {
-        offer(text, false);
+        offer(text, false)?;
     }
     let (least, most) = (spec.min.unwrap_or(0), spec.max.unwrap_or(u64::MAX));
     for length in [least, least.max(1), least.max(3)] {
         if length <= most.min(MAX_MADE * MAX_MADE) {
-            offer(&"a".repeat(usize::try_from(length).unwrap_or(0)), false);
+            offer(&"a".repeat(usize::try_from(length).unwrap_or(0)), false)?;
         }
     }
     for text in near {
-        offer(text, false);
+        offer(text, false)?;
     }
     // A format says the form already, and so does a pattern.
     if spec.format.is_none() && spec.pattern.is_none() {
         for text in FORMS {
-            offer(text, true);
+            offer(text, true)?;
         }
     }
+    Continue(())
 }
 
 /// Returns texts of a format.
@@ -288,7 +306,12 @@ impl Maker<'_> {
             | Kind::Enum(_)
             | Kind::Const(_)
             | Kind::Any => {
-                kinds(self.graph, node, &[], 0, &mut |text, _| out.push(text));
+                let mut add = |text, _| {
+                    out.push(text);
+                    Continue(())
+                };
+                // It never breaks.
+                let _ = kinds(self.graph, node, &[], 0, &mut add);
             }
             _ => out.extend(self.value(node, depth + 1)),
         }

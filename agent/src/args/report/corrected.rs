@@ -1,23 +1,28 @@
 //! The corrected call: the arguments with every mistake fixed in the only possible way.
 
-use super::wrapper::{MAX_WRAPPERS, unwrapped};
-use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, says_nothing};
+mod tags;
+mod written;
+
+use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
+use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
+use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
-use crate::args::suggest::{did_you_mean, has_close_name};
+use crate::args::suggest::{did_you_mean, has_close_name, near_names};
 use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use written::{canonical, object_text, put};
 
 const MAX_CALL: usize = 500;
 /// Longer arguments would still be too long after corrections.
 const MAX_SENT: usize = 4 * MAX_CALL;
-const MAX_MENDS: usize = 50;
+const MAX_CORRECTIONS: usize = 50;
 
 /// Returns the corrected call, if there is exactly one and it is valid.
-pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &str, issues: &[Issue]) -> Option<String> {
-    mended(graph, tool, sent, issues, MAX_WRAPPERS)
+pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<String> {
+    corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
 /// Returns the call that was meant by text that is not JSON.
@@ -27,16 +32,22 @@ pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Opti
     }
     match diagnose(graph, meant) {
         Ok(_) => {
-            let mut call = serde_json::from_str(meant).ok()?;
-            Mend { graph }.value(graph.root, &mut call, true);
-            offered(&call.to_string())
+            let text = serde_json::from_str::<Value>(meant).ok()?.to_string();
+            let call = Document::parse(&text).ok()?;
+            offered(Correction { graph, issues: &[] }.of(graph.root, &call.root, true))
         }
-        Err(Refusal { issues, sent, .. }) => corrected(graph, tool, sent.as_deref()?, &issues),
+        Err(refusal) => refusal.with_sent(|sent| corrected(graph, tool, sent, &refusal.issues))?,
     }
 }
 
-fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize) -> Option<String> {
-    if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
+fn corrected_inside(
+    graph: &Graph,
+    tool: &str,
+    sent: &Doc<'_>,
+    issues: &[Issue],
+    depth: usize,
+) -> Option<String> {
+    if sent.raw.len() > MAX_SENT || issues.len() > MAX_CORRECTIONS || graph.has_secrets() {
         return None;
     }
     let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
@@ -44,42 +55,39 @@ fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize)
     if !has_wrapper && !is_mendable {
         return None;
     }
-    let document = Document::parse(sent).ok()?;
     // Repeated keys below an unknown key have not been reported.
-    if document.root.repeated_key().is_some() || document.root.loses_digits() {
+    if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
-    let sent: Value = serde_json::from_str(sent).ok()?;
     if has_wrapper
         && depth > 0
-        && let Some(inner) = unwrapped(graph, tool, &sent)
+        && may_be_wrapped(graph, sent)
+        && let Some(inner) = unwrapped(graph, tool, &sent.to_value())
     {
         let text = inner.call.to_string();
         let call = match diagnose(graph, &text) {
-            Ok(_) => offered(&text),
-            Err(Refusal { issues, sent, .. }) => {
-                sent.and_then(|sent| mended(graph, tool, &sent, &issues, depth - 1))
-            }
+            Ok(_) => offered(text),
+            Err(refusal) => refusal
+                .with_sent(|sent| corrected_inside(graph, tool, sent, &refusal.issues, depth - 1))
+                .flatten(),
         };
         if call.is_some() {
             return call;
         }
     }
-    if !is_mendable || !sent.is_object() {
+    if !is_mendable || !matches!(sent.shape, Shape::Object(_)) {
         return None;
     }
-    let mut mended = sent.clone();
-    Mend { graph }.value(graph.root, &mut mended, true);
-    if mended == sent {
+    let text = Correction { graph, issues }.change(graph.root, sent, true)?;
+    if text == canonical(sent) {
         return None;
     }
-    let text = mended.to_string();
-    offered(&text).filter(|text| fits(graph, graph.root, text, true))
+    offered(text).filter(|text| fits(graph, graph.root, text, true))
 }
 
 /// A longer call is not offered.
-fn offered(text: &str) -> Option<String> {
-    (text.chars().count() <= MAX_CALL).then(|| text.to_owned())
+fn offered(text: String) -> Option<String> {
+    (text.len() <= MAX_CALL || text.chars().count() <= MAX_CALL).then_some(text)
 }
 
 /// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
@@ -126,261 +134,310 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
-struct Mend<'g> {
+/// An entry of an object.
+type Entry<'t> = (Cow<'t, str>, Doc<'t>);
+
+struct Correction<'g> {
     graph: &'g Graph,
+    /// The issues, which name the parameters that unknown keys may be.
+    issues: &'g [Issue],
 }
 
-impl Mend<'_> {
-    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema.
-    fn value(&self, id: NodeId, value: &mut Value, root: bool) {
-        if self.is_taken(id, value, root) {
-            return;
+impl Correction<'_> {
+    /// Returns a value in the form of the schema, as JSON text.
+    fn of(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> String {
+        self.change(id, doc, root).unwrap_or_else(|| canonical(doc))
+    }
+
+    /// The same for a value that is not as it was sent.
+    fn of_text(&self, id: NodeId, text: String) -> String {
+        let document = Document::parse(&text).ok();
+        document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
+    }
+
+    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema. Returns the new text.
+    fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
+        if self.is_taken(id, doc, root) {
+            return None;
+        }
+        if !root && let Some(inner) = self.alone(id, doc).or_else(|| self.word_as_key(id, doc)) {
+            return Some(inner);
         }
         let lenient = CoercionPolicy::lenient().rules();
-        if let Some(inner) = self.alone(id, value).or_else(|| self.word_as_key(id, value)).filter(|_| !root) {
-            *value = inner;
-            return;
-        }
-        match (self.graph.kind(id), &mut *value) {
-            (Kind::Nullable(inner), _) => self.value(*inner, value, false),
-            (Kind::Checked(checked), _) => self.value(checked.base, value, root),
-            (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && !n.is_f64() => {
-                *value = n.to_string().into();
+        match (self.graph.kind(id), &doc.shape) {
+            (Kind::Nullable(inner), _) => self.change(*inner, doc, false),
+            (Kind::Checked(checked), _) => self.change(checked.base, doc, root),
+            (Kind::Str(spec), Shape::Number) if spec.format.is_none() => {
+                let number = doc.to_value();
+                (!number.is_f64()).then(|| Value::from(number.to_string()).to_string())
             }
-            (Kind::Int(_), Value::String(text)) => {
-                if let Some(int) = int_from_text(text).int() {
-                    *value = int.to_value();
+            (Kind::Int(_), Shape::Text(text)) => Some(int_from_text(text).int()?.to_value().to_string()),
+            (Kind::Int(_), Shape::Number) => {
+                let number = doc.to_value();
+                let float = number.as_f64().filter(|_| number.is_f64())?;
+                Some(int_from_f64(float)?.to_value().to_string())
+            }
+            (Kind::Num(_), Shape::Text(text)) => {
+                let number = Num::of_text(text)?;
+                let written = serde_json::from_str(text.trim().trim_start_matches('+'));
+                Some(written.unwrap_or_else(|_| number.to_value()).to_string())
+            }
+            (Kind::Bool, Shape::Text(text)) => Some(bool_from_text(text, lenient)?.to_string()),
+            (Kind::Enum(words), Shape::Text(text)) => {
+                if words.pick(text, self.graph.node(id).rules).is_some() {
+                    return None;
+                }
+                match did_you_mean(text, words.iter().map(String::as_str))[..] {
+                    [only] => Some(Value::from(only).to_string()),
+                    _ => None,
                 }
             }
-            (Kind::Int(_), Value::Number(n)) if n.is_f64() => {
-                if let Some(int) = n.as_f64().and_then(int_from_f64) {
-                    *value = int.to_value();
-                }
-            }
-            (Kind::Num(_), Value::String(text)) => {
-                if let Some(number) = Num::of_text(text) {
-                    *value = serde_json::from_str(text.trim().trim_start_matches('+'))
-                        .unwrap_or_else(|_| number.to_value());
-                }
-            }
-            (Kind::Bool, Value::String(text)) => {
-                if let Some(b) = bool_from_text(text, lenient) {
-                    *value = b.into();
-                }
-            }
-            (Kind::Enum(words), Value::String(text)) => {
-                if words.pick(text, self.graph.node(id).rules).is_none()
-                    && let [only] = did_you_mean(text, words.iter().map(String::as_str))[..]
-                {
-                    *value = only.into();
-                }
-            }
-            (Kind::Object(object), _) => self.object(object, id, value, root),
-            (Kind::Array(_), _) => self.array(id, value),
+            (Kind::Object(object), _) => self.object(object, id, doc, root),
+            (Kind::Array(array), _) => self.array(array, doc),
             (Kind::Tagged { tag, variants, names }, _) => {
-                self.tagged(tag, variants, names, self.graph.node(id).rules, value);
+                self.tagged(tag, variants, names, self.graph.node(id).rules, doc)
             }
-            (Kind::External(external), _) => {
-                decode_object(value);
-                if value.is_object() {
-                    self.value(external.object, value, false);
-                }
+            (Kind::External(external), Shape::Object(_)) => self.change(external.object, doc, false),
+            (Kind::External(external), Shape::Text(text)) => {
+                Some(self.of_text(external.object, decoded_object(text)?))
             }
-            (Kind::Union { branches, .. }, _) => {
-                let objects = |id: &&NodeId| {
-                    matches!(
-                        self.graph.kind(self.graph.unchecked(**id)),
-                        Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Array(_)
-                    )
-                };
-                // Only what is JSON in text: which alternative another value is meant for is not ours to decide.
-                let mended = branches.iter().filter(objects).filter(|_| value.is_string()).find_map(|id| {
-                    let mut own: Value = serde_json::from_str(value.as_str()?).ok()?;
-                    let is_list = matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Array(_));
-                    if is_list != own.is_array() {
-                        return None;
-                    }
-                    self.value(*id, &mut own, false);
-                    fits(self.graph, *id, &own.to_string(), false).then_some(own)
-                });
-                if let Some(mended) = mended {
-                    *value = mended;
-                }
-            }
-            _ => {}
+            (Kind::Union { branches, .. }, Shape::Text(text)) => self.union(branches, text),
+            _ => None,
         }
     }
 
-    /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
-    fn alone(&self, id: NodeId, value: &Value) -> Option<Value> {
-        let (is_taken, inner) = match value {
-            Value::Array(items) => {
-                (self.graph.takes_no_list(id), items.first().filter(|_| items.len() == 1)?)
-            }
-            _ => only_entry(value).map(|(key, inner)| (self.graph.takes_alone(id, key), inner))?,
+    /// Only what is JSON in text is corrected: which alternative another value is meant for is not known.
+    fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
+        let objects = |id: &&NodeId| {
+            matches!(
+                self.graph.kind(self.graph.unchecked(**id)),
+                Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Array(_)
+            )
         };
-        (is_taken && self.is_taken(id, inner, false)).then(|| inner.clone())
-    }
-
-    /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
-    fn word_as_key(&self, id: NodeId, value: &Value) -> Option<Value> {
-        let (key, inner) = only_entry(value)?;
-        let is_bare = match inner {
-            Value::Null | Value::Bool(true) => true,
-            Value::Object(inner) => inner.is_empty(),
-            _ => false,
-        };
-        self.graph.word(id, key).filter(|_| is_bare).map(Value::from)
-    }
-
-    /// Puts a value into the only field of an object that takes it, if the object needs no other.
-    fn only_field(&self, object: &ObjectSpec, id: NodeId, value: &mut Value) -> bool {
-        if matches!(value, Value::Object(_) | Value::Array(_) | Value::Null) {
-            return false;
-        }
-        let is_json = value.as_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
-        if is_json || self.is_nothing(id, value) {
-            return false;
-        }
-        let mut takers = object.props.iter().filter(|prop| self.is_taken(prop.node, value, false));
-        let (Some(only), None) = (takers.next(), takers.next()) else { return false };
-        if object.props.iter().any(|prop| prop.required && prop.name != only.name) {
-            return false;
-        }
-        *value = Value::Object(Map::from_iter([(only.name.clone(), value.take())]));
-        true
-    }
-
-    /// Whether a value is a filler for one that does not exist.
-    fn is_nothing(&self, id: NodeId, value: &Value) -> bool {
-        Document::parse(&value.to_string())
-            .is_ok_and(|document| !value.is_null() && says_nothing(self.graph, id, &document.root))
-    }
-
-    fn is_taken(&self, id: NodeId, value: &Value, root: bool) -> bool {
-        let text = value.to_string();
-        Document::parse(&text).is_ok_and(|document| {
-            let found = inspect(self.graph, id, &document.root, root);
-            found.count == 0 && !found.coerced
+        branches.iter().filter(objects).find_map(|id| {
+            let own: Value = serde_json::from_str(text).ok()?;
+            let is_list = matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Array(_));
+            if is_list != own.is_array() {
+                return None;
+            }
+            Some(self.of_text(*id, own.to_string())).filter(|text| fits(self.graph, *id, text, false))
         })
     }
 
-    fn object(&self, object: &ObjectSpec, id: NodeId, value: &mut Value, root: bool) {
-        if !root && self.only_field(object, id, value) {
-            return;
-        }
-        decode_object(value);
-        let Value::Object(map) = value else { return };
-        let old = std::mem::take(map);
-        let is_free =
-            |p: &&Prop| !old.contains_key(&p.name) && !p.aliases.iter().any(|alias| old.contains_key(alias));
-        let free: Vec<&str> = object.props.iter().filter(is_free).map(|p| p.name.as_str()).collect();
-        *map = self.renamed(object, &old, &free);
+    /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
+    fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        let (is_taken, inner) = match &doc.shape {
+            Shape::Array(items) => {
+                (self.graph.takes_no_list(id), items.first().filter(|_| items.len() == 1)?)
+            }
+            _ => only_entry(doc).map(|(key, inner)| (self.graph.takes_alone(id, key), inner))?,
+        };
+        (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner))
     }
 
-    fn renamed(&self, object: &ObjectSpec, old: &Map<String, Value>, free: &[&str]) -> Map<String, Value> {
-        let (mut map, mut moved) = (Map::new(), Vec::new());
+    /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
+    fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        let (key, inner) = only_entry(doc)?;
+        let is_bare = match &inner.shape {
+            Shape::Null | Shape::Bool(true) => true,
+            Shape::Object(inner) => inner.is_empty(),
+            _ => false,
+        };
+        self.graph.word(id, key).filter(|_| is_bare).map(|word| Value::from(word).to_string())
+    }
+
+    /// Puts a value into the only field of an object that takes it, if the object needs no other.
+    fn only_field(&self, object: &ObjectSpec, id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        if matches!(doc.shape, Shape::Object(_) | Shape::Array(_) | Shape::Null) {
+            return None;
+        }
+        let is_json = doc.text().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
+        if is_json || self.is_nothing(id, doc) {
+            return None;
+        }
+        let mut takers = object.props.iter().filter(|prop| self.is_taken(prop.node, doc, false));
+        let (Some(only), None) = (takers.next(), takers.next()) else { return None };
+        if object.props.iter().any(|prop| prop.required && prop.name != only.name) {
+            return None;
+        }
+        Some(object_text([(only.name.as_str(), canonical(doc))]))
+    }
+
+    /// Whether a value is a filler for one that does not exist.
+    fn is_nothing(&self, id: NodeId, doc: &Doc<'_>) -> bool {
+        !doc.is_null() && says_nothing(self.graph, id, doc)
+    }
+
+    fn is_taken(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> bool {
+        let found = inspect(self.graph, id, doc, root);
+        found.count == 0 && !found.coerced
+    }
+
+    fn object(&self, object: &ObjectSpec, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
+        if !root && let Some(wrapped) = self.only_field(object, id, doc) {
+            return Some(wrapped);
+        }
+        match &doc.shape {
+            Shape::Object(entries) => Some(self.renamed(object, entries)),
+            Shape::Text(text) => {
+                let text = decoded_object(text)?;
+                match Document::parse(&text).ok()?.root.shape {
+                    Shape::Object(entries) => Some(self.renamed(object, &entries)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn renamed(&self, object: &ObjectSpec, old: &[Entry<'_>]) -> String {
+        let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
+        let is_free = |prop: &Prop| !was_given(&prop.name) && !prop.aliases.iter().any(|a| was_given(a));
+        let free: Vec<bool> = object.props.iter().map(is_free).collect();
+        let (mut new, mut moved): (Vec<(&str, String)>, Vec<_>) = (Vec::new(), Vec::new());
         let meant = self.meant(object, old);
-        for (key, value) in old {
-            let (mut key, mut value) = (key.as_str(), value.clone());
+        for (key, doc) in old {
+            let mut key = key.as_ref();
             if object.child(key, 0).is_none() {
-                let near = did_you_mean(key, free.iter().copied());
+                let near = self.near(object, key, &free);
                 let is_path = key.contains(['.', '/']);
                 let home = self.graph.home(object, key).filter(|_| near.is_empty() || is_path);
+                let is_new = |name: &str| !new.iter().any(|(known, _)| *known == name);
                 match (meant.filter(|(own, _)| *own == key), home, &near[..]) {
                     (Some((_, name)), ..) => key = name,
                     (None, Some((Some(home), name)), _) => {
-                        moved.push((home, name, value));
+                        moved.push((home, name, doc));
                         continue;
                     }
-                    (None, Some((None, name)), _) if !old.contains_key(name) && !map.contains_key(name) => {
-                        key = name;
-                    }
-                    (None, None, [only]) if !map.contains_key(*only) => key = only,
+                    (None, Some((None, name)), _) if !was_given(name) && is_new(name) => key = name,
+                    (None, None, [only]) if is_new(only) => key = only,
                     _ => {}
                 }
             }
-            if let Some(child) = object.child(key, 0) {
-                let (Child::Prop(_, id) | Child::Entry(id)) = child;
-                let absent = matches!(child, Child::Prop(i, _) if object.props[i].null_absent);
-                if value.is_null() && absent {
-                    continue;
+            let value = match object.child(key, 0) {
+                None => canonical(doc),
+                Some(child) => {
+                    let (Child::Prop(_, id) | Child::Entry(id)) = child;
+                    let prop = match child {
+                        Child::Prop(index, _) => object.props.get(index),
+                        Child::Entry(_) => None,
+                    };
+                    let is_absent = doc.is_null() && prop.is_some_and(|prop| prop.null_absent);
+                    let is_optional = prop.is_some_and(|prop| !prop.required);
+                    if is_absent || is_optional && self.is_nothing(id, doc) && !self.is_taken(id, doc, false)
+                    {
+                        continue;
+                    }
+                    self.of(id, doc, false)
                 }
-                let is_optional = matches!(child, Child::Prop(i, _) if !object.props[i].required);
-                if is_optional && self.is_nothing(id, &value) && !self.is_taken(id, &value, false) {
-                    continue;
-                }
-                self.value(id, &mut value, false);
-            }
-            map.insert(key.into(), value);
+            };
+            put(&mut new, key, value);
         }
-        for (home, name, value) in moved {
-            if let Some(map) = map.entry(home).or_insert_with(|| Value::Object(Map::new())).as_object_mut() {
-                map.entry(name).or_insert(value);
+        for (home, name, doc) in moved {
+            let known = new.iter().find(|(key, _)| *key == home);
+            let known = known.and_then(|(_, text)| serde_json::from_str(text).ok());
+            let mut value = known.unwrap_or_else(|| Value::Object(Map::new()));
+            if let Some(map) = value.as_object_mut() {
+                map.entry(name).or_insert_with(|| doc.to_value());
             }
-            if let (Some(Child::Prop(_, id)), Some(value)) = (object.child(home, 0), map.get_mut(home)) {
-                self.value(id, value, false);
+            let text = match object.child(home, 0) {
+                Some(Child::Prop(_, id)) => self.of_text(id, value.to_string()),
+                _ => value.to_string(),
+            };
+            put(&mut new, home, text);
+        }
+        object_text(new)
+    }
+
+    /// Returns the parameters that an unknown key may be, as its issue says it, if that can be told from other issues.
+    fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
+        let is_own = |issue: &&Issue| {
+            issue.code == IssueCode::Unknown
+                && issue.path.strip_suffix(key).is_some_and(|above| above.ends_with('/'))
+        };
+        let mut own = self.issues.iter().filter(is_own);
+        if let (Some(issue), None) = (own.next(), own.next())
+            && !issue.suggestions.is_empty()
+        {
+            let named = |name: &String| {
+                let (_, prop) =
+                    object.props.iter().enumerate().find(|(index, prop)| {
+                        prop.name == *name && free.get(*index).is_some_and(|free| *free)
+                    })?;
+                Some(prop.name.as_str())
+            };
+            if let Some(names) = issue.suggestions.iter().map(named).collect() {
+                return names;
             }
         }
-        map
+        near_names(key, object.names(|index| free.get(index).is_some_and(|free| *free)))
     }
 
     /// The only unknown key, with the only required parameter that is missing, if the value fits it.
-    fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o Map<String, Value>) -> Option<(&'o str, &'o str)> {
+    fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o [Entry<'_>]) -> Option<(&'o str, &'o str)> {
         let mut unknown = old.iter().filter(|(key, _)| object.child(key, 0).is_none());
-        let is_missing = |p: &&Prop| {
-            p.required && !old.contains_key(&p.name) && !p.aliases.iter().any(|a| old.contains_key(a))
-        };
+        let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
+        let is_missing =
+            |p: &&Prop| p.required && !was_given(&p.name) && !p.aliases.iter().any(|a| was_given(a));
         let mut missing = object.props.iter().filter(is_missing);
-        let (Some((key, value)), None) = (unknown.next(), unknown.next()) else { return None };
+        let (Some((key, doc)), None) = (unknown.next(), unknown.next()) else { return None };
         let (Some(prop), None) = (missing.next(), missing.next()) else { return None };
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
-        let names = object.props.iter().map(|prop| prop.name.as_str());
-        if has_close_name(key, names.filter(|name| *name != prop.name && !old.contains_key(*name))) {
+        let is_free = |index: usize| {
+            let other = object.props.get(index).map(|other| other.name.as_str());
+            other.is_some_and(|other| other != prop.name && !was_given(other))
+        };
+        if takes_anything || has_close_name(key, object.names(is_free)) {
             return None;
         }
-        (!takes_anything && fits(self.graph, prop.node, &value.to_string(), false))
-            .then_some((key.as_str(), prop.name.as_str()))
+        let fits = inspect(self.graph, prop.node, doc, false).count == 0;
+        fits.then_some((key.as_ref(), prop.name.as_str()))
     }
 
-    fn array(&self, id: NodeId, value: &mut Value) {
-        let Kind::Array(array) = self.graph.kind(id) else { return };
-        if let Value::String(text) = &*value
+    fn array(&self, array: &ArraySpec, doc: &Doc<'_>) -> Option<String> {
+        if let Shape::Text(text) = &doc.shape
             && let Ok(inner @ Value::Array(_)) = serde_json::from_str(text)
         {
-            *value = inner;
+            let text = inner.to_string();
+            return self.array(array, &Document::parse(&text).ok()?.root);
         }
-        if let (Value::Object(map), Some(item)) = (&mut *value, array.items)
-            && array.is_list()
-            && has_numbered_keys(map.keys().map(String::as_str))
-            && !self.is_taken(item, &map.clone().into(), false)
-        {
-            *value = std::mem::take(map).into_iter().map(|(_, item)| item).collect();
-        }
-        // "a, b" may be a list: not ours to decide.
-        let may_be_list = value.as_str().is_some_and(|s| s.contains([',', '[', '\n']));
-        // Nor how deep it belongs in a list of lists, which may have no end.
-        if array.is_list()
-            && !array.item(0).is_some_and(|item| {
-                self.is_array(item)
-                    || only_entry(value).is_some_and(|(key, _)| self.graph.takes_alone(item, key))
-            })
-            && !value.is_array()
-            && !value.is_null()
-            && !may_be_list
-        {
-            *value = Value::Array(vec![value.take()]);
-        }
-        let Value::Array(items) = value else { return };
-        for (i, item) in items.iter_mut().enumerate() {
-            let Some(id) = array.item(i) else { break };
-            match (self.graph.kind(id), &*item) {
-                (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && array.is_list() => {
-                    *item = n.to_string().into();
-                }
-                _ => self.value(id, item, false),
+        let items: Vec<&Doc<'_>> = match &doc.shape {
+            Shape::Array(items) => items.iter().collect(),
+            Shape::Object(entries) if self.is_numbered(array, entries, doc) => {
+                entries.iter().map(|(_, item)| item).collect()
             }
-        }
+            Shape::Null => return None,
+            // "a, b" may be a list: that is not known.
+            Shape::Text(text) if text.contains([',', '[', '\n']) => return None,
+            // Nor how deep it belongs in a list of lists, which may have no end.
+            _ => {
+                let is_item_list = |item| {
+                    self.is_array(item)
+                        || only_entry(doc).is_some_and(|(key, _)| self.graph.takes_alone(item, key))
+                };
+                if !array.is_list() || array.item(0).is_some_and(is_item_list) {
+                    return None;
+                }
+                vec![doc]
+            }
+        };
+        let items = items.into_iter().enumerate().map(|(index, item)| match array.item(index) {
+            None => canonical(item),
+            Some(id) => match (self.graph.kind(id), &item.shape) {
+                (Kind::Str(spec), Shape::Number) if spec.format.is_none() && array.is_list() => {
+                    Value::from(item.to_value().to_string()).to_string()
+                }
+                _ => self.of(id, item, false),
+            },
+        });
+        Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
+    }
+
+    /// Whether an object is a list in a language without lists.
+    fn is_numbered(&self, array: &ArraySpec, entries: &[Entry<'_>], doc: &Doc<'_>) -> bool {
+        array.is_list()
+            && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
+            && array.items.is_some_and(|item| !self.is_taken(item, doc, false))
     }
 
     fn is_array(&self, id: NodeId) -> bool {
@@ -391,89 +448,64 @@ impl Mend<'_> {
         }
     }
 
-    /// `{"add": {…}}` for `{"kind": "add", …}`, and `{"add": 5}` for `{"kind": "add", "count": 5}`.
-    fn variant_as_key(&self, tag: &str, variants: &[(String, NodeId)], map: &mut Map<String, Value>) {
-        let mut entries = map.iter();
-        let (Some((key, inner)), None) = (entries.next(), entries.next()) else { return };
-        let Some((_, variant)) = variants.iter().find(|(name, _)| name == key) else { return };
-        if self.graph.has_key(variants, key) {
-            return;
-        }
-        let named = std::iter::once((tag.to_owned(), Value::from(key.as_str())));
-        match inner {
-            Value::Object(inner) if !inner.contains_key(tag) => {
-                *map = named.chain(inner.iter().map(|(key, value)| (key.clone(), value.clone()))).collect();
-            }
-            Value::Object(_) => {}
-            inner => {
-                let Kind::Object(object) = self.graph.kind(self.graph.unchecked(*variant)) else { return };
-                let mut required = object.props.iter().filter(|prop| prop.required && prop.name != tag);
-                if let (Some(only), None) = (required.next(), required.next()) {
-                    *map = named.chain([(only.name.clone(), inner.clone())]).collect();
-                }
-            }
-        }
-    }
-
     fn tagged(
         &self,
         tag: &str,
         variants: &[(String, NodeId)],
         known: &VariantNames,
         rules: Rules,
-        value: &mut Value,
-    ) {
-        if let Value::String(text) = &*value
-            && variants.iter().any(|(name, _)| name == text)
-        {
-            *value = Value::Object(Map::from_iter([(tag.to_owned(), value.take())]));
+        doc: &Doc<'_>,
+    ) -> Option<String> {
+        if doc.entry(tag).is_some() {
+            return self.variant(tag, variants, known, rules, doc);
         }
-        decode_object(value);
-        if let Value::Object(map) = value
-            && !map.contains_key(tag)
-        {
-            self.variant_as_key(tag, variants, map);
-        }
-        if let Value::Object(map) = value
-            && !map.contains_key(tag)
-        {
-            let near =
-                |key: &&String| !self.graph.has_key(variants, key) && !did_you_mean(key, [tag]).is_empty();
-            let other = || {
-                self.graph.other_tag(variants, map.iter().map(|(key, value)| (key.as_str(), value.as_str())))
-            };
-            let misspelled = map.keys().find(near).map(String::as_str).or_else(other);
-            let Some(misspelled) = misspelled.map(str::to_owned) else { return };
-            let renamed =
-                |(key, value)| if key == misspelled { (tag.to_owned(), value) } else { (key, value) };
-            *map = std::mem::take(map).into_iter().map(renamed).collect();
-        }
-        let Some(sent) = value.get(tag).and_then(Value::as_str) else { return };
-        let sent = sent.to_owned();
-        let picked = known.pick(variants, &sent, rules).or_else(|| {
-            match did_you_mean(&sent, variants.iter().map(|v| v.0.as_str()))[..] {
+        let text = self.with_tag(tag, variants, doc.to_value())?.to_string();
+        let changed = Document::parse(&text).ok()?;
+        Some(
+            self.variant(tag, variants, known, rules, &changed.root)
+                .unwrap_or_else(|| canonical(&changed.root)),
+        )
+    }
+
+    /// Corrects an object that has its tag.
+    fn variant(
+        &self,
+        tag: &str,
+        variants: &[(String, NodeId)],
+        known: &VariantNames,
+        rules: Rules,
+        doc: &Doc<'_>,
+    ) -> Option<String> {
+        let sent = doc.entry(tag)?.text()?;
+        let picked = known.pick(variants, sent, rules).or_else(|| {
+            match did_you_mean(sent, variants.iter().map(|v| v.0.as_str()))[..] {
                 [only] => known.pick(variants, only, rules),
                 _ => None,
             }
         });
-        if let Some((name, variant)) = picked {
-            value[tag] = name.word.into();
-            self.value(variant, value, false);
+        let (name, variant) = picked?;
+        if name.word == sent {
+            return self.change(variant, doc, false);
         }
+        let mut value = doc.to_value();
+        value[tag] = name.word.into();
+        Some(self.of_text(variant, value.to_string()))
     }
 }
 
-/// Decodes an object that was sent as text.
-fn decode_object(value: &mut Value) {
-    if let Value::String(text) = &*value
-        && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
-    {
-        *value = inner;
-    }
+/// Returns the text of an object that was sent as text.
+fn decoded_object(text: &str) -> Option<String> {
+    let inner: Value = serde_json::from_str(text).ok()?;
+    inner.is_object().then(|| inner.to_string())
 }
 
 /// Returns the only entry of an object.
-fn only_entry(value: &Value) -> Option<(&String, &Value)> {
-    let mut entries = value.as_object()?.iter();
-    entries.next().filter(|_| entries.next().is_none())
+fn only_entry<'d>(doc: &'d Doc<'_>) -> Option<(&'d str, &'d Doc<'d>)> {
+    match &doc.shape {
+        Shape::Object(entries) => match entries.as_slice() {
+            [(key, inner)] => Some((key.as_ref(), inner)),
+            _ => None,
+        },
+        _ => None,
+    }
 }

@@ -3,7 +3,7 @@
 //! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
 //! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
 
-use crate::args::diagnose::{Document, Refusal, diagnose};
+use crate::args::diagnose::{Doc, Document, Refusal, Shape, diagnose};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Graph, Kind};
 use crate::args::suggest::did_you_mean;
@@ -24,6 +24,16 @@ pub(super) struct Unwrapped {
     is_text: bool,
     /// The keys that were found there.
     keys: Vec<String>,
+}
+
+/// Whether [`unwrapped`] can find anything: most calls have no key for it.
+pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
+    let Shape::Object(entries) = &sent.shape else { return true };
+    entries.iter().any(|(key, doc)| match &doc.shape {
+        Shape::Object(_) | Shape::Array(_) => !is_parameter(graph, key),
+        Shape::Text(text) => text.trim_start().starts_with(['{', '"']) && !is_parameter(graph, key),
+        _ => false,
+    })
 }
 
 /// Removes one wrapper.

@@ -72,6 +72,7 @@ fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalE
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
+        StepError::State(error) => TerminalError::new_with_code(400, error.to_string()).into(),
         error => TerminalError::new(error.to_string()).into(),
     }
 }

@@ -1,7 +1,5 @@
 //! The listener. The SDK's own listener has no limits, and stops accepting connections after the first error of the operating system.
 
-use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -9,11 +7,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use restate_sdk::endpoint::Endpoint;
 use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use crate::CancelToken;
-use crate::runtime::StallLimit;
+use crate::serve::{StallLimit, accept, drive};
 
 /// Limits on connections. The engine uses one connection for many runs, which may all wait for days.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +25,6 @@ pub(super) struct ConnectionLimits {
 pub(super) const LIMITS: ConnectionLimits =
     ConnectionLimits { connections: 1_024, ping: Duration::from_secs(20), stall: Duration::from_secs(60) };
 
-/// Pause after an error of the operating system, such as too many open files.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// Time for active steps to end after the service was stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -43,61 +36,23 @@ pub(super) async fn run(
     limits: ConnectionLimits,
 ) {
     let endpoint = HyperEndpoint::new(endpoint);
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let mut connections = JoinSet::new();
-    loop {
-        let permit = tokio::select! {
-            () = stop.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
-            permit = permits.clone().acquire_owned() => permit,
-        };
-        let Ok(permit) = permit else { break };
-        let accepted = tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (endpoint, stop) = (endpoint.clone(), stop.clone());
-                connections.spawn(async move {
-                    let _permit = permit;
-                    serve(stream, endpoint, &stop, limits).await;
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
-    let finishing = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, finishing).await.is_err() {
+    let serving = |stream| serve(stream, endpoint.clone(), stop.clone(), limits);
+    let open = accept(listener, limits.connections, stop.cancelled(), serving).await;
+    if !open.finish(GRACE).await {
         tracing::warn!(
             "connections of the engine were still open 10 s after the service was stopped, and are closed"
         );
-        connections.shutdown().await;
     }
 }
 
-async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: &CancelToken, limits: ConnectionLimits) {
+async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: CancelToken, limits: ConnectionLimits) {
     let stream = StallLimit::new(stream, limits.stall).with_read(limits.stall);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.ping)
         .keep_alive_timeout(limits.stall)
         .serve_connection(TokioIo::new(stream), endpoint);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
-    }
+    drive(connection, http2::Connection::graceful_shutdown, stop.cancelled()).await;
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The configuration of a connection.
 
-use super::traffic::{Traffic, TrafficObserver};
 use crate::panics::Observer;
+use crate::traffic::{OnTraffic, Traffic};
 use crate::{BoxFuture, ToolDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ pub struct ClientConfig {
     pub(super) neutralizes: bool,
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
-    pub(super) on_traffic: Option<TrafficObserver>,
+    pub(super) on_traffic: Option<OnTraffic>,
     /// The first setting that belongs to the other kind of server.
     misplaced: Option<&'static str>,
 }
@@ -427,7 +427,8 @@ impl ClientConfig {
     /// as the conversation. The function must not block. If it panics, it is not called again.
     ///
     /// ```
-    /// use agent::mcp::client::{ClientConfig, TrafficKind};
+    /// use agent::mcp::client::ClientConfig;
+    /// use agent::traffic::TrafficKind;
     ///
     /// let docs = ClientConfig::http("https://docs.example/mcp").on_traffic(|traffic| match traffic.kind {
     ///     TrafficKind::Sent { message, .. } => eprintln!("{} > {message}", traffic.server),

@@ -146,7 +146,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
 /// Describes a request without a response.
 fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
     let root = root(error);
-    let cause = masked(config, root.to_string());
+    let cause = masked(config, &root.to_string());
     if let Some(io) = root.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::ConnectionRefused
     {
@@ -237,11 +237,11 @@ pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
 
 /// Returns the text of an error with its sources, each once, without secrets.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
-    masked(config, crate::error_text::with_sources(error))
+    masked(config, &crate::error_text::with_sources(error))
 }
 
 /// Masks the URL and the other secrets of the configuration.
-fn masked(config: &ClientConfig, text: String) -> String {
+fn masked(config: &ClientConfig, text: &str) -> String {
     ConfigSecrets::of(config).mask(text)
 }
 

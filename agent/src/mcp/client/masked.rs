@@ -2,11 +2,8 @@
 
 use super::config::{ClientConfig, Endpoint, INHERITED};
 use crate::address::{is_word, shown_address};
-use crate::quoted::quoted_forms;
+use crate::masking::SecretMask;
 use std::ffi::OsStr;
-
-/// The replacement of a secret.
-const REDACTED: &str = "[redacted]";
 
 /// Substrings of names that indicate a secret.
 const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
@@ -14,12 +11,9 @@ const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass",
 /// Minimum length of a value that is masked although its name does not indicate a secret. Shorter values occur in ordinary words.
 const MIN_UNNAMED: usize = 6;
 
-/// Minimum length of the start of a secret, in bytes, that is masked at the end of a text that may have been cut.
-const MIN_PREFIX: usize = 4;
-
-/// The secrets, each with its replacement. The longest is first, so that a secret that begins with another is masked completely.
+/// The secrets of a configuration.
 #[derive(Default)]
-pub(super) struct ConfigSecrets(Vec<(String, String)>);
+pub(super) struct ConfigSecrets(SecretMask);
 
 impl ConfigSecrets {
     /// Collects the headers and variables that the application sets, arguments whose names indicate secrets, and the hidden parts of the URL.
@@ -56,7 +50,7 @@ impl ConfigSecrets {
     }
 
     pub(super) fn add(&mut self, secret: &str) {
-        self.replace(secret, REDACTED);
+        self.0.add(secret);
     }
 
     fn add_named(&mut self, name: &str, value: &str) {
@@ -75,10 +69,10 @@ impl ConfigSecrets {
     fn add_url(&mut self, url: &str) {
         let shown = shown_address(url);
         let Ok(parsed) = reqwest::Url::parse(url) else {
-            return self.replace(url, &shown);
+            return self.0.replace(url, &shown);
         };
-        self.replace(parsed.as_str(), &shown);
-        self.replace(url, &shown);
+        self.0.replace(parsed.as_str(), &shown);
+        self.0.replace(url, &shown);
         if let Some(password) = parsed.password() {
             self.add(password);
         }
@@ -91,32 +85,9 @@ impl ConfigSecrets {
         }
     }
 
-    fn replace(&mut self, secret: &str, replacement: &str) {
-        if secret == replacement {
-            return;
-        }
-        for text in quoted_forms(secret) {
-            if !text.trim().is_empty() && !self.0.iter().any(|(known, _)| *known == text) {
-                self.0.push((text, replacement.to_owned()));
-            }
-        }
-        self.0.sort_unstable_by(|(one, _), (other, _)| {
-            other.len().cmp(&one.len()).then_with(|| one.cmp(other))
-        });
-    }
-
     /// Masks the secrets in a text. The start of a secret at the end of the text is masked too, because long lines are cut.
-    pub(super) fn mask(&self, text: String) -> String {
-        let text = self.0.iter().fold(text, |text, (secret, replacement)| text.replace(secret, replacement));
-        let whole = self.0.iter().filter(|(_, replacement)| replacement == REDACTED);
-        let begun = whole.filter_map(|(secret, _)| {
-            let starts = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_PREFIX);
-            starts.rev().find(|at| secret.get(..*at).is_some_and(|start| text.ends_with(start)))
-        });
-        match begun.max() {
-            Some(length) => format!("{}{REDACTED}", text.get(..text.len() - length).unwrap_or_default()),
-            None => text,
-        }
+    pub(super) fn mask(&self, text: &str) -> String {
+        self.0.mask(text)
     }
 }
 
@@ -130,7 +101,7 @@ mod tests {
     use super::*;
 
     fn masked(config: &ClientConfig, text: &str) -> String {
-        ConfigSecrets::of(config).mask(text.to_owned())
+        ConfigSecrets::of(config).mask(text)
     }
 
     #[test]

@@ -42,7 +42,6 @@ mod traffic;
 
 pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
 pub use error::{Challenge, ClientError, ConnectErrorKind};
-pub use traffic::{Traffic, TrafficKind};
 
 use crate::ToolSet;
 use crate::tool::set::IntoTools;

@@ -1,9 +1,9 @@
-//! Messages to and from a server, for debugging, with the secrets of the configuration masked.
+//! Reports messages to and from a server to the listener of the configuration, with its secrets masked.
 
 use super::config::ClientConfig;
 use super::last_words::LastWords;
 pub(super) use super::masked::ConfigSecrets;
-use crate::panics::Observer;
+use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -11,96 +11,14 @@ use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A message to or from a server, or another event of its connection, as passed to [`ClientConfig::on_traffic`].
-///
-/// Secrets of the configuration are masked wherever they occur: tokens, values whose names indicate a secret, headers and variables of six
-/// or more characters, and the parts of the URL that may be secrets. The arguments and results of tools are not masked.
-///
-/// ```
-/// # #[cfg(feature = "mcp-server")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::{Client, Server, client::{ClientConfig, Traffic, TrafficKind}};
-/// use agent::tools;
-/// use std::sync::{Arc, Mutex};
-///
-/// let server = Server::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
-/// let url = server.url();
-/// tokio::spawn(server.run());
-///
-/// let log = Arc::new(Mutex::new(Vec::new()));
-/// let lines = log.clone();
-/// let config = ClientConfig::http(url).name("docs").on_traffic(move |traffic: &Traffic<'_>| {
-///     if let TrafficKind::Sent { message, .. } = traffic.kind {
-///         lines.lock().unwrap().push(format!("{} > {message}", traffic.server));
-///     }
-/// });
-/// Client::connect(config).await?.close().await;
-/// assert!(log.lock().unwrap().iter().any(|line| line.starts_with("docs > {") && line.contains("tools/list")));
-/// # Ok(()) }
-/// # #[cfg(not(feature = "mcp-server"))] fn main() {}
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Traffic<'a> {
-    /// The name of the server in this program.
-    pub server: &'a str,
-    /// The message or event.
-    pub kind: TrafficKind<'a>,
-}
-
-/// The kinds of [`Traffic`].
-///
-/// ```
-/// use agent::mcp::client::TrafficKind;
-///
-/// fn line(kind: &TrafficKind<'_>) -> String {
-///     match kind {
-///         TrafficKind::Sent { message, .. } => format!("> {message}"),
-///         TrafficKind::Received { message, .. } => format!("< {message}"),
-///         other => format!("! {other:?}"),
-///     }
-/// }
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum TrafficKind<'a> {
-    /// A message is sent.
-    #[non_exhaustive]
-    Sent {
-        /// The JSON-RPC message.
-        message: &'a str,
-    },
-    /// A message was received.
-    #[non_exhaustive]
-    Received {
-        /// The parts of the JSON-RPC message that were parsed.
-        message: &'a str,
-    },
-    /// A program wrote a line to its error output.
-    #[non_exhaustive]
-    ErrorOutput {
-        /// The line, cut at 4 KiB.
-        line: &'a str,
-    },
-    /// A message could not be sent.
-    #[non_exhaustive]
-    Failed {
-        /// The reason.
-        reason: &'a str,
-    },
-    /// The connection is closed. No further messages arrive.
-    Closed,
-}
-
-pub(super) type TrafficObserver = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
-
 /// Reports the traffic of one connection to the listener, with its secrets masked.
 #[derive(Clone)]
 pub(super) struct TrafficTap(Arc<TapState>);
 
 struct TapState {
-    on_traffic: Option<TrafficObserver>,
+    on_traffic: Option<OnTraffic>,
     server: String,
+    connection: u64,
     secrets: Mutex<ConfigSecrets>,
     last_words: Mutex<LastWords>,
 }
@@ -110,6 +28,7 @@ impl TrafficTap {
         Self(Arc::new(TapState {
             on_traffic: config.on_traffic.clone(),
             server: server.to_owned(),
+            connection: next_exchange(),
             secrets: Mutex::new(ConfigSecrets::of(config)),
             last_words: Mutex::default(),
         }))
@@ -122,7 +41,7 @@ impl TrafficTap {
 
     /// Returns the text with the secrets of this connection masked.
     pub(super) fn masked(&self, text: &str) -> String {
-        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text.to_owned())
+        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
     }
 
     /// Returns the lines of a program's error output that most likely contain the reason for its end.
@@ -141,7 +60,7 @@ impl TrafficTap {
     fn notify(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
         let Some(on_traffic) = &self.0.on_traffic else { return };
         let text = self.masked(&text());
-        let traffic = Traffic { server: &self.0.server, kind: kind(&text) };
+        let traffic = Traffic { server: &self.0.server, exchange: self.0.connection, kind: kind(&text) };
         on_traffic.notify(|on_traffic| on_traffic(&traffic));
     }
 }

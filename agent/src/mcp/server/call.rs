@@ -1,15 +1,14 @@
 //! Runs one `tools/call`, from the arguments to the result.
 
-use super::BuiltServer;
+use super::built::{AdmittedRequest, BuiltServer, RawArguments};
 use super::caller::Caller;
 use super::catalogue::ToolCatalogue;
-use super::gate::QuotaPermit;
-use super::handler::{AdmittedRequest, RawArguments};
 use super::progress::ProgressSender;
 use super::request_info::{ClientCapability, RequestInfo};
 use crate::mcp::content::block;
 use crate::mcp::output::{OutputCheck, mark, wrapped};
 use crate::message::ToolCall;
+use crate::serve::QuotaPermit;
 use crate::tool::state::StateMap;
 use crate::{CallError, FailureCode, Registry, ToolContext, ToolOutcome, ToolOutput};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
@@ -88,14 +87,16 @@ async fn acquire_permit(
     admitted: &AdmittedRequest,
     call: &ToolCall,
 ) -> Result<Option<QuotaPermit>, ErrorData> {
-    if let Some(permit) = shared.calls.try_enter(&admitted.caller) {
+    if let Some(permit) = shared.calls.try_enter(admitted.caller.quota_key()) {
         return Ok(Some(permit));
     }
     if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
         // The call reports the issues, and its body does not run.
-        return Ok(Some(shared.refusals.enter(&admitted.caller, shared.limits.wait).await).flatten());
+        return Ok(
+            Some(shared.refusals.enter(admitted.caller.quota_key(), shared.limits.wait).await).flatten()
+        );
     }
-    Ok(shared.calls.enter(&admitted.caller, shared.limits.wait).await)
+    Ok(shared.calls.enter(admitted.caller.quota_key(), shared.limits.wait).await)
 }
 
 fn tool_context(

@@ -74,8 +74,9 @@ impl Caller {
         &self.inner.id
     }
 
-    pub(super) fn shared_id(&self) -> &Arc<str> {
-        &self.inner.id
+    /// Returns the name that limits and running calls count by; `None` for a caller that is not authenticated.
+    pub(super) fn quota_key(&self) -> Option<&Arc<str>> {
+        self.is_known().then_some(&self.inner.id)
     }
 
     /// Returns whether the caller was authenticated. On a server without an [`Authenticator`], callers are not.

@@ -1,13 +1,9 @@
 //! The methods of the server, as a handler of `rmcp`.
 
-use super::BuiltServer;
+use super::built::{AdmittedRequest, BuiltServer};
 use super::call::{call, fault};
-use super::caller::{Caller, RequestHead};
-use super::catalogue::ToolCatalogue;
-use super::gate::{QuotaPermit, ShutdownPhase};
-use super::running::SessionId;
-use crate::Registry;
-use bytes::Bytes;
+use super::caller::RequestHead;
+use crate::serve::{QuotaPermit, ShutdownPhase};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData, ListPromptsRequestMethod,
@@ -18,38 +14,6 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use std::sync::Arc;
-
-/// A request that passed the checks: its caller, and the tools of the caller.
-pub(super) struct AdmittedRequest {
-    pub(super) caller: Caller,
-    pub(super) tools: Registry,
-    pub(super) catalogue: Arc<ToolCatalogue>,
-    /// The text of the arguments, if the request is a call over HTTP.
-    pub(super) arguments: Option<RawArguments>,
-    /// The session in which the request can be cancelled, over HTTP in the older versions.
-    pub(super) session: Option<SessionId>,
-}
-
-/// The text of a call's arguments as it was sent.
-#[derive(Clone)]
-pub(super) struct RawArguments(Bytes);
-
-impl RawArguments {
-    /// Refers to a part of the body, without a copy.
-    pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
-        Self(body.slice_ref(arguments.as_bytes()))
-    }
-
-    pub(super) fn text(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
-impl From<&str> for RawArguments {
-    fn from(text: &str) -> Self {
-        Self(Bytes::copy_from_slice(text.as_bytes()))
-    }
-}
 
 /// Handles one request over HTTP, or all requests of a connection over standard input.
 #[derive(Clone)]
@@ -83,7 +47,7 @@ impl ProtocolHandler {
     /// Returns a permit for a stream that listens for changes, if one is free.
     fn listener_permit(&self) -> Option<QuotaPermit> {
         let caller = self.admitted.as_ref().map_or(&self.shared.local, |admitted| &admitted.caller);
-        self.shared.listeners.try_enter(caller)
+        self.shared.listeners.try_enter(caller.quota_key())
     }
 }
 

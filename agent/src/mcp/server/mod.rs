@@ -57,10 +57,12 @@
 //! 2026-07-28, a client cancels a call by ending its request.
 
 mod bearer;
+mod built;
 mod call;
 mod caller;
 mod catalogue;
-mod gate;
+mod error;
+mod handle;
 mod handler;
 mod http;
 mod limits;
@@ -71,26 +73,24 @@ mod request_info;
 mod running;
 mod stdio;
 
-pub use self::http::{HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
+pub use self::http::{BoundServer, HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
-pub use gate::ServerHandle;
+pub use error::ServerError;
+pub use handle::ServerHandle;
 pub use limits::ServerLimits;
 pub use loader::{LoadError, ToolLoader};
 pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
 
-use self::http::HostPolicy;
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
-use crate::panics::catch_future;
+use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
-use catalogue::{CatalogueCache, ToolCatalogue};
-use gate::Quota;
-use handler::AdmittedRequest;
+use built::BuiltServer;
+use catalogue::CatalogueCache;
 use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
-use running::RunningCalls;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -146,31 +146,6 @@ fn default_options() -> PlanOptions {
 enum ToolSource {
     Fixed(ToolSet),
     Loaded(Arc<dyn ToolLoader>),
-}
-
-/// A built server, shared by all its requests.
-struct BuiltServer {
-    config: ServerConfig,
-    /// The server information that is sent with each result.
-    meta: MetaObject,
-    loader: Arc<dyn ToolLoader>,
-    authenticator: Option<Arc<dyn Authenticator>>,
-    /// The caller of requests that are not authenticated.
-    local: Caller,
-    hosts: HostPolicy,
-    metadata: Option<ResourceMetadata>,
-    limits: ServerLimits,
-    state: StateMap,
-    /// Whether lists may differ between callers.
-    is_private: bool,
-    list_ttl_ms: u64,
-    catalogues: CatalogueCache,
-    calls: Arc<Quota>,
-    /// The quota of calls whose arguments are refused.
-    refusals: Arc<Quota>,
-    listeners: Arc<Quota>,
-    running: Arc<RunningCalls>,
-    handle: ServerHandle,
 }
 
 impl Server {
@@ -372,7 +347,8 @@ impl Server {
         if let Some(twice) = self.duplicate {
             return Err(ServerError::State(twice));
         }
-        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins)?;
+        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins)
+            .map_err(|invalid| ServerError::Allowed { entry: invalid.entry, expected: invalid.expected })?;
         if self.authenticator.is_none() && !self.is_open && !hosts.is_local() {
             return Err(ServerError::Anonymous { place: "the allowed hosts".to_owned() });
         }
@@ -443,38 +419,6 @@ fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Res
     Ok(RegistryError::none_of(unprovided)?)
 }
 
-/// Why a request is not served, with the reason for the log.
-enum ServiceFailure {
-    /// A function of the application failed, or took too long.
-    Unavailable(String),
-    /// Code of the application panicked.
-    Panicked(String),
-}
-
-impl ServiceFailure {
-    fn reason(&self) -> &str {
-        match self {
-            Self::Unavailable(reason) | Self::Panicked(reason) => reason,
-        }
-    }
-}
-
-impl BuiltServer {
-    /// Loads the tools of a caller, and their catalogue.
-    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<AdmittedRequest, ServiceFailure> {
-        let loaded = catch_future(|| self.loader.load(&caller, head)).await;
-        let loaded = loaded.map_err(|panic| {
-            ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
-        })?;
-        let tools = loaded.map_err(|error| ServiceFailure::Unavailable(error.to_string()))?;
-        let (tools, catalogue): (Registry, Arc<ToolCatalogue>) =
-            self.catalogues.of(&tools).map_err(|(tool, reason)| {
-                ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
-            })?;
-        Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, session: None })
-    }
-}
-
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
@@ -484,71 +428,3 @@ impl fmt::Debug for Server {
             .finish_non_exhaustive()
     }
 }
-
-pub use self::http::BoundServer;
-
-/// An error of building or running a server.
-///
-/// ```
-/// use agent::mcp::{Server, server::ServerError};
-/// use agent::tools;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// // Other machines can reach this address, so that callers must be authenticated.
-/// let error = Server::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
-/// assert!(matches!(error, ServerError::Anonymous { .. }));
-/// # }
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// The tools are invalid, or lack state.
-    #[error(transparent)]
-    Tools(#[from] RegistryError),
-    /// A tool cannot be shown to clients.
-    #[error("tool `{tool}` cannot be served: {reason}")]
-    #[non_exhaustive]
-    Tool {
-        /// The name of the tool.
-        tool: String,
-        /// The reason.
-        reason: String,
-    },
-    /// State of one type was added twice.
-    #[error(transparent)]
-    State(DuplicateState),
-    /// An allowed origin or host cannot be parsed.
-    #[error("{entry:?} allows nothing: write {expected}")]
-    #[non_exhaustive]
-    Allowed {
-        /// The entry as it was given.
-        entry: String,
-        /// The expected form.
-        expected: &'static str,
-    },
-    /// The server would accept unauthenticated requests from other machines.
-    #[error("{place} can be reached from elsewhere: set an authenticator, or call `allow_anonymous`")]
-    #[non_exhaustive]
-    Anonymous {
-        /// The address or setting that makes the server reachable.
-        place: String,
-    },
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}")]
-    #[non_exhaustive]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The other side does not speak the protocol, or has disconnected.
-    #[error("the connection cannot be served: {reason}")]
-    #[non_exhaustive]
-    Connection {
-        /// The reason.
-        reason: String,
-    },
-}
-
-crate::error_text::debug_is_the_sentence!(ServerError);

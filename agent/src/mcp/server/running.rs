@@ -86,7 +86,7 @@ impl RunningCalls {
 }
 
 fn key(caller: &Caller, session: &SessionId, request: &RequestId) -> RunningCallKey {
-    let caller = caller.is_known().then(|| caller.shared_id().clone());
+    let caller = caller.quota_key().cloned();
     RunningCallKey { caller, session: session.clone(), request: request.clone() }
 }
 

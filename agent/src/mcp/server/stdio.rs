@@ -1,11 +1,12 @@
 //! The server over standard input and output: one message per line.
 
-use super::gate::ShutdownPhase;
-use super::handler::{ProtocolHandler, RawArguments};
+use super::built::{BuiltServer, RawArguments};
+use super::error::ServerError;
+use super::handler::ProtocolHandler;
 use super::http::Envelope;
-use super::{BuiltServer, ServerError};
 use crate::CancelToken;
 use crate::mcp::ErrorCode;
+use crate::serve::ShutdownPhase;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};

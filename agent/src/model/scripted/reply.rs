@@ -26,7 +26,8 @@ pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 /// ```
 /// use agent::Assistant;
 /// use agent::message::Usage;
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::model::reply;
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let script = reply().thinking("Short is better.").text("No.").usage(Usage::new(12, 3)).stop_reason("max_tokens");
@@ -36,7 +37,7 @@ pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 /// ```
 #[derive(Default)]
 #[must_use = "a reply does nothing until it is part of a script"]
-pub struct Reply {
+pub struct ScriptedReply {
     parts: Vec<Part>,
     usage: Option<Usage>,
     end: ReplyEnd,
@@ -44,7 +45,7 @@ pub struct Reply {
     answer: Option<ReplyFunction>,
 }
 
-type ReplyFunction = Box<dyn FnOnce(&ModelRequest) -> Reply + Send>;
+type ReplyFunction = Box<dyn FnOnce(&ModelRequest) -> ScriptedReply + Send>;
 
 enum ReplyEnd {
     Stop(StopReason),
@@ -61,7 +62,8 @@ impl Default for ReplyEnd {
 /// Creates an empty reply. Parts are emitted in the order in which they are added.
 ///
 /// ```
-/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+/// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+/// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let script = reply().thinking("I need the weather.").text("One moment.").tool_call("get_weather", "{}");
@@ -69,15 +71,15 @@ impl Default for ReplyEnd {
 /// assert_eq!((said.content.len(), said.text().as_str()), (3, "One moment."));
 /// # Ok(()) }
 /// ```
-pub fn reply() -> Reply {
-    Reply::default()
+pub fn reply() -> ScriptedReply {
+    ScriptedReply::default()
 }
 
 /// Creates a reply that depends on the request.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply, reply_with};
-/// use agent::{Assistant, tool, tools};
+/// use agent::model::{reply, reply_with};
+/// use agent::{Assistant, ScriptedModel, tool, tools};
 ///
 /// /// Says what time it is.
 /// #[tool]
@@ -97,11 +99,11 @@ pub fn reply() -> Reply {
 /// assert_eq!(assistant.prompt("What time is it?").await?.text(), "It is noon.");
 /// # Ok(()) }
 /// ```
-pub fn reply_with(answer: impl FnOnce(&ModelRequest) -> Reply + Send + 'static) -> Reply {
-    Reply { answer: Some(Box::new(answer)), ..Reply::default() }
+pub fn reply_with(answer: impl FnOnce(&ModelRequest) -> ScriptedReply + Send + 'static) -> ScriptedReply {
+    ScriptedReply { answer: Some(Box::new(answer)), ..ScriptedReply::default() }
 }
 
-impl Reply {
+impl ScriptedReply {
     /// Adds text.
     pub fn text(self, text: impl Into<String>) -> Self {
         self.part(Part::text(text))
@@ -115,7 +117,8 @@ impl Reply {
     /// Adds a call. A string is the raw text of the arguments, including broken JSON. Ids are `call_1`, `call_2`, … over the whole script.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = reply()
@@ -144,7 +147,8 @@ impl Reply {
     ///
     /// ```
     /// use agent::message::Part;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let script = reply().text("Here it is:").part(Part::image(vec![0x89, 0x50], "image/png"));
@@ -172,7 +176,8 @@ impl Reply {
     /// Fails with this error after the parts.
     ///
     /// ```
-    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
     /// let busy = ModelError::new(ModelErrorKind::Overloaded, "no capacity");
@@ -191,7 +196,8 @@ impl Reply {
     ///
     /// ```
     /// use agent::CancelToken;
-    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
+    /// use agent::ScriptedModel;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let cancel = CancelToken::new();
@@ -211,10 +217,11 @@ impl Reply {
     }
 
     /// Replaces a reply that depends on the request by the one for this request.
-    pub(super) fn resolve(&mut self, request: &ModelRequest) {
+    pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
-            *self = answer(request);
+            self = answer(request);
         }
+        self
     }
 
     /// Gives ids to calls that have none, and updates the count in `calls`.
@@ -232,17 +239,18 @@ impl Reply {
     /// Returns the reply to a request as a stream, for models in tests.
     #[cfg(feature = "testing")]
     pub(crate) fn into_events(
-        mut self,
+        self,
         request: &ModelRequest,
         calls: &mut usize,
     ) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + use<> {
-        self.resolve(request);
-        self.number_calls(calls);
-        self.play(CHUNKS)
+        let mut reply = self.resolve(request);
+        reply.number_calls(calls);
+        reply.play(CHUNKS)
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        let mut events = VecDeque::new();
+        // Most parts are short: a start, two pieces and the whole part. Usage and the end follow.
+        let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);
         }
@@ -266,32 +274,30 @@ fn play_part(
     chunks: Chunks,
     events: &mut VecDeque<Result<ModelEvent, ModelError>>,
 ) {
-    let deltas = |text: &str, event: fn(usize, String) -> ModelEvent| {
-        let chars: Vec<char> = text.chars().collect();
-        let chunks = chars.chunks(chunks.size).map(|chunk| Ok(event(content_index, chunk.iter().collect())));
-        chunks.collect::<Vec<_>>()
+    let mut deltas = |start: ModelEvent, text: &str, event: fn(usize, String) -> ModelEvent| {
+        events.push_back(Ok(start));
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.char_indices().nth(chunks.size.max(1)).map_or(rest.len(), |(at, _)| at);
+            let (delta, after) = rest.split_at(end);
+            events.push_back(Ok(event(content_index, delta.to_owned())));
+            rest = after;
+        }
     };
     match &part.content {
         Content::Text(text) => {
-            events.push_back(Ok(ModelEvent::TextStart { content_index }));
-            events
-                .extend(deltas(text, |content_index, delta| ModelEvent::TextDelta { content_index, delta }));
+            let start = ModelEvent::TextStart { content_index };
+            deltas(start, text, |content_index, delta| ModelEvent::TextDelta { content_index, delta });
         }
         Content::Thinking { text, redacted: false } => {
-            events.push_back(Ok(ModelEvent::ThinkingStart { content_index }));
-            events.extend(deltas(text, |content_index, delta| ModelEvent::ThinkingDelta {
-                content_index,
-                delta,
-            }));
+            let start = ModelEvent::ThinkingStart { content_index };
+            deltas(start, text, |content_index, delta| ModelEvent::ThinkingDelta { content_index, delta });
         }
         Content::ToolCall(call) => {
             let (id, name) = (call.id.clone(), call.name.clone());
-            events.push_back(Ok(ModelEvent::ToolCallStart { content_index, id, name }));
+            let start = ModelEvent::ToolCallStart { content_index, id, name };
             let args = if chunks.streams_arguments { call.args.text() } else { "" };
-            events.extend(deltas(args, |content_index, delta| ModelEvent::ToolCallDelta {
-                content_index,
-                delta,
-            }));
+            deltas(start, args, |content_index, delta| ModelEvent::ToolCallDelta { content_index, delta });
         }
         _ => {}
     }
@@ -299,27 +305,27 @@ fn play_part(
     events.push_back(Ok(ModelEvent::Part { content_index, part }));
 }
 
-impl From<&str> for Reply {
+impl From<&str> for ScriptedReply {
     fn from(text: &str) -> Self {
         reply().text(text)
     }
 }
 
-impl From<String> for Reply {
+impl From<String> for ScriptedReply {
     fn from(text: String) -> Self {
         reply().text(text)
     }
 }
 
-impl From<ModelError> for Reply {
+impl From<ModelError> for ScriptedReply {
     fn from(error: ModelError) -> Self {
         reply().error(error)
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for ScriptedReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("ScriptedReply")
             .field("parts", &self.parts)
             .field("usage", &self.usage)
             .finish_non_exhaustive()

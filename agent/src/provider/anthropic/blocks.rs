@@ -3,13 +3,14 @@
 //! A block is read into a neutral part. The rest of its fields stay with the part as provider data and are written back
 //! unchanged. This one rule keeps signatures, citations, callers and fields that are added in the future.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text};
 use crate::provider::parts::{
-    JsonObject, JsonSource, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
+    JsonObject, JsonSource, add_rest, arguments_object, link_text, object, resource_text, take_text,
+    with_rest,
 };
 
 /// Reads a block as a part. `input` is the original text of a call's input, if it is known.
@@ -119,7 +120,11 @@ fn write_source(media: &Media) -> Value {
     match &media.source {
         MediaSource::Data(bytes) => match str::from_utf8(bytes) {
             Ok(text) if mime == "text/plain" => json!({"type": "text", "media_type": mime, "data": text}),
-            _ => json!({"type": "base64", "media_type": mime, "data": bytes.to_base64()}),
+            _ => Value::Object(object([
+                ("type", "base64".into()),
+                ("media_type", mime.into()),
+                ("data", bytes.to_base64().into()),
+            ])),
         },
         MediaSource::Url(url) => json!({"type": "url", "url": url}),
         MediaSource::FileId(id) => json!({"type": "file", "file_id": id}),
@@ -152,32 +157,37 @@ pub(super) fn write(
             if text.trim().is_empty() && rest.is_none() {
                 return Ok(None);
             }
-            object(json!({"type": "text", "text": text}))
+            object([("type", "text".into()), ("text", text.as_str().into())])
         }
         Content::Thinking { text, redacted } => {
             if rest.is_none() {
                 return Ok(None);
             }
             if *redacted {
-                object(json!({"type": "redacted_thinking"}))
+                object([("type", "redacted_thinking".into())])
             } else {
-                object(json!({"type": "thinking", "thinking": text}))
+                object([("type", "thinking".into()), ("thinking", text.as_str().into())])
             }
         }
         Content::ToolCall(call) => {
             let (id, input) = (ids.get(&call.id), arguments_object(&call.args));
-            object(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}))
+            object([
+                ("type", "tool_use".into()),
+                ("id", id.into()),
+                ("name", call.name.as_str().into()),
+                ("input", input),
+            ])
         }
         Content::Image(media) => {
             let media = check_media(media, "an image", IMAGES)?;
-            object(json!({"type": "image", "source": write_source(&media)}))
+            object([("type", "image".into()), ("source", write_source(&media))])
         }
         Content::Document(media) => {
             if target.is_assistant && target.is_2026 {
                 let what = "a document in a message of the assistant, which version 2026-10-21 refuses";
                 return Err(what.into());
             }
-            let mut block = object(json!({"type": "document", "source": document_source(media)?}));
+            let mut block = object([("type", "document".into()), ("source", document_source(media)?)]);
             if let Some(name) = &media.name {
                 block.insert("title".into(), name.clone().into());
             }
@@ -189,9 +199,9 @@ pub(super) fn write(
             if text.trim().is_empty() {
                 return Ok(None);
             }
-            object(json!({"type": "text", "text": text}))
+            object([("type", "text".into()), ("text", text.into())])
         }
-        Content::ResourceLink(link) => object(json!({"type": "text", "text": link_text(link)})),
+        Content::ResourceLink(link) => object([("type", "text".into()), ("text", link_text(link).into())]),
         Content::ProviderTool(tool) => {
             if rest.is_none() {
                 return Ok(None);
@@ -208,7 +218,7 @@ pub(super) fn write(
             block
         }
         Content::Opaque(opaque) => {
-            return Ok((opaque.provider == provider).then(|| opaque.value.clone()));
+            return Ok((opaque.provider == provider).then(|| opaque.data.clone()));
         }
         Content::Unknown(_) => return Ok(None),
     };
@@ -238,12 +248,5 @@ pub(super) fn safe_id(id: &str, number: u32) -> String {
         (false, 0) => safe,
         (true, 0) => "call".to_owned(),
         (_, number) => format!("{safe}_{}", digest(id, number, 6)),
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
     }
 }

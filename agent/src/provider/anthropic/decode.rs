@@ -308,7 +308,7 @@ impl Decoder for AnthropicDecoder {
         }
         let has_error = failure::find_error(&value).is_some();
         if event.event == "error" || kind == "error" || kind.ends_with("_error") || has_error {
-            return Err(errors::from_event(&value));
+            return Err(failure::event_error(&value, errors::read_report));
         }
         match kind {
             "message_start" => self.start_reply(value.get("message").unwrap_or(&Value::Null), out)?,
@@ -369,7 +369,7 @@ impl Decoder for AnthropicDecoder {
         let message: Value = serde_json::from_slice(body)
             .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
         if text(&message, "type") == Some("error") || failure::find_error(&message).is_some() {
-            return Err(errors::from_event(&message));
+            return Err(failure::event_error(&message, errors::read_report));
         }
         let content = serde_json::from_slice::<RawBody<'_>>(body).ok().and_then(|body| body.content);
         let Some(content) = content else { return Err(failure::not_a_reply(body, "it has no `content`")) };

@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 use super::blocks::{self, BlockTarget, cache_control, safe_id};
 use super::models::{self, ThinkingStyle};
 use super::{AnthropicMessages, AnthropicVersion, managed};
-use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
+use crate::message::{Content, Part};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
-use crate::provider::media_types::describe_unsupported;
-use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, own_data};
+use crate::provider::media_types::UnsupportedPart;
+use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, object};
+use crate::provider::turns::{
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, plain_text,
+    write_parts,
+};
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
@@ -51,6 +55,14 @@ struct Encoder<'a> {
     request: &'a ModelRequest,
     ids: CallIds,
 }
+
+const RULES: WireRules = WireRules {
+    protocol: "Anthropic",
+    roles: &["system"],
+    joining: TurnJoining::ResultsAndUser,
+    result_media: ResultMedia::AfterIfFailed(is_no_text),
+    foreign_media: ForeignMedia::Inside,
+};
 
 /// The thinking settings of a request.
 struct ThinkingSettings {
@@ -263,17 +275,19 @@ impl Encoder<'_> {
         let rendered = tools_in_dialect(&request.tools, dialect);
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(rendered) {
-            let mut tool = json!({
-                "name": definition.name(),
-                "description": definition.description(),
-                "input_schema": rendered.rendered.schema,
-            });
+            let examples = tools::allowed_examples(definition, &rendered.rendered.schema);
+            let mut tool = object([
+                ("name", definition.name().into()),
+                ("description", definition.description().into()),
+                ("input_schema", rendered.rendered.schema),
+            ]);
             if rendered.strict {
-                tool["strict"] = true.into();
+                tool.insert("strict".into(), true.into());
             }
-            let schema = tool["input_schema"].clone();
-            tools::set_examples(&mut tool, definition, &schema);
-            tools.push(tool);
+            if !examples.is_empty() {
+                tool.insert("input_examples".into(), examples.into());
+            }
+            tools.push(tool.into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
@@ -286,48 +300,32 @@ impl Encoder<'_> {
 
     fn messages(&self) -> Result<Vec<Value>, ModelError> {
         let mut messages: Vec<Value> = Vec::new();
-        // Whether the last message receives the results of a turn, and the parts that follow them.
-        let mut takes_results = false;
-        // The media of failed results: a failed result accepts only text, so its media follow the last result of the turn.
-        let mut shown: Vec<Value> = Vec::new();
-        for message in &self.request.messages {
-            if !matches!(**message, Message::ToolResult(_)) {
-                append_to_last(&mut messages, &mut shown);
+        let write = |part: &Part| self.write(part, false);
+        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &self.ids, write: &write };
+        for turn in shaper.turns(&self.request.messages)? {
+            let (role, content) = match turn.content {
+                TurnContent::Input { role, parts } => (role, self.content(parts, false)?),
+                TurnContent::Reply { message, .. } => ("assistant", self.content(&message.content, true)?),
+                TurnContent::Result(result) => ("user", vec![self.tool_result(&result, turn.data)?].into()),
+                TurnContent::Media(media) => ("user", media.into()),
+            };
+            if is_blank(&content) {
+                continue;
             }
-            match &**message {
-                Message::User(user) => {
-                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
-                    let rest = data.and_then(|data| data.get("message"));
-                    let takes = takes_results && !is_separate(data);
-                    self.user(&mut messages, "user", &user.content, rest, takes)?;
-                    takes_results = false;
+            let last = messages.last_mut().filter(|_| turn.joins);
+            if let Some(blocks) = last.and_then(|message| message["content"].as_array_mut()) {
+                match content {
+                    Value::Array(more) => blocks.extend(more),
+                    text => blocks.push(json!({"type": "text", "text": text})),
                 }
-                Message::Custom(custom) => {
-                    let role = if custom.kind == "system" { "system" } else { "user" };
-                    let parts = custom.for_model.as_deref().unwrap_or_default();
-                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
-                    let rest = data.and_then(|data| data.get("message"));
-                    self.user(&mut messages, role, parts, rest, takes_results && role == "user")?;
-                    takes_results = false;
-                }
-                Message::Assistant(assistant) => {
-                    self.assistant(&mut messages, assistant)?;
-                    takes_results = false;
-                }
-                Message::ToolResult(result) => {
-                    let block = self.tool_result(result, &mut shown)?;
-                    let takes = takes_results
-                        && !is_separate(own_data(&self.model.provider, result.provider_data.as_ref()));
-                    match messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
-                        Some(blocks) if takes => blocks.push(block),
-                        _ => messages.push(json!({"role": "user", "content": [block]})),
-                    }
-                    takes_results = true;
-                }
-                Message::Unknown(_) => {}
+                continue;
             }
+            let mut message = JsonObject::new();
+            message.insert("role".into(), role.into());
+            message.insert("content".into(), content);
+            add_rest(&mut message, turn.data.and_then(|data| data.get("message")));
+            messages.push(message.into());
         }
-        append_to_last(&mut messages, &mut shown);
         if messages.is_empty() && !self.request.messages.is_empty() {
             return Err(invalid(
                 "nothing of the conversation is left to send: it is all white space".to_owned(),
@@ -343,115 +341,54 @@ impl Encoder<'_> {
         Ok(messages)
     }
 
-    fn target(&self, is_assistant: bool) -> BlockTarget {
-        BlockTarget { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
-    }
-
-    fn user(
-        &self,
-        messages: &mut Vec<Value>,
-        role: &str,
-        parts: &[Part],
-        rest: Option<&Value>,
-        takes: bool,
-    ) -> Result<(), ModelError> {
-        let content = self.content(parts, self.target(false))?;
-        if is_blank(&content) {
-            return Ok(());
-        }
-        if takes
-            && let Some(blocks) = messages.last_mut().and_then(|message| message["content"].as_array_mut())
-        {
-            match content {
-                Value::Array(more) => blocks.extend(more),
-                text => blocks.push(json!({"type": "text", "text": text})),
-            }
-            return Ok(());
-        }
-        let mut message = JsonObject::new();
-        message.insert("role".into(), role.into());
-        message.insert("content".into(), content);
-        add_rest(&mut message, rest);
-        messages.push(message.into());
-        Ok(())
-    }
-
-    fn assistant(&self, messages: &mut Vec<Value>, message: &AssistantMessage) -> Result<(), ModelError> {
-        let content = self.content(&message.content, self.target(true))?;
-        if is_blank(&content) {
-            return Ok(());
-        }
-        let mut wire = JsonObject::new();
-        wire.insert("role".into(), "assistant".into());
-        wire.insert("content".into(), content);
-        let data = own_data(&self.model.provider, message.provider_data.as_ref());
-        add_rest(&mut wire, data.and_then(|data| data.get("message")));
-        messages.push(wire.into());
-        Ok(())
+    fn write(&self, part: &Part, is_assistant: bool) -> Result<Option<Value>, UnsupportedPart> {
+        let is_2026 = self.protocol.version == AnthropicVersion::V2026_10_21;
+        blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, &self.ids)
     }
 
     /// Writes a single plain text as a string, anything else as blocks.
-    fn content(&self, parts: &[Part], target: BlockTarget) -> Result<Value, ModelError> {
-        let provider = self.model.provider.as_str();
-        if let [part] = parts
-            && let (Some(text), None, None) = (part.as_text(), part.cache, part.provider_data_of(provider))
+    fn content(&self, parts: &[Part], is_assistant: bool) -> Result<Value, ModelError> {
+        match plain_text(parts, &self.model.provider)
+            .filter(|_| parts.iter().all(|part| part.cache.is_none()))
         {
-            return Ok(text.into());
+            Some(text) => Ok(text.into()),
+            None => Ok(write_parts(parts, &RULES, |part| self.write(part, is_assistant))?.into()),
         }
-        let mut content = Vec::new();
-        for part in parts {
-            let block = blocks::write(part, provider, target, &self.ids)
-                .map_err(|unsupported| unsupported.to_error("Anthropic"))?;
-            content.extend(block);
-        }
-        Ok(content.into())
     }
 
-    fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
+    fn tool_result(&self, result: &WireResult<'_>, data: Option<&Value>) -> Result<Value, ModelError> {
         let mut block = JsonObject::new();
         block.insert("type".into(), "tool_result".into());
-        block.insert("tool_use_id".into(), self.ids.get(&result.call_id).into());
-        let target = self.target(false);
-        let write = |part: &Part| blocks::write(part, &self.model.provider, target, &self.ids);
-        let parts = describe_unsupported(&result.content, "Anthropic", write);
-        let mut content = self.content(&parts, target)?;
-        // Source: the error for other content, `all content must be type "text" if "is_error" is true`.
-        if let Some(blocks) = content.as_array_mut().filter(|_| result.is_error) {
-            let (texts, others): (Vec<Value>, Vec<Value>) =
-                std::mem::take(blocks).into_iter().partition(|block| block["type"] == "text");
-            *blocks = texts;
-            if !others.is_empty() {
-                if blocks.is_empty() {
-                    blocks.push(json!({"type": "text", "text": SHOWN_AFTER}));
-                }
-                let id = self.ids.get(&result.call_id);
-                let note = format!("What `{}` (call {id}) shows:", result.tool);
-                shown.push(json!({"type": "text", "text": note}));
-                shown.extend(others);
+        block.insert("tool_use_id".into(), result.call_id.into());
+        let content = if result.has_media_after {
+            let mut texts = write_parts(&result.parts, &RULES, |part| self.write(part, false))?;
+            if texts.is_empty() {
+                texts.push(json!({"type": "text", "text": SHOWN_AFTER}));
             }
-        }
+            texts.into()
+        } else {
+            self.content(&result.parts, false)?
+        };
         if !is_blank(&content) {
             block.insert("content".into(), content);
         }
-        if result.is_error {
+        if result.message.is_error {
             block.insert("is_error".into(), true.into());
         }
-        let data = own_data(&self.model.provider, result.provider_data.as_ref());
         add_rest(&mut block, data.and_then(|data| data.get("block")));
         Ok(block.into())
     }
 }
 
-/// Adds blocks to the last message, which has the results that they belong to.
-fn append_to_last(messages: &mut [Value], blocks: &mut Vec<Value>) {
-    if let Some(content) = messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
-        content.append(blocks);
+/// Returns whether a failed result cannot have a part, because Anthropic takes only texts there.
+///
+/// Source: the error for other content, `all content must be type "text" if "is_error" is true`.
+fn is_no_text(part: &Part, provider: &str) -> bool {
+    match &part.content {
+        Content::Image(_) | Content::Document(_) | Content::Audio(_) => true,
+        Content::Opaque(opaque) => opaque.provider == provider && opaque.data["type"] != "text",
+        _ => false,
     }
-}
-
-/// Returns whether a message was separate, though it could have been part of the one before.
-fn is_separate(data: Option<&Value>) -> bool {
-    data.is_some_and(|data| data.get("apart").is_some())
 }
 
 /// Returns whether a content has nothing that Anthropic accepts.

@@ -2,32 +2,12 @@
 
 use serde_json::Value;
 
-use crate::model::{ModelError, ModelErrorKind as K};
-use crate::provider::Answer;
+use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Converts a response with an error status.
-pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
-    let body = failure::parse_error_body(answer.body);
-    let error = failure::from_response(answer, read_report(&body));
-    match some_text(&body, "request_id") {
-        Some(id) if error.request_id().is_none() => error.with_request_id(id),
-        _ => error,
-    }
-}
-
-/// Converts an error event, or a body that is an error despite a success status.
-pub(super) fn from_event(event: &Value) -> ModelError {
-    let error = failure::from_event(read_report(event), event);
-    match some_text(event, "request_id") {
-        Some(id) => error.with_request_id(id),
-        None => error,
-    }
-}
-
 /// Reads `{"type": "error", "error": {"type", "message"}, "request_id"}`.
-fn read_report(body: &Value) -> ErrorReport {
+pub(super) fn read_report(body: &Value) -> ErrorReport {
     let error = failure::find_error(body).unwrap_or(body);
     let code = some_text(error, "type").filter(|word| *word != "error");
     let message = failure::find_message(body);
@@ -48,10 +28,10 @@ fn read_report(body: &Value) -> ErrorReport {
     ErrorReport {
         message: message.map(str::to_owned),
         code: code.map(str::to_owned),
-        status: None,
         kind,
         retryable,
-        retry_after: None,
+        request_id: some_text(body, "request_id").map(str::to_owned),
+        ..ErrorReport::default()
     }
 }
 

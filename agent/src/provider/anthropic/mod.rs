@@ -19,7 +19,8 @@ mod parse;
 
 use serde_json::Value;
 
-use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use super::failure;
+use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
@@ -38,7 +39,7 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Medium);
 /// let http = AnthropicMessages::default().encode(&model, &request)?;
 /// assert_eq!(http.body["thinking"]["budget_tokens"], 8000);
-/// assert_eq!(http.body["max_tokens"], 12096);   // room for the answer too, unless the caller sets a limit
+/// assert_eq!(http.body["max_tokens"], 12096);   // room for the response too, unless the caller sets a limit
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -163,8 +164,8 @@ impl Protocol for AnthropicMessages {
         Dialect::AnthropicStrict
     }
 
-    fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::from_response(answer)
+    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -8,7 +8,7 @@ use crate::message::{
     ToolResultMessage,
 };
 use crate::model::{
-    ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebSearch,
+    ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebLimits,
 };
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
@@ -247,7 +247,7 @@ fn a_request_has_everything_in_its_place() {
     request.system = Some("Be brief.".into());
     request.tools = [tool("add"), tool("sub")].into();
     request.managed_tools =
-        vec![ManagedTool::WebSearch(WebSearch { max_uses: Some(2), ..WebSearch::default() })];
+        vec![ManagedTool::WebSearch(WebLimits { max_uses: Some(2), ..WebLimits::default() })];
     request.cache = PromptCache::default();
     (request.cache.system, request.cache.tools, request.cache.automatic) =
         (Some(CacheMark::Usual), Some(CacheMark::FiveMinutes), Some(CacheMark::Hour));

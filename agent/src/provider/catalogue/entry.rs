@@ -126,7 +126,8 @@ impl ProviderEntry {
     /// # #[cfg(feature = "openai")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::model::{Model as _, ModelRequest, StepCx};
-    /// use agent::provider::http::{HttpOptions, Proxy, TrafficKind};
+    /// use agent::provider::http::{HttpOptions, Proxy};
+    /// use agent::traffic::TrafficKind;
     /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
     /// use std::sync::{Arc, Mutex};
     ///

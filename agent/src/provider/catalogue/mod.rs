@@ -123,7 +123,8 @@ impl Catalogue {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::model::{Model as _, ModelRequest, StepCx};
     /// use agent::provider::Catalogue;
-    /// use agent::provider::http::{HttpOptions, Proxy, TrafficKind};
+    /// use agent::provider::http::{HttpOptions, Proxy};
+    /// use agent::traffic::TrafficKind;
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     ///
     /// let sent = Arc::new(AtomicU32::new(0));

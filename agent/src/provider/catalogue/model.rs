@@ -12,7 +12,8 @@ use crate::provider::http::HttpOptions;
 /// # #[cfg(feature = "openai")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::provider::http::{HttpOptions, Proxy, TrafficKind};
+/// use agent::provider::http::{HttpOptions, Proxy};
+/// use agent::traffic::TrafficKind;
 /// use agent::provider::{Catalogue, ModelEntry, ModelFacts};
 /// use std::sync::{Arc, Mutex};
 /// use std::time::Duration;

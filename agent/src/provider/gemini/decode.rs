@@ -101,7 +101,7 @@ impl GeminiDecoder {
         }
         match failure::find_error(chunk) {
             None => Ok(()),
-            Some(_) => Err(errors::from_event(chunk)),
+            Some(_) => Err(failure::event_error(chunk, errors::read_report)),
         }
     }
 
@@ -235,7 +235,7 @@ impl Decoder for GeminiDecoder {
             chunk => chunk?,
         };
         if event.event == "error" && failure::find_error(&chunk).is_none() {
-            return Err(errors::from_event(&chunk));
+            return Err(failure::event_error(&chunk, errors::read_report));
         }
         if let Value::Array(chunks) = &chunk {
             return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{Gemini, GeminiVersion, managed, models, parts};
-use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
+use crate::message::{AssistantMessage, Content, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
-use crate::provider::media_types::describe_unsupported;
+use crate::provider::call_ids::CallIds;
 use crate::provider::parts::{
-    JsonObject, OPENING, add_rest, is_assistant_first, merge_options, own_data, text,
+    JsonObject, OPENING, add_rest, is_assistant_first, merge_options, object, text,
+};
+use crate::provider::turns::{
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, write_parts,
 };
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::tool::dialect::tools_in_dialect;
@@ -157,7 +160,7 @@ impl Encoder<'_> {
         }
         let mut tools = Vec::new();
         if !declarations.is_empty() {
-            tools.push(json!({"functionDeclarations": declarations}));
+            tools.push(object([("functionDeclarations", declarations.into())]).into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);
@@ -186,35 +189,21 @@ impl Encoder<'_> {
 
     fn contents(&mut self) -> Result<Vec<Value>, ModelError> {
         let mut contents: Vec<Value> = Vec::new();
-        // Whether the last content receives the results of a turn.
-        let mut takes_results = false;
-        for message in &self.request.messages {
-            let data = match &**message {
-                Message::User(user) => user.provider_data.as_ref(),
-                Message::Assistant(assistant) => assistant.provider_data.as_ref(),
-                Message::ToolResult(result) => result.provider_data.as_ref(),
-                Message::Custom(custom) => custom.provider_data.as_ref(),
-                Message::Unknown(_) => continue,
+        let (provider, unchanged) = (self.model.provider.as_str(), CallIds::unchanged());
+        let write = |part: &Part| parts::write(part, provider);
+        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &unchanged, write: &write };
+        for turn in shaper.turns(&self.request.messages)? {
+            let (role, written) = match turn.content {
+                TurnContent::Input { parts, .. } => ("user", self.parts(parts)?),
+                TurnContent::Reply { message, .. } => ("model", self.assistant(message)?),
+                TurnContent::Result(result) => ("user", self.tool_result(result, turn.data)),
+                TurnContent::Media(media) => ("user", media),
             };
-            let data = own_data(&self.model.provider, data);
-            let (role, written) = match &**message {
-                Message::User(user) => ("user", self.parts(&user.content)?),
-                Message::Custom(custom) => {
-                    ("user", self.parts(custom.for_model.as_deref().unwrap_or_default())?)
-                }
-                Message::Assistant(assistant) => ("model", self.assistant(assistant)?),
-                Message::ToolResult(result) => ("user", self.tool_result(result, data)?),
-                Message::Unknown(_) => continue,
-            };
-            let rest = data.and_then(|data| data.get("content"));
+            let rest = turn.data.and_then(|data| data.get("content"));
             if written.is_empty() && rest.is_none_or(|rest| rest.get("parts").is_none()) {
                 continue;
             }
-            let is_result = matches!(**message, Message::ToolResult(_));
-            let joined = data.and_then(|data| data.get("joined")?.as_bool());
-            let joins = joined.unwrap_or(is_result && takes_results) && role == "user";
-            takes_results = is_result;
-            let last = contents.last_mut().filter(|content| joins && content["role"] != "model");
+            let last = contents.last_mut().filter(|content| turn.joins && content["role"] != "model");
             match last.and_then(|content| content["parts"].as_array_mut()) {
                 Some(parts) => parts.extend(written),
                 None => contents.push(content(role, written, rest)),
@@ -224,13 +213,7 @@ impl Encoder<'_> {
     }
 
     fn parts(&self, parts: &[Part]) -> Result<Vec<Value>, ModelError> {
-        let mut written = Vec::new();
-        for part in parts {
-            let part = parts::write(part, &self.model.provider)
-                .map_err(|unsupported| unsupported.to_error("Gemini"))?;
-            written.extend(part);
-        }
-        Ok(written)
+        write_parts(parts, &RULES, |part| parts::write(part, &self.model.provider))
     }
 
     fn assistant(&mut self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
@@ -257,47 +240,46 @@ impl Encoder<'_> {
         Ok(written)
     }
 
-    fn tool_result(
-        &self,
-        result: &ToolResultMessage,
-        data: Option<&Value>,
-    ) -> Result<Vec<Value>, ModelError> {
-        let (mut texts, mut media) = (Vec::new(), Vec::new());
-        let write = |part: &Part| parts::write(part, &self.model.provider);
-        for part in describe_unsupported(&result.content, "Gemini", write).iter() {
-            match part.content {
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_) => {
-                    media.push(part.clone());
-                }
-                _ => texts.push(part.clone()),
-            }
-        }
+    fn tool_result(&self, mut result: WireResult<'_>, data: Option<&Value>) -> Vec<Value> {
+        let message = result.message;
         let given = |key: &str| data.and_then(|data| data.get(key));
         let mut response = JsonObject::new();
-        response.insert("name".into(), result.tool.as_str().into());
+        response.insert("name".into(), message.tool.as_str().into());
         if given("no_response").is_none() {
-            let content = given("response").cloned().unwrap_or_else(|| encode_response(&texts, result));
+            let content =
+                given("response").cloned().unwrap_or_else(|| encode_response(&result.parts, message));
             response.insert("response".into(), content);
         }
         let id = match given("id") {
             Some(id) => id.as_str(),
-            None => self.ids.get(&result.call_id).map(String::as_str),
+            None => self.ids.get(&message.call_id).map(String::as_str),
         };
         response.extend(id.map(|id| ("id".to_owned(), id.into())));
         add_rest(&mut response, given("functionResponse"));
-        let mut media = self.parts(&media)?;
         // From Gemini 3 a result contains its media; before, they are separate parts.
         let holds_media = models::version(&self.model.model).is_none_or(|version| version >= (3, 0));
-        if holds_media && !media.is_empty() {
-            response.insert("parts".into(), std::mem::take(&mut media).into());
+        if holds_media && !result.media.is_empty() {
+            response.insert("parts".into(), std::mem::take(&mut result.media).into());
         }
         let mut part = JsonObject::new();
         part.insert("functionResponse".into(), response.into());
         add_rest(&mut part, given("part"));
         let mut written = vec![Value::Object(part)];
-        written.extend(media);
-        Ok(written)
+        written.extend(result.media);
+        written
     }
+}
+
+const RULES: WireRules = WireRules {
+    protocol: "Gemini",
+    roles: &[],
+    joining: TurnJoining::Results,
+    result_media: ResultMedia::Beside(is_no_text),
+    foreign_media: ForeignMedia::Inside,
+};
+
+fn is_no_text(part: &Part, _provider: &str) -> bool {
+    matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
 /// Creates a content. `rest` has its fields other than role and parts.

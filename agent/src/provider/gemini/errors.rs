@@ -4,24 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{ModelError, ModelErrorKind as K};
-use crate::provider::Answer;
+use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::{some_text, text};
 
-/// Converts a response with an error status.
-pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
-    let body = failure::parse_error_body(answer.body);
-    failure::from_response(answer, read_report(&body))
-}
-
-/// Converts the error in a chunk, or in a body whose status was a success.
-pub(super) fn from_event(event: &Value) -> ModelError {
-    failure::from_event(read_report(event), event)
-}
-
 /// Reads `{"error": {"code", "message", "status", "details"}}`, which may be in a list of one.
-fn read_report(body: &Value) -> ErrorReport {
+pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);
     let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
@@ -49,8 +37,8 @@ fn read_report(body: &Value) -> ErrorReport {
         code: word.map(str::to_owned).or_else(|| error.get("code").map(Value::to_string)),
         status: status.filter(|status| (300..=599).contains(status)),
         kind,
-        retryable: None,
         retry_after: details().find_map(retry_delay),
+        ..ErrorReport::default()
     }
 }
 

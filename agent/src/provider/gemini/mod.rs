@@ -20,7 +20,8 @@ mod parts;
 
 use serde_json::Value;
 
-use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use super::failure;
+use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
@@ -179,8 +180,8 @@ impl Protocol for Gemini {
         self.schemas.fields().2
     }
 
-    fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::from_response(answer)
+    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

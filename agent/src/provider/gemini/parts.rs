@@ -12,8 +12,8 @@ use crate::message::{
 };
 use crate::provider::media_types::{UnsupportedPart, check_media, document_text, media_type};
 use crate::provider::parts::{
-    JsonObject, JsonSource, add_rest, arguments_object, link_text, resource_text, some_text, take_text, text,
-    with_rest,
+    JsonObject, JsonSource, add_rest, arguments_object, link_text, object, resource_text, some_text,
+    take_text, text, with_rest,
 };
 
 /// Reads a part of a content. `args` is the original text of a call's arguments, if it is known.
@@ -166,7 +166,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Unsupp
     let rest = part.provider_data_of(provider);
     let media = |media: Cow<'_, Media>| {
         let (key, value) = write_media(&media);
-        json!({ key: value })
+        Value::Object(object([(key, value)]))
     };
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => {
@@ -182,7 +182,8 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Unsupp
             json!({"text": text, "thought": true})
         }
         Content::ToolCall(call) => {
-            json!({"functionCall": {"name": call.name, "args": arguments_object(&call.args)}})
+            let call = object([("name", call.name.as_str().into()), ("args", arguments_object(&call.args))]);
+            object([("functionCall", call.into())]).into()
         }
         Content::Image(image) => media(check_media(image, "an image", IMAGES)?),
         Content::Audio(sound) => media(check_media(sound, "sound", AUDIO)?),
@@ -193,7 +194,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Unsupp
         }
         Content::ResourceLink(link) => json!({"text": link_text(link)}),
         Content::ProviderTool(_) => return Ok(rest.cloned()),
-        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.data.clone())),
         Content::Unknown(_) => return Ok(None),
     };
     let Value::Object(mut written) = written else { return Ok(None) };

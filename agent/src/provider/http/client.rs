@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, Proxy};
+use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
 use crate::address::shown_address;
@@ -25,9 +26,9 @@ use crate::provider::HttpRequest;
 /// let client = HttpClient::new(HttpOptions::default())?;
 /// let request = HttpRequest::post("/v1/embeddings", agent::json!({"model": "m", "input": "x"}));
 /// let key = ("authorization", Secret::from("Bearer sk-123"));
-/// let mut answer = client.send("https://api.example", &request, &[key]).await?;
-/// while let Some(bytes) = answer.chunk().await? {
-///     println!("{} of {}", bytes.len(), answer.status());
+/// let mut response = client.send("https://api.example", &request, &[key]).await?;
+/// while let Some(bytes) = response.chunk().await? {
+///     println!("{} of {}", bytes.len(), response.status());
 /// }
 /// # Ok(()) }
 /// ```
@@ -41,7 +42,7 @@ pub struct HttpClient {
 ///
 /// ```
 /// use agent::provider::HttpRequest;
-/// use agent::provider::http::{HttpAnswer, HttpClient, HttpOptions, Proxy};
+/// use agent::provider::http::{HttpClient, HttpOptions, Proxy, StreamingResponse};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -58,17 +59,17 @@ pub struct HttpClient {
 /// # });
 /// let client = HttpClient::new(HttpOptions::default().with_proxy(Proxy::None))?;
 /// let request = HttpRequest::post("/v1/rerank", agent::json!({"query": "tea"}));
-/// let mut answer: HttpAnswer = client.send(&server, &request, &[]).await?;
-/// assert_eq!(answer.status(), 200);
-/// assert!(answer.headers().contains(&("x-request-id".to_owned(), "req_7".to_owned())));
+/// let mut response: StreamingResponse = client.send(&server, &request, &[]).await?;
+/// assert_eq!(response.status(), 200);
+/// assert!(response.headers().contains(&("x-request-id".to_owned(), "req_7".to_owned())));
 /// let mut body = Vec::new();
-/// while let Some(piece) = answer.chunk().await? {
+/// while let Some(piece) = response.chunk().await? {
 ///     body.extend_from_slice(&piece);
 /// }
 /// assert_eq!(body, b"{\"best\": 3}\n");
 /// # Ok(()) }
 /// ```
-pub struct HttpAnswer {
+pub struct StreamingResponse {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
@@ -150,22 +151,26 @@ impl HttpClient {
         base_url: &str,
         request: &HttpRequest,
         secrets: &[(&str, Secret)],
-    ) -> Result<HttpAnswer, ModelError> {
+    ) -> Result<StreamingResponse, ModelError> {
         let deadline = self.deadline();
         let url = request.url(base_url);
-        let mut number = 0;
+        let mut retries = Retries::default();
         loop {
-            let answer = self.attempt(&url, request, secrets, deadline, None).await;
-            let error = match &answer {
-                Ok(answer) => answer.failure(),
+            let response = self.attempt(&url, request, secrets, deadline, None).await;
+            let error = match &response {
+                Ok(response) => response.failure(),
                 Err(error) => Some(error.clone()),
             };
             let delay =
-                error.as_ref().and_then(|error| super::retry::retry_delay(&self.options, number, error));
-            let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else { return answer };
-            number += 1;
-            tracing::warn!(url = shown_address(&url), retry = number, ?delay, "the request is sent again");
-            drop(answer);
+                error.as_ref().and_then(|error| retries.next_pause(&self.options, error, Some(deadline)));
+            let Some(delay) = delay else { return response };
+            tracing::warn!(
+                url = shown_address(&url),
+                retry = retries.number(),
+                ?delay,
+                "the request is sent again"
+            );
+            drop(response);
             tokio::time::sleep(delay).await;
         }
     }
@@ -189,8 +194,8 @@ impl HttpClient {
         secrets: &[(&str, Secret)],
         deadline: Instant,
         logged: Option<&str>,
-    ) -> Result<HttpAnswer, ModelError> {
-        let body = request.body.to_string();
+    ) -> Result<StreamingResponse, ModelError> {
+        let body = serde_json::to_string(&request.body).unwrap_or_default();
         let shown = shown_address(url);
         tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
         let reported_body = self.options.on_traffic.is_some().then(|| body.clone());
@@ -215,7 +220,7 @@ impl HttpClient {
         let headers = reported_body.is_some().then(|| headers.collect());
         let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| secret_forms(secret)).collect();
         let mut tap =
-            self.options.on_traffic.as_ref().map(|listener| TrafficReporter::new(listener, &secrets));
+            self.options.on_traffic.as_ref().map(|listener| TrafficReporter::new(listener, &shown, &secrets));
         if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, reported_body) {
             tap.request(request.method, &shown, headers, &body);
         }
@@ -241,13 +246,13 @@ impl HttpClient {
         });
         let headers: Vec<_> = headers.collect();
         if let Some(tap) = &tap {
-            tap.answer(status, &headers);
+            tap.response(status, &headers);
         }
-        Ok(HttpAnswer { response, headers, idle: self.options.idle_timeout, deadline, secrets, tap })
+        Ok(StreamingResponse { response, headers, idle: self.options.idle_timeout, deadline, secrets, tap })
     }
 }
 
-impl HttpAnswer {
+impl StreamingResponse {
     /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
@@ -296,9 +301,12 @@ impl HttpAnswer {
     /// Returns the error of the status, if a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
-        let answer = crate::provider::Answer::new(status, &self.headers, b"");
+        let response = crate::provider::HttpResponse::new(status, &self.headers, b"");
         (status >= 300).then(|| {
-            crate::provider::failure::from_response(&answer, crate::provider::failure::ErrorReport::default())
+            crate::provider::failure::from_response(
+                &response,
+                crate::provider::failure::ErrorReport::default(),
+            )
         })
     }
 }
@@ -311,9 +319,9 @@ impl fmt::Debug for HttpClient {
 }
 
 /// Leaves out reqwest's own text, which shows the whole URL.
-impl fmt::Debug for HttpAnswer {
+impl fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAnswer").field("status", &self.status()).finish_non_exhaustive()
+        f.debug_struct("StreamingResponse").field("status", &self.status()).finish_non_exhaustive()
     }
 }
 
@@ -373,8 +381,8 @@ mod tests {
         let own = reqwest::Client::builder().user_agent("own/1").no_proxy().build().unwrap();
         let client = HttpClient::from_reqwest(own, HttpOptions::default());
         let request = HttpRequest::post("/x", serde_json::json!({"a": 1}));
-        let answer = client.send(&url, &request, &[]).await.unwrap();
-        assert_eq!(answer.status(), 204);
+        let response = client.send(&url, &request, &[]).await.unwrap();
+        assert_eq!(response.status(), 204);
         let request = server.join().unwrap();
         assert!(request.starts_with("POST /x") && request.contains("user-agent: own/1\r\n"), "{request}");
     }

@@ -8,11 +8,11 @@ use futures_core::Stream;
 use futures_util::stream::unfold;
 use tokio::time::Instant;
 
-use super::client::HttpAnswer;
+use super::client::StreamingResponse;
 use super::model::ModelEndpoint;
 use super::options::{Retry, UsageReport};
 use super::restore::NullRestorer;
-use super::retry;
+use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::message::Usage;
@@ -25,7 +25,7 @@ pub(super) struct Exchange {
     model: Arc<ModelEndpoint>,
     request: HttpRequest,
     deadline: Option<Instant>,
-    retries: u32,
+    retries: Retries,
     phase: ExchangePhase,
     /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
@@ -48,7 +48,7 @@ pub(super) struct LoggableRequest {
 enum ExchangePhase {
     Start,
     Pause(Duration),
-    Reading(Box<(HttpAnswer, ReplyReader)>, Vec<Secret>),
+    Reading(Box<(StreamingResponse, ReplyReader)>, Vec<Secret>),
     Failed(ModelError),
     Complete,
     Over,
@@ -69,7 +69,7 @@ impl Exchange {
             model,
             request,
             deadline: None,
-            retries: 0,
+            retries: Retries::default(),
             phase,
             events: VecDeque::new(),
             has_delivered: false,
@@ -81,7 +81,7 @@ impl Exchange {
 
     /// Disables retries, for a caller that retries by itself.
     pub(super) fn without_retries(mut self) -> Self {
-        self.retries = u32::MAX;
+        self.retries = Retries::none();
         self
     }
 
@@ -135,22 +135,22 @@ impl Exchange {
         let secrets: Vec<(&str, Secret)> =
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         match client.attempt(&url, &self.request, &secrets, deadline, self.shown.body.as_deref()).await {
-            Ok(answer) => {
+            Ok(response) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
-                let reader = ReplyReader::new(protocol, info, answer.status(), answer.headers().to_vec());
+                let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());
                 let reader = reader.with_limits(client.options().limits);
-                let shown = answer.secrets().to_vec();
-                ExchangePhase::Reading(Box::new((answer, reader)), shown)
+                let shown = response.secrets().to_vec();
+                ExchangePhase::Reading(Box::new((response, reader)), shown)
             }
             Err(error) => self.handle_failure(error),
         }
     }
 
     /// Reads one piece of the response.
-    async fn read_piece(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
-        let (answer, reader) = &mut *reading;
+    async fn read_piece(&mut self, mut reading: Box<(StreamingResponse, ReplyReader)>, secrets: Vec<Secret>) {
+        let (response, reader) = &mut *reading;
         let mut events = Vec::new();
-        let chunk = answer.chunk().await;
+        let chunk = response.chunk().await;
         let protocol = &*self.model.protocol;
         let end = match chunk {
             Ok(Some(bytes)) => match reader.push(&bytes, &mut events) {
@@ -200,14 +200,11 @@ impl Exchange {
         };
         let options = self.model.client.options();
         let untouched = !self.has_delivered && !self.events.iter().any(is_content);
-        let delay = retry::retry_delay(options, self.retries, &error).filter(|_| untouched);
-        let in_time =
-            |delay: &Duration| self.deadline.is_none_or(|deadline| Instant::now() + *delay < deadline);
-        let Some(delay) = delay.filter(in_time) else { return ExchangePhase::Failed(error) };
-        self.retries += 1;
+        let delay = if untouched { self.retries.next_pause(options, &error, self.deadline) } else { None };
+        let Some(delay) = delay else { return ExchangePhase::Failed(error) };
         self.events.clear();
         self.restorer.iter_mut().for_each(NullRestorer::clear);
-        let retry = Retry { model: &self.model.info, number: self.retries, delay, error: &error };
+        let retry = Retry { model: &self.model.info, number: self.retries.number(), delay, error: &error };
         tracing::warn!(
             provider = self.model.info.provider,
             model = self.model.info.model,

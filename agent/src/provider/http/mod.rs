@@ -30,8 +30,7 @@ mod retry;
 mod secret;
 mod traffic;
 
-pub use client::{HttpAnswer, HttpClient};
+pub use client::{HttpClient, StreamingResponse};
 pub use model::{BuildModelError, HttpModel, HttpModelBuilder};
 pub use options::{HttpOptions, Proxy, Retry, UsageReport};
 pub use secret::{ApiKey, Secret};
-pub use traffic::{Traffic, TrafficKind};

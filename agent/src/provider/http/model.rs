@@ -414,7 +414,7 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
             if let Some(shown) = args.and_then(|args| secrets.arguments(&result.tool, args)) {
                 result.edited_args = Some(shown);
             }
-            let content = result.told().into_owned();
+            let content = result.content_for_model().into_owned();
             Arc::new(result.with_content(join_texts(content)).into())
         }
         _ => message.clone(),

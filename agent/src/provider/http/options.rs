@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Secret;
-use super::traffic::{OnTraffic, Traffic};
 use crate::message::Usage;
 use crate::model::{ModelError, ModelInfo};
 use crate::panics::Observer;
 use crate::provider::ReplyLimits;
+use crate::traffic::{OnTraffic, Traffic};
 
 /// Timeouts, retries, limits and listeners of the HTTP transport.
 ///
@@ -293,11 +293,12 @@ impl HttpOptions {
     /// block. If it panics, it is not called again.
     ///
     /// ```
-    /// use agent::provider::http::{HttpOptions, TrafficKind};
+    /// use agent::provider::http::HttpOptions;
+    /// use agent::traffic::TrafficKind;
     ///
     /// let options = HttpOptions::default().on_traffic(|traffic| match &traffic.kind {
     ///     TrafficKind::Request { method, url, body, .. } => eprintln!("{} > {method} {url} {body}", traffic.exchange),
-    ///     TrafficKind::Answer { status, .. } => eprintln!("{} < {status}", traffic.exchange),
+    ///     TrafficKind::Response { status, .. } => eprintln!("{} < {status}", traffic.exchange),
     ///     TrafficKind::Body { text, .. } => eprintln!("{} < {text}", traffic.exchange),
     ///     TrafficKind::End { error: Some(error), .. } => eprintln!("{} < {error}", traffic.exchange),
     ///     _ => {}

@@ -3,11 +3,46 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::options::HttpOptions;
 use crate::model::ModelError;
 
+/// The retries of one request.
+#[derive(Debug, Default)]
+pub(super) struct Retries {
+    number: u32,
+}
+
+impl Retries {
+    /// Returns the retries of a request whose caller retries by itself: none.
+    pub(super) fn none() -> Self {
+        Self { number: u32::MAX }
+    }
+
+    /// Returns the number of retries so far.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the pause before the next retry, and counts it; `None` if there is none, also because it would begin after the deadline.
+    pub(super) fn next_pause(
+        &mut self,
+        options: &HttpOptions,
+        error: &ModelError,
+        deadline: Option<Instant>,
+    ) -> Option<Duration> {
+        let delay = retry_delay(options, self.number, error)?;
+        if deadline.is_some_and(|deadline| Instant::now() + delay >= deadline) {
+            return None;
+        }
+        self.number += 1;
+        Some(delay)
+    }
+}
+
 /// Returns the pause before retry `number` (counted from 0); `None` if there is no retry.
-pub(super) fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
+fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
     if number >= options.max_retries || !error.is_retryable() {
         return None;
     }
@@ -36,6 +71,11 @@ mod tests {
             assert!(delay <= most && delay >= most * 3 / 4, "{number}: {delay}");
         }
         assert_eq!(retry_delay(&options, 6, &error), None);
+        assert_eq!(Retries::none().next_pause(&options, &error, None), None);
+        let soon = Some(Instant::now() + Duration::from_millis(100));
+        let mut retries = Retries::default();
+        assert!(retries.next_pause(&options, &error, soon).is_none() && retries.number() == 0);
+        assert!(retries.next_pause(&options, &error, None).is_some() && retries.number() == 1);
         let asked = |seconds| error.clone().with_retry_after(Duration::from_secs(seconds));
         assert_eq!(retry_delay(&options, 0, &asked(100)), Some(Duration::from_secs(100)));
         assert_eq!(retry_delay(&options, 0, &asked(121)), None);

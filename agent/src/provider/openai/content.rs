@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Content, Part, ProviderData};
-use crate::model::{ModelError, ModelErrorKind, ModelInfo, ToolChoice};
+use crate::message::{Part, ProviderData};
+use crate::model::{ModelError, ModelErrorKind, ToolChoice};
+use crate::provider::media_types::UnsupportedPart;
 use crate::provider::parts::{JsonObject, add_rest};
+use crate::provider::turns::{WireRules, plain_text, write_parts};
 
 pub(super) fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
@@ -14,18 +16,13 @@ pub(super) fn invalid(what: impl Into<String>) -> ModelError {
 pub(super) fn content(
     parts: &[Part],
     provider: &str,
-    write: impl Fn(&Part) -> Result<Option<Value>, ModelError>,
+    rules: &WireRules,
+    write: impl Fn(&Part) -> Result<Option<Value>, UnsupportedPart>,
 ) -> Result<Value, ModelError> {
-    if let [part] = parts
-        && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
-    {
-        return Ok(text.into());
+    match plain_text(parts, provider) {
+        Some(text) => Ok(text.into()),
+        None => Ok(write_parts(parts, rules, write)?.into()),
     }
-    let mut content = Vec::new();
-    for part in parts {
-        content.extend(write(part)?);
-    }
-    Ok(content.into())
 }
 
 /// Prepends `Error:` to the content of a failed result, because these APIs have no field for failures.
@@ -51,29 +48,6 @@ pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Optio
     message.insert("content".into(), content);
     add_rest(&mut message, rest);
     Some(message.into())
-}
-
-/// Returns the media of other models as parts of a user message, because a message of the assistant cannot contain media here.
-pub(super) fn foreign_media(
-    content: &[Part],
-    model: &ModelInfo,
-    write: impl Fn(&Part) -> Option<Value>,
-) -> Vec<Value> {
-    let takes = model.capabilities;
-    let mut shown = Vec::new();
-    for part in content.iter().filter(|part| part.provider_data_of(&model.provider).is_none()) {
-        let (what, is_taken) = match &part.content {
-            Content::Image(_) => ("a picture", takes.images),
-            Content::Document(_) => ("a document", takes.documents),
-            Content::Audio(_) => ("a recording", takes.audio),
-            _ => continue,
-        };
-        let written = write(part).filter(|_| is_taken);
-        let words = if written.is_some() { ":" } else { ", which cannot be shown here." };
-        shown.extend(write(&Part::text(format!("The assistant made {what}{words}"))));
-        shown.extend(written);
-    }
-    shown
 }
 
 /// Takes the content out of a message's fields; an empty content stays in place.

@@ -2,25 +2,13 @@
 
 use serde_json::Value;
 
-use crate::model::{ModelError, ModelErrorKind as K};
-use crate::provider::Answer;
+use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Converts a response with an error status.
-pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
-    let body = failure::parse_error_body(answer.body);
-    failure::from_response(answer, read_report(&body))
-}
-
-/// Converts the error in an event, or in a body whose status was a success.
-pub(super) fn from_event(event: &Value) -> ModelError {
-    failure::from_event(read_report(event), event)
-}
-
 /// Reads `{"error": {"message", "type", "param", "code"}}`. On other servers the error may be a string or a list, the code a number,
 /// and the message beside the error.
-fn read_report(body: &Value) -> ErrorReport {
+pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);
     let message = failure::find_message(body);
@@ -41,7 +29,7 @@ fn read_report(body: &Value) -> ErrorReport {
     };
     // The account has no credit left: waiting does not help.
     let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
-    ErrorReport { message, code, status, kind, retryable: is_out.then_some(false), retry_after: None }
+    ErrorReport { message, code, status, kind, retryable: is_out.then_some(false), ..ErrorReport::default() }
 }
 
 fn kind_of_word(word: &str) -> Option<K> {

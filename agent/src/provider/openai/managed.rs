@@ -7,7 +7,7 @@ use super::{WebSearchField, models};
 use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool};
 use crate::model::{
     Capabilities, CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelError,
-    WebFetchResult, WebSearch, WebSearchResult, WebSource,
+    WebFetchResult, WebLimits, WebSearchResult, WebSource,
 };
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
@@ -52,7 +52,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
 /// # Errors
 /// Fails when the server or the model does not have a search, or does not support its settings.
 pub(super) fn chat_search(
-    search: &WebSearch,
+    search: &WebLimits,
     field: WebSearchField,
     own: &str,
     model: &str,
@@ -76,7 +76,7 @@ pub(super) fn chat_search(
     Ok(found)
 }
 
-fn warn_about_uses(search: &WebSearch, own: &str) {
+fn warn_about_uses(search: &WebLimits, own: &str) {
     if search.max_uses.is_some() {
         tracing::warn!(setting = "max_uses", provider = own, "the provider has no such limit: left out");
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::support::{body, reply};
 use crate::model::{
     CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelInfo, ModelRequest,
-    WebFetchResult, WebSearch, WebSearchResult, WebSource,
+    WebFetchResult, WebLimits, WebSearchResult, WebSource,
 };
 use crate::provider::{Protocol, managed_results};
 
@@ -183,7 +183,7 @@ fn chat_completions() {
         refused.unwrap_err(),
         "`groq` cannot run web search: the protocol it is asked by has no such tool"
     );
-    let narrow = WebSearch { allowed_domains: vec!["a.example".into()], ..WebSearch::default() };
+    let narrow = WebLimits { allowed_domains: vec!["a.example".into()], ..WebLimits::default() };
     let narrow = ModelRequest::default().with_managed_tools([ManagedTool::WebSearch(narrow)]);
     let info = ModelInfo::new("openai", api.api(), "gpt-4o-search-preview");
     assert!(api.encode(&info, &narrow).unwrap_err().message().contains("which pages"));

@@ -62,8 +62,8 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
         (Decision::Later, _) => Decided::Later,
         (_, None) => {
             let text = format!(
-                "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
-                 is still there, call it again by the parameters it has now."
+                "The call was not run: `{name}` is not what it was when a decision on this call was requested. \
+                 If it still exists, make the call again with its current parameters."
             );
             let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
             refused(&stale);

@@ -22,14 +22,14 @@ pub(crate) use again::CheckedAgain;
 #[cfg(feature = "durable-restate")]
 pub(super) use again::checked_again;
 pub(super) use keys::ApprovalKeys;
-pub(super) use resume::{Resumption, can_resume_in, check};
+pub(super) use resume::{Resumption, can_resume_in, check, verify};
 pub(super) use sign::Signer;
 
 /// A decision on a call that needs approval.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, Decision, json, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, Decision, ScriptedModel, json, tool, tools};
 ///
 /// /// Sends money.
 /// #[tool(approval = "always")]
@@ -95,8 +95,8 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 /// request.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, Decisions, RunStop, tool, tools};
+/// use agent::model::reply;
+/// use agent::{Assistant, Decisions, RunStop, ScriptedModel, tool, tools};
 ///
 /// /// Pays an invoice.
 /// #[tool(inline, approval = when(|amount: &u64| *amount > 100))]

@@ -27,6 +27,11 @@ pub(in crate::runtime) fn check(
     if core.end().is_some() {
         return Err(ResumeError::Over);
     }
+    let missing = core.prompt_tools().filter(|tool| !config.rules.tools.contains_key(*tool));
+    let tools: Vec<String> = missing.map(str::to_owned).collect();
+    if !tools.is_empty() {
+        return Err(ResumeError::MissingTools { tools });
+    }
     let Decisions { made, arrived } = decisions;
     let mut resumption = Resumption::default();
     for one in &made {
@@ -87,7 +92,10 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 
 /// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
 /// these calls and the progress of the run.
-fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+    if !core.state().is_empty() && signer.is_none() {
+        return Err(ResumeError::NotSigned);
+    }
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
         if call.mac.as_deref().is_some_and(|mac| signer.verify_call(mac, &call)) {

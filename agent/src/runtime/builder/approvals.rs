@@ -62,8 +62,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Decisions, ScriptedModel, tool, tools};
     ///
     /// /// Closes an account.
     /// #[tool(approval = "always")]
@@ -98,8 +98,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Decisions, ScriptedModel, tool, tools};
     ///
     /// /// Closes an account.
     /// #[tool(approval = "always")]

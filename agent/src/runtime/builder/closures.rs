@@ -157,8 +157,8 @@ impl AssistantBuilder {
     /// Adds a hook that decides whether a call may run: [`Hooks::before_tool_call`].
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, BeforeCall, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, BeforeCall, ScriptedModel, tool, tools};
     ///
     /// /// Reads a file.
     /// #[tool(read_only)]
@@ -255,7 +255,7 @@ impl AssistantBuilder {
     /// Adds a function that chooses the tools of each turn, based on the conversation so far.
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
-    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](super::Hooks). If there
+    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](Hooks). If there
     /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
@@ -263,8 +263,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::Message;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Shows the contract.
     /// #[tool(read_only)]

@@ -17,8 +17,8 @@ impl AssistantBuilder {
     /// The run waits for the function, so it should not block. If it panics, the panic is logged.
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Metric, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Metric, ScriptedModel, tool, tools};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Doubles a number.

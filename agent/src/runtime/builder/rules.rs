@@ -14,8 +14,7 @@ impl AssistantBuilder {
     /// Limits the requests, tool calls, tokens, time and cost of a run. By default, none of them is limited.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, UsageLimits};
+    /// use agent::{Assistant, ScriptedModel, UsageLimits};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
@@ -34,8 +33,8 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::loop_core::Limit;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, LoopGuard, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{Assistant, LoopGuard, ScriptedModel, tool, tools};
     ///
     /// /// Says whether the build is done.
     /// #[tool(read_only)]

@@ -10,10 +10,13 @@ use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
+use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
 use crate::step_key::StepKey;
-use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
+use crate::store::{
+    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
+};
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
 use crate::tool::policy::Effect;
@@ -43,7 +46,7 @@ struct Inner {
 }
 
 /// Whether a call runs, or has already ended.
-pub(in crate::runtime) enum CallStart {
+enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
 }
@@ -137,8 +140,34 @@ impl RunRecords {
         new
     }
 
+    /// Performs a body, with a record of its begin and its end. `text` is the text of its reply.
+    ///
+    /// # Errors
+    /// Returns the end of a call whose body does not run.
+    pub(in crate::runtime) async fn around(
+        &self,
+        body: &CallBody,
+        text: &str,
+    ) -> Result<CallEnd, Box<CallEnd>> {
+        let CallBody { config, key, call, context, checked, .. } = body;
+        // The futures of the store are boxed, because this one lives as long as the body runs.
+        let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
+        let attempt = match begin {
+            CallStart::Runs { attempt } => attempt,
+            CallStart::Ended(end) => return Err(end),
+        };
+        if context.is_cancelled() {
+            let reason = context.cancel_token().reason();
+            let reason = reason.as_deref().unwrap_or("cancelled");
+            return Err(Box::new(Box::pin(self.end_unstarted(key, attempt, reason)).await));
+        }
+        let end = body.perform(attempt).await;
+        Box::pin(self.finish(key, &end)).await;
+        Ok(end)
+    }
+
     /// Records that a call begins. A call that cannot be recorded does not run.
-    pub(in crate::runtime) async fn begin(
+    async fn begin(
         &self,
         config: &Config,
         key: &StepKey,
@@ -161,11 +190,11 @@ impl RunRecords {
         };
         self.lock().known.insert(key.clone());
         match begin {
-            Begin::Fresh => {
+            BeginOutcome::Fresh => {
                 self.lock().open.insert(key.clone());
                 CallStart::Runs { attempt: 1 }
             }
-            Begin::Retry(record) => {
+            BeginOutcome::Retry(record) => {
                 let attempt = record.attempt;
                 if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
                     return CallStart::Ended(Box::new(end));
@@ -174,7 +203,7 @@ impl RunRecords {
                 tracing::warn!(%key, attempt, "a call that had begun before is run again");
                 CallStart::Runs { attempt }
             }
-            Begin::Completed(record) | Begin::Failed(record) => {
+            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) => {
                 CallStart::Ended(Box::new(recorded_end(&record)))
             }
         }
@@ -254,12 +283,7 @@ impl RunRecords {
     }
 
     /// Ends a call whose body does not begin, because the run ended while its begin was recorded.
-    pub(in crate::runtime) async fn end_unstarted(
-        &self,
-        key: &StepKey,
-        attempt: u32,
-        reason: &str,
-    ) -> CallEnd {
+    async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;
         }

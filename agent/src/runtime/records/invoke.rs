@@ -12,7 +12,7 @@ use crate::runtime::config::fingerprint;
 use crate::runtime::new_id;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{
-    Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
+    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
 };
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
@@ -122,9 +122,9 @@ impl Registry {
         let (new, refused) = self.new_record(call, cx);
         let key = new.key.clone();
         let (attempt, found) = match store.begin(new.clone()).await? {
-            Begin::Fresh => (1, None),
-            Begin::Retry(record) => (record.attempt, Some(*record)),
-            Begin::Completed(record) | Begin::Failed(record) if is_same(&record.call, &new) => {
+            BeginOutcome::Fresh => (1, None),
+            BeginOutcome::Retry(record) => (record.attempt, Some(*record)),
+            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) if is_same(&record.call, &new) => {
                 return Ok(*record);
             }
             _ => return Err(InvokeError::KeyInUse { key }),

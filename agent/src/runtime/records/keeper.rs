@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::panics::catch_future;
 use crate::step_key::StepKey;
 use crate::store::{
-    Begin, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
-    StoredEntry,
+    BeginOutcome, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError,
+    StoreErrorKind, StoredEntry,
 };
 use crate::tool::cancel::CancelToken;
 use crate::tool::outcome::ToolOutcome;
@@ -140,7 +140,7 @@ impl StoreAccess {
 
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
     /// first attempt, which looks like one that a crash left behind.
-    pub(super) async fn begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
+    pub(super) async fn begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
         self.retry(|| async {
             match self.store.begin(new.clone()).await {
                 Err(error) if error.kind() != StoreErrorKind::Busy => Ok(Err(error)),
@@ -179,7 +179,7 @@ impl StoreAccess {
     ) -> Result<(), StoreError> {
         let (key, at) = (new.key.clone(), new.created_at);
         match self.begin(new).await? {
-            Begin::Completed(_) | Begin::Failed(_) => Ok(()),
+            BeginOutcome::Completed(_) | BeginOutcome::Failed(_) => Ok(()),
             _ => self.finish(&key, InvocationEnd::new(outcome, at)).await.map(drop),
         }
     }

@@ -8,7 +8,7 @@ mod owed;
 mod session;
 mod steps;
 
-pub(super) use begin::{CallStart, InterruptedCall, RunRecords};
+pub(super) use begin::{InterruptedCall, RunRecords};
 pub use invoke::InvokeError;
 pub(super) use keeper::{StoreAccess, StoreOptions};
 pub(super) use owed::UnrecordedEnds;

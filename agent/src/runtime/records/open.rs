@@ -34,7 +34,7 @@ impl AssistantBuilder {
     /// request has 1 s, or this time if it is shorter.
     ///
     /// ```
-    /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+    /// use agent::store::{InvocationQuery, Store as _, MemoryStore};
     /// use agent::{Assistant, ScriptedModel, json, model::reply, tool, tools};
     /// use std::time::Duration;
     ///
@@ -125,6 +125,14 @@ impl Assistant {
     pub fn unfinished_run(&self) -> Option<Arc<str>> {
         let state = self.state();
         Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
+    }
+
+    /// Returns the unfinished run of another process, and the messages that it added.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    pub(crate) fn unfinished_messages(&self) -> Option<(Arc<str>, Vec<Arc<Message>>)> {
+        let state = self.state();
+        let core = &state.session.as_ref()?.interrupted.as_ref()?.core;
+        Some((core.run_id().clone(), core.added().to_vec()))
     }
 
     /// Returns the id of the session.

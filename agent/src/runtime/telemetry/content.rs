@@ -60,7 +60,7 @@ fn message(message: &Message) -> Option<Value> {
             let response = json!({
                 "type": "tool_call_response",
                 "id": result.call_id,
-                "response": response(&result.told()),
+                "response": response(&result.content_for_model()),
             });
             json!({"role": "tool", "parts": [response]})
         }

@@ -10,10 +10,9 @@ use super::{SqlStore, error, to_limit};
 use crate::step_key::StepKey;
 use crate::store::record::MAX_PAGE;
 use crate::store::{
-    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    InvocationStore, NewInvocation, StoreError, StoreErrorKind,
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    NewInvocation, StoreError, StoreErrorKind,
 };
-use crate::tool::BoxFuture;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::Control;
 
@@ -105,10 +104,10 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    async fn do_begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
+    pub(super) async fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
         let id = new.key.to_string();
         if self.insert(&new, &id).await? {
-            return Ok(Begin::Fresh);
+            return Ok(BeginOutcome::Fresh);
         }
         // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
@@ -119,12 +118,12 @@ impl SqlStore {
             .map_err(error::from_sqlx)?;
         let found = fetch_record(&mut transaction, &id).await?;
         transaction.commit().await.map_err(error::from_sqlx)?;
-        found.map(Begin::found).ok_or_else(|| {
+        found.map(BeginOutcome::found).ok_or_else(|| {
             StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")
         })
     }
 
-    async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
+    pub(super) async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
         let (status, at) = (end.status().as_str(), end.at);
         let stored = to_json(&StoredEnd { outcome: end.outcome, control: end.control, extra: Map::new() })?;
         let done = sqlx::query(
@@ -139,7 +138,7 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
+    pub(super) async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
         let (after, size) = (query.position()?, query.page_size());
         let (at, turn, ord, id) = match after {
             Some(after) => (after.created_at, i64::from(after.turn), i64::from(after.ord), after.id),
@@ -167,57 +166,36 @@ impl SqlStore {
         let records = rows.iter().map(read_record).collect::<Result<Vec<_>, _>>()?;
         Ok(InvocationPage::of(records, size))
     }
-}
 
-impl InvocationStore for SqlStore {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
-        Box::pin(self.do_begin(new))
+    pub(super) async fn do_defer(&self, key: &StepKey, handle: &str) -> Result<bool, StoreError> {
+        let done =
+            sqlx::query("update agent_invocation set handle = $1 where id = $2 and status = 'pending'")
+                .bind(encode_optional(Some(handle)))
+                .bind(encode(&key.to_string()))
+                .execute(&self.pool)
+                .await;
+        done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.do_finish(key, end))
+    pub(super) async fn do_get(&self, key: &StepKey) -> Result<Option<InvocationRecord>, StoreError> {
+        fetch_record(&mut *self.connection().await?, &key.to_string()).await
     }
 
-    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move {
-            let done =
-                sqlx::query("update agent_invocation set handle = $1 where id = $2 and status = 'pending'")
-                    .bind(encode_optional(Some(handle)))
-                    .bind(encode(&key.to_string()))
-                    .execute(&self.pool)
-                    .await;
-            done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
-        })
-    }
-
-    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
-        Box::pin(async move { fetch_record(&mut *self.connection().await?, &key.to_string()).await })
-    }
-
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
-        Box::pin(self.do_list(query))
-    }
-
-    fn pending_before(
+    pub(super) async fn do_pending(
         &self,
         at: i64,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
-        Box::pin(async move {
-            let limit = to_limit(limit.min(MAX_PAGE));
-            let rows = sqlx::query(PENDING).bind(at).bind(limit).fetch_all(&self.pool).await;
-            rows.map_err(error::from_sqlx)?.iter().map(read_record).collect()
-        })
+    ) -> Result<Vec<InvocationRecord>, StoreError> {
+        let limit = to_limit(limit.min(MAX_PAGE));
+        let rows = sqlx::query(PENDING).bind(at).bind(limit).fetch_all(&self.pool).await;
+        rows.map_err(error::from_sqlx)?.iter().map(read_record).collect()
     }
 
-    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
-        Box::pin(async move {
-            let done =
-                sqlx::query("delete from agent_invocation where status <> 'pending' and ended_at < $1")
-                    .bind(at)
-                    .execute(&self.pool)
-                    .await;
-            done.map(|done| done.rows_affected()).map_err(error::from_sqlx)
-        })
+    pub(super) async fn do_delete_finished(&self, at: i64) -> Result<u64, StoreError> {
+        let done = sqlx::query("delete from agent_invocation where status <> 'pending' and ended_at < $1")
+            .bind(at)
+            .execute(&self.pool)
+            .await;
+        done.map(|done| done.rows_affected()).map_err(error::from_sqlx)
     }
 }

@@ -4,6 +4,7 @@ mod error;
 mod invocations;
 mod schema;
 mod sessions;
+mod store;
 mod text;
 
 use std::fmt;
@@ -29,7 +30,7 @@ use crate::tool::BoxFuture;
 /// migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a power failure.
 ///
 /// ```
-/// use agent::store::{SessionStore as _, SqlStore};
+/// use agent::store::{SqlStore, Store as _};
 /// use agent::{Assistant, ScriptedModel};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,7 +78,7 @@ impl SqlStore {
     /// Opens a database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite URIs (`?mode=ro`).
     ///
     /// ```
-    /// use agent::store::{SessionStore as _, SqlStore};
+    /// use agent::store::{SqlStore, Store as _};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = std::env::temp_dir().join(format!("agent-connect-{}", std::process::id()));

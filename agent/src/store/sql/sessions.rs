@@ -7,8 +7,7 @@ use super::{SqlStore, error, from_sql, to_limit, to_sql};
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
-use crate::store::{SessionEntry, SessionStore, StoreError, StoredEntry};
-use crate::tool::BoxFuture;
+use crate::store::{SessionEntry, StoreError, StoredEntry};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
@@ -56,7 +55,7 @@ async fn mark_taken(
 }
 
 impl SqlStore {
-    async fn do_append(
+    pub(super) async fn do_append(
         &self,
         session: &str,
         expected: u64,
@@ -111,7 +110,12 @@ impl SqlStore {
         }
     }
 
-    async fn do_load(&self, session: &str, after: u64, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+    pub(super) async fn do_load(
+        &self,
+        session: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredEntry>, StoreError> {
         let rows = sqlx::query(
             "select seq, entry from agent_session_entry where session_id = $1 and seq > $2 order by seq limit $3",
         )
@@ -131,7 +135,7 @@ impl SqlStore {
         rows.iter().map(read).collect()
     }
 
-    async fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
+    pub(super) async fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
         let Some(id) = &message.id else { return Err(missing_id()) };
         let text = serde_json::to_string(&message)
             .map_err(|error| error::corrupt_json("a message that is not JSON", error))?;
@@ -161,7 +165,7 @@ impl SqlStore {
         Err(full_inbox())
     }
 
-    async fn do_take(
+    pub(super) async fn do_take(
         &self,
         session: &str,
         key: &StepKey,
@@ -196,7 +200,7 @@ impl SqlStore {
         rows.iter().map(read).collect()
     }
 
-    async fn do_delete(&self, session: &str) -> Result<u64, StoreError> {
+    pub(super) async fn do_delete(&self, session: &str) -> Result<u64, StoreError> {
         let mut transaction = self.begin_transaction().await?;
         for statement in [
             "delete from agent_steering where session_id = $1",
@@ -215,46 +219,5 @@ impl SqlStore {
             .map_err(error::from_sqlx)?;
         transaction.commit().await.map_err(error::from_sqlx)?;
         Ok(done.rows_affected())
-    }
-}
-
-impl SessionStore for SqlStore {
-    fn append<'a>(
-        &'a self,
-        session: &'a str,
-        expected: u64,
-        entries: Vec<SessionEntry>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(self.do_append(session, expected, entries))
-    }
-
-    fn load<'a>(
-        &'a self,
-        session: &'a str,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
-        Box::pin(self.do_load(session, after, limit))
-    }
-
-    fn push_steering<'a>(
-        &'a self,
-        session: &'a str,
-        message: UserMessage,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.do_push(session, message))
-    }
-
-    fn take_steering<'a>(
-        &'a self,
-        session: &'a str,
-        key: &'a StepKey,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
-        Box::pin(self.do_take(session, key, limit))
-    }
-
-    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(self.do_delete(session))
     }
 }

@@ -1,6 +1,6 @@
 //! The report of an agreement proof.
 
-use super::super::law::Disagreement;
+use super::super::law::LawViolation;
 use std::fmt;
 
 /// The result of an [`Agreement`](super::Agreement) proof. `Display` shows it in full.
@@ -11,7 +11,7 @@ use std::fmt;
 /// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}});
 /// let report = Agreement::new().samples(20).check_schema("count", &schema)?;
 /// assert!(report.holds() && report.fitting > 0, "{report}");
-/// assert!(report.disagreements().is_empty());
+/// assert!(report.violations().is_empty());
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct AgreementReport {
     /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
     /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub not_compared: usize,
-    pub(super) disagreements: Vec<Disagreement>,
+    pub(super) violations: Vec<LawViolation>,
     pub(super) count: usize,
 }
 
@@ -42,16 +42,16 @@ impl AgreementReport {
     }
 
     /// Returns the calls for which a law does not hold: the shortest one for each law.
-    pub fn disagreements(&self) -> &[Disagreement] {
-        &self.disagreements
+    pub fn violations(&self) -> &[LawViolation] {
+        &self.violations
     }
 
-    pub(super) fn add(&mut self, found: Disagreement) {
+    pub(super) fn add(&mut self, found: LawViolation) {
         self.count += 1;
-        match self.disagreements.iter_mut().find(|known| known.law == found.law) {
+        match self.violations.iter_mut().find(|known| known.law == found.law) {
             Some(known) if known.arguments.len() > found.arguments.len() => *known = found,
             Some(_) => {}
-            None => self.disagreements.push(found),
+            None => self.violations.push(found),
         }
     }
 }
@@ -72,8 +72,8 @@ impl fmt::Display for AgreementReport {
             1 => write!(f, "; a law does not hold"),
             count => write!(f, "; laws do not hold {count} times"),
         }?;
-        for disagreement in &self.disagreements {
-            write!(f, "\n\n{disagreement}")?;
+        for violation in &self.violations {
+            write!(f, "\n\n{violation}")?;
         }
         Ok(())
     }

@@ -1,8 +1,6 @@
-//! Models without a provider: a closure, and a model that tries every tool.
+//! A model that tries every tool.
 
 mod calls;
-mod function;
 mod schema;
 
-pub use function::FunctionModel;
-pub use schema::{CallKind, SchemaCall, SchemaModel, SchemaReport};
+pub use schema::{CallKind, SchemaCall, SchemaModel};

@@ -2,7 +2,7 @@
 
 use super::calls::{Counts, calls};
 use crate::message::{Message, OutcomeKind};
-use crate::model::{Model, ModelInfo, ModelRequest, ModelStream, Reply, StepCx, reply};
+use crate::model::{Model, ModelInfo, ModelRequest, ModelStream, ScriptedReply, StepCx, reply};
 use crate::testing::sample::samples;
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 8;
 /// just beyond them, and the mistakes of careless models. Then it finishes.
 ///
 /// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
-/// state that is safe to change. The calls are the same every time.
+/// state that is safe to change. The calls are the same every time. `Display` shows their results as a table.
 ///
 #[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
@@ -81,7 +81,7 @@ impl SchemaModel {
     /// let model = SchemaModel::new().with_valid(2).with_boundaries(1).with_slips(0).only(["double"]).with_text("Tried.");
     /// let assistant = Assistant::builder(model.clone()).tools(tools![double, halve]).build()?;
     /// assert_eq!(assistant.prompt("Try it.").await?.text(), "Tried.");
-    /// let tried: Vec<String> = model.report().calls().iter().map(|call| format!("{} {}", call.tool, call.kind)).collect();
+    /// let tried: Vec<String> = model.calls().iter().map(|call| format!("{} {}", call.tool, call.kind)).collect();
     /// assert_eq!(tried, ["double right", "double right", "double at an edge"]);
     /// # Ok(()) }
     /// # #[cfg(not(feature = "runtime"))]
@@ -116,16 +116,28 @@ impl SchemaModel {
         self
     }
 
-    /// Returns the calls with their results, as far as the model has received them.
-    pub fn report(&self) -> SchemaReport {
-        SchemaReport { calls: self.state().made.clone() }
+    /// Returns the calls in order, with their results as far as the model has received them.
+    pub fn calls(&self) -> Vec<SchemaCall> {
+        self.state().made.clone()
+    }
+
+    /// Asserts that no tool panicked or timed out, that none refused arguments that fit its schema, and that none accepted arguments beyond
+    /// it. A tool with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
+    ///
+    /// # Panics
+    /// Panics with the table and the calls if this does not hold, and if no tool was called.
+    #[track_caller]
+    pub fn assert_safe(&self) {
+        let calls = self.calls();
+        assert!(!calls.is_empty(), "nothing was called: the model was shown no tools");
+        assert!(calls.iter().all(|call| call.fault().is_none()), "{}", Table { calls: &calls });
     }
 
     fn state(&self) -> MutexGuard<'_, SchemaModelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next_reply(&self, request: &ModelRequest) -> Reply {
+    fn next_reply(&self, request: &ModelRequest) -> ScriptedReply {
         let mut state = self.state();
         state.read_results(request);
         for tool in request.tools.iter() {
@@ -267,11 +279,11 @@ impl fmt::Display for CallKind {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = SchemaModel::new();
 /// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
-/// let report = model.report();
-/// assert!(!report.calls().iter().any(is_bad));
+/// let calls = model.calls();
+/// assert!(!calls.iter().any(is_bad));
 /// let fits = |call: &SchemaCall| call.is_completed() || call.is_refused_by_check();
-/// assert!(report.calls().iter().all(|call| call.kind != CallKind::Valid || fits(call)));
-/// let odd = report.calls().iter().find(|call| call.is_refused_by_check()).unwrap();
+/// assert!(calls.iter().all(|call| call.kind != CallKind::Valid || fits(call)));
+/// let odd = calls.iter().find(|call| call.is_refused_by_check()).unwrap();
 /// assert!(odd.reasons().next().unwrap().contains("even numbers only"));
 /// # Ok(()) }
 /// # #[cfg(not(feature = "runtime"))]
@@ -340,54 +352,18 @@ impl SchemaCall {
     }
 }
 
-/// The results of the calls of a [`SchemaModel`]. `Display` shows a table.
-///
-/// ```
-/// use agent::testing::SchemaModel;
-/// use agent::{Assistant, tool, tools};
-///
-/// /// Doubles a number.
-/// #[tool]
-/// fn double(#[arg(range(0..=100))] n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// # #[cfg(feature = "runtime")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = SchemaModel::new();
-/// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
-/// let report = model.report();
-/// report.assert_safe();
-/// assert!(report.calls().iter().any(|call| call.arguments == r#"{"n":101}"# && call.is_refused()));
-/// # Ok(()) }
-/// # #[cfg(not(feature = "runtime"))]
-/// # fn main() {}
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[must_use = "a test fails by `assert_safe`"]
-pub struct SchemaReport {
-    calls: Vec<SchemaCall>,
-}
-
-impl SchemaReport {
-    /// Returns the calls, in order.
-    pub fn calls(&self) -> &[SchemaCall] {
-        &self.calls
-    }
-
-    /// Asserts that no tool panicked or timed out, that none refused arguments that fit its schema, and that none accepted arguments beyond
-    /// it. A tool with checks (`validate`) may refuse arguments that fit its schema; the report lists the reasons.
-    ///
-    /// # Panics
-    /// Panics with the table and the calls if this does not hold, and if no tool was called.
-    #[track_caller]
-    pub fn assert_safe(&self) {
-        assert!(!self.calls.is_empty(), "nothing was called: the model was shown no tools");
-        assert!(self.calls.iter().all(|call| call.fault().is_none()), "{self}");
+/// Shows the calls as a table, and the faults.
+impl fmt::Display for SchemaModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Table { calls: &self.calls() }.fmt(f)
     }
 }
 
-impl SchemaReport {
+struct Table<'a> {
+    calls: &'a [SchemaCall],
+}
+
+impl Table<'_> {
     /// Writes results that are not faults, but that the author of the tool should know.
     fn notes(&self, tool: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_tool = || self.calls.iter().filter(|call| call.tool == tool);
@@ -414,10 +390,10 @@ impl SchemaReport {
     }
 }
 
-impl fmt::Display for SchemaReport {
+impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tools: Vec<&str> = Vec::new();
-        for call in &self.calls {
+        for call in self.calls {
             if !tools.contains(&call.tool.as_str()) {
                 tools.push(&call.tool);
             }
@@ -436,7 +412,7 @@ impl fmt::Display for SchemaReport {
                 all - completed - refused
             )?;
         }
-        for call in &self.calls {
+        for call in self.calls {
             if let Some(fault) = call.fault() {
                 let reasons = call.reasons().collect::<Vec<_>>().join("; ");
                 let result =

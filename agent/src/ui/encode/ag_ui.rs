@@ -120,6 +120,10 @@ impl WireFormat for AgUiFormat {
         w.push(&json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
     }
 
+    fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value) {
+        Self::custom(w, "agent.message", &json!({"kind": kind, "data": data}));
+    }
+
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str) {
         if kind == TextKind::Reasoning {
             let id = format!("{}.{id}", self.run_id);

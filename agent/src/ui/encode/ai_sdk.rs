@@ -16,11 +16,13 @@ pub(super) struct AiSdkFormat {
     /// The major version of npm `ai` that reads.
     version: u8,
     has_step: bool,
+    /// Whether the current or last step has calls that are not the provider's.
+    has_calls: bool,
 }
 
 impl AiSdkFormat {
     pub(super) fn new(version: u8) -> Self {
-        Self { run_id: String::new(), version, has_step: false }
+        Self { run_id: String::new(), version, has_step: false, has_calls: false }
     }
 
     pub(super) fn for_run(mut self, run_id: &str) -> Self {
@@ -76,7 +78,7 @@ impl WireFormat for AiSdkFormat {
 
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, _message_id: &str) {
         self.end_step(w);
-        self.has_step = true;
+        (self.has_step, self.has_calls) = (true, false);
         w.push(&json!({"type": "start-step"}));
     }
 
@@ -91,6 +93,10 @@ impl WireFormat for AiSdkFormat {
         });
         let parts: Vec<Value> = parts.collect();
         w.push(&json!({"type": "steering-message", "id": id, "parts": parts}));
+    }
+
+    fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value) {
+        Self::data_part(w, "agent-message", None, &json!({"kind": kind, "data": data}), false);
     }
 
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str) {
@@ -144,6 +150,7 @@ impl WireFormat for AiSdkFormat {
     fn call_complete(&mut self, _w: &mut ChunkWriter<'_>, _call: &UiCall, _input: &Value) {}
 
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value) {
+        self.has_calls |= !call.is_provider;
         let chunk = json!({"type": "tool-input-available", "toolCallId": call.unique_id, "toolName": call.tool, "input": input});
         w.push(&Self::by_provider(chunk, call));
     }
@@ -197,6 +204,7 @@ impl WireFormat for AiSdkFormat {
 
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding) {
         let id = &call.unique_id;
+        self.has_calls |= !call.is_provider;
         match &end.shown {
             ShownEnd::Output(output) => {
                 let chunk = json!({"type": "tool-output-available", "toolCallId": id, "output": output});
@@ -259,6 +267,13 @@ impl WireFormat for AiSdkFormat {
         _by_model: Option<&Value>,
     ) {
         self.end_step(w);
+        // A page that sends results of its tools by itself takes a last step whose calls all have results for one to send.
+        if std::mem::take(&mut self.has_calls) {
+            w.push(&json!({"type": "start-step"}));
+            w.push(&json!({"type": "finish-step"}));
+            // Its chat notices a new step only with the next part or metadata.
+            w.push(&json!({"type": "message-metadata", "messageMetadata": {}}));
+        }
         let reason = match end.stop {
             RunStop::Completed | RunStop::Terminated => match end.reason {
                 None | Some(StopReason::Stop) => "stop",

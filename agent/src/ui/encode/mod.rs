@@ -223,6 +223,9 @@ impl UiEncoder {
                         format.queued_message(w, id, &message.content);
                     }
                 }
+                Message::Custom(message) if self.view.options.custom_messages => {
+                    format.custom_message(w, &message.kind, &message.data);
+                }
                 _ => {}
             },
             EventKind::ToolExecutionStart { call } => self.call_start(call, w, format),

@@ -7,7 +7,7 @@ use super::super::view::{MAX_UNKNOWN, ShownEnd, file_of};
 use super::UiEncoder;
 use super::calls::{CallEnding, CallProgress};
 use super::wire::{TextKind, UiPart, WireFormat};
-use crate::message::{AssistantMessage, Content, Part, ProviderTool, ResourceBody, ToolCall, Usage};
+use crate::message::{AssistantMessage, Content, Part, ProviderTool, ToolCall, Usage};
 use crate::model::ModelEvent;
 
 /// A part with text that grows.
@@ -212,10 +212,7 @@ impl UiEncoder {
                 format.part(w, &self.part_id(index), &UiPart::Refusal(text));
             }
             Content::Resource(resource) => {
-                let media_type = resource.mime_type.as_deref().or(match resource.body {
-                    ResourceBody::Text(_) => Some("text/plain"),
-                    _ => None,
-                });
+                let media_type = resource.mime_type.as_deref().or(resource.as_text().map(|_| "text/plain"));
                 self.source(index, &resource.uri, None, media_type, w, format);
             }
             Content::ResourceLink(link) => {

@@ -64,6 +64,8 @@ pub(super) trait WireFormat: Send + Sync {
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
     /// A message of the user that was queued during the run.
     fn queued_message(&mut self, w: &mut ChunkWriter<'_>, id: &str, content: &[Part]);
+    /// A message of the application.
+    fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value);
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);
     fn text_delta(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str, delta: &str);
     fn text_end(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);

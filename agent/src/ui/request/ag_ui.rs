@@ -1,16 +1,11 @@
 //! Requests of AG-UI: `RunAgentInput`.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use super::super::encode::ag_ui::VERSION;
-use super::{BrowserTool, UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional};
+use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional, tools};
 use crate::message::{Media, Part, UserMessage};
 
-/// Limits of the tools that a page declares.
-const MAX_TOOLS: usize = 64;
-const MAX_TOOL_BYTES: usize = 32 << 10;
 /// Limit of the facts of a page, in bytes.
 const MAX_CONTEXT: usize = 32 << 10;
 
@@ -22,7 +17,9 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         given => Some(id(given, "parentRunId")?),
     };
     request.is_current = body.get("protocolVersion").and_then(Value::as_str) == Some(VERSION);
-    request.tools = tools(list(body.get("tools"), "tools")?)?;
+    let declared = list(body.get("tools"), "tools")?.iter().enumerate();
+    let declared = declared.map(|(at, tool)| (at.to_string(), tool.get("name"), tool));
+    request.tools = tools::declared(declared)?;
     request.context = context(list(body.get("context"), "context")?)?;
     let resume = list(body.get("resume"), "resume")?;
     let messages = body.get("messages").and_then(Value::as_array);
@@ -41,30 +38,6 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
     }
     request.extra = body;
     Ok(request)
-}
-
-fn tools(list: &[Value]) -> Result<Vec<BrowserTool>, UiRequestError> {
-    let mut names = BTreeSet::new();
-    let mut bytes = 0;
-    let tool = |(at, tool): (usize, &Value)| {
-        let field = format!("tools/{at}");
-        let name = content::text(tool.get("name"), &format!("{field}/name"))?;
-        if !crate::tool::definition_error::is_valid_name(name) || !names.insert(name.to_owned()) {
-            return Err(UiRequestError::invalid(format!("{field}/name"), "the name of a tool, once"));
-        }
-        let description =
-            optional(tool.get("description"), &format!("{field}/description"), "a text", Value::as_str)?;
-        let parameters = optional(tool.get("parameters"), &format!("{field}/parameters"), "a schema", Some)?;
-        let parameters = parameters.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
-        let description = description.unwrap_or_default().to_owned();
-        bytes += name.len() + description.len() + parameters.to_string().len();
-        Ok(BrowserTool { name: name.to_owned(), description, parameters })
-    };
-    let tools = list.iter().enumerate().map(tool).collect::<Result<Vec<_>, _>>()?;
-    if tools.len() > MAX_TOOLS || bytes > MAX_TOOL_BYTES {
-        return Err(UiRequestError::invalid("tools", "at most 64 tools of 32 KiB together"));
-    }
-    Ok(tools)
 }
 
 fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {

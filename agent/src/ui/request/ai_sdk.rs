@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional};
+use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional, tools};
 use crate::message::{Part, UserMessage};
 
 pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
@@ -30,6 +30,12 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         _ => {
             return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
         }
+    }
+    // Not a part of the protocol: assistant-ui sends tools so.
+    if let Some(Value::Object(tools)) = body.shift_remove("tools") {
+        let named: Vec<Value> = tools.keys().map(|name| Value::String(name.clone())).collect();
+        let tools = tools.iter().zip(&named);
+        request.tools = tools::declared(tools.map(|((key, tool), name)| (key.clone(), Some(name), tool)))?;
     }
     for known in ["id", "messages", "message", "messageId", "trigger", "edits"] {
         body.shift_remove(known);

@@ -15,7 +15,8 @@ impl UiRequest {
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
     ///
     /// ```
-    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::model::reply;
+    /// use agent::ScriptedModel;
     /// use agent::ui::{UiProtocol, UiRequest};
     /// use agent::{Assistant, tool, tools};
     ///

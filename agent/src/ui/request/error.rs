@@ -140,7 +140,7 @@ impl UiRequestError {
         json!({"error": {"code": self.code(), "message": self.to_string()}})
     }
 
-    pub(super) fn invalid(field: impl Into<String>, expected: &'static str) -> Self {
+    pub(in crate::ui) fn invalid(field: impl Into<String>, expected: &'static str) -> Self {
         Self::Invalid { field: field.into(), expected }
     }
 }

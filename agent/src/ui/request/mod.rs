@@ -8,6 +8,7 @@ mod content;
 #[cfg(feature = "runtime")]
 mod decisions;
 mod error;
+mod tools;
 
 pub use error::UiRequestError;
 

@@ -23,8 +23,8 @@ impl UiServer {
         request: &UiRequest,
         after: Option<&str>,
     ) -> Result<UiResponse, UiRequestError> {
-        let options = &self.shared.options;
-        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
+        let (registry, options) = self.shown_by(thread);
+        let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         // The log is read and the reader added under one lock: nothing is missing, and nothing comes twice. Chunks are made without it,
@@ -42,7 +42,7 @@ impl UiServer {
             }
             let after = after.and_then(|after| position(&state, after));
             let messages = labelled(thread, &state);
-            let (events, reply_at) = (state.log.events().to_vec(), state.log.open_reply());
+            let (events, reply_at) = state.log.events();
             let is_live = state.is_active();
             let id = is_live.then(|| state.add_reader(protocol, None, sender, is_cut.clone()));
             (events, reply_at, after, messages, id)
@@ -68,7 +68,7 @@ impl UiServer {
         }
         let body = match id {
             Some(id) => self.body(thread, protocol, ready, live, is_cut, id),
-            None => UiBody::new(protocol, ready, None, is_cut, || {}),
+            None => UiBody::new(protocol, ready, None, is_cut, None, || {}),
         };
         Ok(UiResponse::stream(protocol, body))
     }

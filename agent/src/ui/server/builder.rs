@@ -44,6 +44,10 @@ pub(super) struct UiLimits {
     pub(super) readers: usize,
     /// Threads that are kept in memory without a run.
     pub(super) threads: usize,
+    /// Bytes of the events of a thread.
+    pub(super) log: usize,
+    /// The time after which an idle stream gets a comment.
+    pub(super) keep_alive: Option<Duration>,
 }
 
 /// Builds a [`UiServer`].
@@ -62,6 +66,8 @@ pub(super) struct UiLimits {
 ///     .max_readers(4)
 ///     .max_threads(100)
 ///     .max_body(1 << 20)
+///     .max_log(1 << 20)
+///     .keep_alive(Duration::from_secs(30))
 ///     .single_user()
 ///     .build();
 /// # drop(ui); Ok(()) }
@@ -73,14 +79,17 @@ pub struct UiServerBuilder {
     on_disconnect: OnDisconnect,
     limits: UiLimits,
     open: Option<OpenThread>,
+    continues_runs: bool,
     is_single_user: bool,
 }
 
 impl UiServerBuilder {
     pub(super) fn new(assistant: Assistant) -> Self {
-        let limits = UiLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000 };
+        let keep_alive = Some(Duration::from_secs(15));
+        let limits = UiLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000, log: 4 << 20, keep_alive };
         let (options, on_disconnect) = (UiOptions::default(), OnDisconnect::default());
-        Self { assistant, options, on_disconnect, limits, open: None, is_single_user: false }
+        let (continues_runs, is_single_user) = (false, false);
+        Self { assistant, options, on_disconnect, limits, open: None, continues_runs, is_single_user }
     }
 
     /// Sets what front ends get to see.
@@ -126,6 +135,34 @@ impl UiServerBuilder {
         self
     }
 
+    /// Continues runs of sessions that an earlier process of this server left: when a page comes back ([`attach`](UiServer::attach)), or
+    /// sends a decision or result. The assistants of [`threads`](Self::threads) need a [session](crate::AssistantBuilder::session). A run that
+    /// waits asks again, under the same ids; one that was killed [continues](crate::store#after-a-crash).
+    ///
+    /// Only for servers that send all requests of a thread to one process: another one would take over a run that is active.
+    ///
+    /// ```
+    /// use agent::store::MemoryStore;
+    /// use agent::ui::UiServer;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = MemoryStore::new();                                         // a database in an application
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// let ui = UiServer::builder(Assistant::builder(model.clone()).build()?)
+    ///     .threads(move |scope, thread| {
+    ///         let builder = Assistant::builder(model.clone()).store(store.clone());
+    ///         async move { Ok(builder.session(format!("{scope}/{thread}")).await?) }
+    ///     })
+    ///     .continue_runs()
+    ///     .build();
+    /// # drop(ui); Ok(()) }
+    /// ```
+    pub fn continue_runs(mut self) -> Self {
+        self.continues_runs = true;
+        self
+    }
+
     /// Answers without a [scope](UiServer::scoped): every caller is the same user, and reads every thread.
     pub fn single_user(mut self) -> Self {
         self.is_single_user = true;
@@ -157,15 +194,30 @@ impl UiServerBuilder {
         self
     }
 
+    /// Sets how many bytes of the events of a thread's run are kept for readers that come back, 4 MiB by default. Of older parts the
+    /// messages are kept, from which the run can still be shown, but not the progress, coercions and times of its calls. Calls that are
+    /// active count, and are kept whole.
+    pub fn max_log(mut self, bytes: usize) -> Self {
+        self.limits.log = bytes;
+        self
+    }
+
+    /// Sets the time after which a stream without chunks gets a comment, so that no proxy closes it: 15 s by default. `None` sends none.
+    pub fn keep_alive(mut self, after: impl Into<Option<Duration>>) -> Self {
+        self.limits.keep_alive = after.into();
+        self
+    }
+
     /// Builds the server.
     pub fn build(self) -> UiServer {
-        let Self { assistant, options, on_disconnect, limits, open, is_single_user } = self;
+        let Self { assistant, options, on_disconnect, limits, open, continues_runs, is_single_user } = self;
         let shared = ServerShared {
             assistant,
             options,
             on_disconnect,
             limits,
             open,
+            continues_runs,
             threads: Mutex::new(HashMap::new()),
         };
         UiServer { shared: Arc::new(shared), scope: is_single_user.then(|| Arc::from("")) }

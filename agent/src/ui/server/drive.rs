@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
+use super::client_tools::ClientTools;
 use super::response::{UiBody, UiResponse};
 use super::thread::{KEPT, Reservation, UiThread};
-use super::{OnDisconnect, Start, UiServer};
+use super::{OnDisconnect, UiServer};
 use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::runtime::{Run, RunError};
 
@@ -22,58 +23,78 @@ const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl UiServer {
-    /// Begins a run, and returns a response that follows it.
+    /// Begins a run, with the tools that its page declared, and returns a response that follows it.
     pub(super) async fn begin(
         &self,
         reserved: Reservation,
         protocol: UiProtocol,
         request: &UiRequest,
-        start: Start,
+        run: Run,
+        is_resumed: bool,
+        tools: Option<ClientTools>,
     ) -> Result<UiResponse, UiRequestError> {
         let thread = reserved.thread().clone();
-        let options = &self.shared.options;
-        let mut encoder = UiEncoder::new(protocol, thread.assistant.registry(), options, request);
-        let (run, is_resumed) = match start {
-            Start::Run(prompt) => (prompt.stream(), false),
-            Start::Resume(suspended, decisions) => {
-                (thread.assistant.resume(&suspended, decisions).stream(), true)
-            }
-        };
+        let previous_tools = std::mem::replace(&mut thread.lock().client_tools, tools);
+        let (registry, options) = self.shown_by(&thread);
+        let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
             // The encoder knows the calls of the earlier part, which the client has. Nothing is added to the log: the thread is reserved.
-            let (events, mut known) = (thread.lock().log.events().to_vec(), Vec::new());
+            let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
             }
             encoder.end(&mut known);
         }
-        let (previous, id) = {
+        let previous = (!is_resumed).then(|| thread.take_log());
+        let id = {
             let mut state = thread.lock();
             let handle = run.handle();
-            let previous = (!is_resumed).then(|| std::mem::take(&mut state.log));
             state.run_id = Some(handle.run_id().into());
             state.is_current = request.is_current;
             state.error_code = None;
             state.handle = Some(handle);
-            let id = state.add_reader(protocol, Some(encoder), sender, is_cut.clone());
-            (previous, id)
+            state.add_reader(protocol, Some(encoder), sender, is_cut.clone())
         };
-        let (begun, has_begun) = oneshot::channel();
-        tokio::spawn(drive(thread.clone(), run, begun));
-        reserved.keep();
+        let begun = launch(reserved, run);
         let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
-        match has_begun.await {
-            Ok(Ok(())) => Ok(UiResponse::stream(protocol, body)),
-            Ok(Err(error)) => {
-                if let Some(previous) = previous {
-                    thread.lock().log = previous;
-                }
-                Err(rejected(&error))
+        if let Err(error) = begun.await {
+            let mut state = thread.lock();
+            state.client_tools = previous_tools;
+            if let Some(previous) = previous {
+                state.log = previous;
             }
-            Err(_) => Err(UiRequestError::Unavailable),
+            return Err(error);
         }
+        Ok(UiResponse::stream(protocol, body))
+    }
+
+    /// Continues the run that an earlier process left in the session of a thread, if the application wants that.
+    pub(super) async fn continue_unfinished(
+        &self,
+        scope: &Arc<str>,
+        thread: &Arc<UiThread>,
+        tools: Option<ClientTools>,
+    ) -> Result<(), UiRequestError> {
+        if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
+            return Ok(());
+        }
+        // Another request is continuing it.
+        let Ok(reserved) = thread.reserve() else { return Ok(()) };
+        self.shared.check_runs(scope)?;
+        let prompt = thread.assistant.continue_run();
+        let run = match &tools {
+            Some(tools) => prompt.with_tools(tools.tools.clone()).stream(),
+            None => prompt.stream(),
+        };
+        {
+            let mut state = thread.lock();
+            state.client_tools = tools;
+            state.error_code = None;
+            state.handle = Some(run.handle());
+        }
+        launch(reserved, run).await
     }
 
     pub(super) fn body(
@@ -86,11 +107,24 @@ impl UiServer {
         id: u64,
     ) -> UiBody {
         let (thread, policy) = (Arc::downgrade(thread), self.shared.on_disconnect);
-        UiBody::new(protocol, ready, Some(live), is_cut, move || {
+        UiBody::new(protocol, ready, Some(live), is_cut, self.shared.limits.keep_alive, move || {
             if let Some(thread) = thread.upgrade() {
                 leave(&thread, id, policy);
             }
         })
+    }
+}
+
+/// Drives a run in a task of its own. The returned future waits until it has begun.
+fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), UiRequestError>> {
+    let (begun, has_begun) = oneshot::channel();
+    tokio::spawn(drive(reserved.thread().clone(), run, begun));
+    reserved.keep();
+    async {
+        match has_begun.await {
+            Ok(begun) => begun.map_err(|error| rejected(&error)),
+            Err(_) => Err(UiRequestError::Unavailable),
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use super::super::UiProtocol;
 use super::super::view::{ShownEnd, View, file_of};
 use super::UiServer;
 use super::thread::{MessageLabel, ThreadState, UiThread};
-use crate::message::{Content, Message, OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
-use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
-use crate::tool::output::ToolOutput;
+use crate::loop_core::outcome_of;
+use crate::message::{Content, Message, Part, ToolArguments, ToolCall, ToolResultMessage};
+use crate::tool::outcome::ToolResult;
 
 /// A message, and where it is from.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
@@ -45,14 +45,18 @@ impl UiServer {
         thread: &UiThread,
         messages: &[LabelledMessage],
     ) -> Value {
-        let view = View::new(thread.assistant.registry(), &self.shared.options);
+        let (registry, options) = self.shown_by(thread);
+        let view = View::new(&registry, &options);
         let mut runs = Vec::new();
         for (at, (message, label)) in messages.iter().enumerate() {
             add_message(&mut runs, at, message, label.as_ref());
         }
         match protocol {
             #[cfg(feature = "ui-ai-sdk")]
-            UiProtocol::AiSdk => runs.iter().map(|run| run.ui_message(&view)).collect(),
+            UiProtocol::AiSdk => {
+                let messages = runs.iter().map(|run| run.ui_message(&view));
+                messages.filter(|message| message["parts"] != json!([])).collect()
+            }
             #[cfg(feature = "ui-ag-ui")]
             UiProtocol::AgUi => runs.iter().flat_map(|run| run.messages(&view)).collect(),
         }
@@ -71,7 +75,7 @@ fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, la
     let run_id = label.as_ref().map(|label| label.run_id.to_string());
     let turn = label.map_or_else(|| u32::try_from(at).unwrap_or(u32::MAX), |label| label.turn);
     let is_user = matches!(**message, Message::User(_));
-    if !is_user && !matches!(**message, Message::Assistant(_) | Message::ToolResult(_)) {
+    if matches!(**message, Message::Unknown(_)) {
         return;
     }
     if let Some(run) = runs.last_mut().filter(|run| !run.is_user) {
@@ -152,6 +156,10 @@ impl HistoryRun {
                     parts.push(
                         json!({"type": "steering-message", "id": format!("{}.{at}", self.id), "parts": own}),
                     );
+                }
+                Message::Custom(message) if view.options.custom_messages => {
+                    let data = json!({"kind": message.kind, "data": message.data});
+                    parts.push(json!({"type": "data-agent-message", "data": data}));
                 }
                 _ => {}
             }
@@ -262,21 +270,6 @@ fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
 
 /// Returns how a call ended, as it was shown while it ran.
 fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
-    let text = message.text();
-    let code = message.code.clone().unwrap_or_default();
-    let outcome = match &message.outcome {
-        OutcomeKind::Completed => {
-            let mut output = ToolOutput::parts(message.content.clone());
-            output.structured.clone_from(&message.structured);
-            ToolOutcome::Completed(output)
-        }
-        OutcomeKind::Denied => ToolOutcome::denied(DenialCode::new(code), text),
-        OutcomeKind::Interrupted => {
-            ToolOutcome::Interrupted { code: InterruptionCode::new(code), reason: text }
-        }
-        OutcomeKind::Retry => ToolOutcome::Retry { message: text, metadata: serde_json::Map::new() },
-        _ => ToolOutcome::failed(FailureCode::new(code), text),
-    };
-    let result = ToolResult::new(&*message.call_id, &*message.tool, outcome);
+    let result = ToolResult::new(&*message.call_id, &*message.tool, outcome_of(message));
     view.end(&result, true, Some(sent), true)
 }

@@ -1,42 +1,84 @@
 //! The events of a run, kept so that a client can reconnect.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::earlier::{EarlierMessage, events_of};
 use crate::loop_core::{Event, EventKind};
-use crate::message::Message;
+use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Updates of one reply beyond this many bytes are merged.
+/// Updates of one reply, and progress of calls, beyond this many bytes are merged.
 const MAX_UPDATES: usize = 1 << 20;
+/// The bytes of an event without its texts.
+const PER_EVENT: usize = 128;
 
-/// The events of a run. Updates of a reply that is complete are left out, because its message has everything.
-#[derive(Default)]
+/// The events of a run. Updates of a reply that is complete are left out, because its message has everything. Of the oldest part only the
+/// messages are kept if there is too much: they belong to the conversation, and its events are made from them again.
 pub(super) struct ReplayLog {
+    max_bytes: usize,
+    run_id: Option<Arc<str>>,
+    /// The messages of the part whose events are not kept.
+    earlier: Vec<EarlierMessage>,
+    /// The number of the last event of that part.
+    earlier_until: u64,
     events: Vec<Arc<Event>>,
     /// Where the reply that grows now begins.
     reply_from: Option<usize>,
+    bytes: usize,
+    /// The bytes of updates and progress since they were last merged.
     update_bytes: usize,
     /// The numbers of events of which some were left out, from the first to the last.
     compacted: Vec<(u64, u64)>,
 }
 
 impl ReplayLog {
-    pub(super) fn events(&self) -> &[Arc<Event>] {
-        &self.events
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            run_id: None,
+            earlier: Vec::new(),
+            earlier_until: 0,
+            events: Vec::new(),
+            reply_from: None,
+            bytes: 0,
+            update_bytes: 0,
+            compacted: Vec::new(),
+        }
     }
 
-    /// Returns the position of the reply that grows now.
-    pub(super) fn open_reply(&self) -> Option<usize> {
-        self.reply_from
+    /// Returns the log of a run whose events another process had. They have other numbers than those that follow.
+    pub(super) fn of_messages(max_bytes: usize, run_id: Arc<str>, earlier: Vec<EarlierMessage>) -> Self {
+        Self { run_id: Some(run_id), earlier, earlier_until: u64::MAX, ..Self::new(max_bytes) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.earlier.is_empty() && self.events.is_empty()
+    }
+
+    /// Returns the events so far, and the position of the reply that grows now.
+    pub(super) fn events(&self) -> (Vec<Arc<Event>>, Option<usize>) {
+        let mut all = match &self.run_id {
+            Some(run_id) if !self.earlier.is_empty() => events_of(run_id, &self.earlier),
+            _ => Vec::new(),
+        };
+        let reply_from = self.reply_from.map(|from| from + all.len());
+        all.extend(self.events.iter().cloned());
+        (all, reply_from)
     }
 
     pub(super) fn push(&mut self, event: Arc<Event>) {
+        let bytes = PER_EVENT + text_bytes(&event.kind);
+        self.bytes += bytes;
+        let mut may_shorten = false;
         match &event.kind {
             EventKind::MessageStart { message } if matches!(**message, Message::Assistant(_)) => {
                 self.reply_from = Some(self.events.len());
                 self.update_bytes = 0;
             }
-            EventKind::MessageUpdate { update } => self.update_bytes += update_bytes(update),
+            EventKind::MessageUpdate { .. } | EventKind::ToolExecutionUpdate { .. } => {
+                self.update_bytes += bytes;
+            }
             EventKind::MessageEnd { message, .. } => {
                 // A reply that broke off may have begun more than its message has.
                 let is_whole = message.as_assistant().is_some_and(|reply| !reply.stop_reason.is_failure());
@@ -45,14 +87,21 @@ impl ReplayLog {
                 {
                     self.leave_out_updates(from, event.seq);
                 }
+                may_shorten = message.as_tool_result().is_some();
             }
+            EventKind::TurnEnd { .. } => may_shorten = true,
             _ => {}
         }
+        self.run_id.get_or_insert_with(|| event.run_id.clone());
         self.events.push(event);
-        if self.update_bytes > MAX_UPDATES
-            && let Some(from) = self.reply_from
-        {
-            self.merge_updates(from);
+        if self.update_bytes > MAX_UPDATES {
+            match self.reply_from {
+                Some(from) => self.merge_updates(from),
+                None => self.keep_last_progress(),
+            }
+        }
+        if may_shorten && self.bytes > self.max_bytes {
+            self.shorten();
         }
     }
 
@@ -66,6 +115,7 @@ impl ReplayLog {
         {
             self.compacted.push((start.seq, end));
         }
+        self.count();
     }
 
     /// Joins neighbouring deltas of one part.
@@ -84,19 +134,110 @@ impl ReplayLog {
                 None => self.events.push(event),
             }
         }
-        // Bytes that are merged are not counted again.
-        self.update_bytes = 0;
         if let Some(start) = self.events.get(from) {
             self.compacted.push((start.seq, last_seq));
         }
+        self.count();
+    }
+
+    /// Leaves out all progress of a call but the last, which replaces what was before it.
+    fn keep_last_progress(&mut self) {
+        let mut seen = HashSet::new();
+        let mut kept: Vec<Arc<Event>> = Vec::with_capacity(self.events.len());
+        for event in self.events.drain(..).rev() {
+            let is_last = match &event.kind {
+                EventKind::ToolExecutionUpdate { call_id, .. } => seen.insert(call_id.clone()),
+                _ => true,
+            };
+            if is_last {
+                kept.push(event);
+            }
+        }
+        kept.reverse();
+        self.events = kept;
+        self.count();
+    }
+
+    /// Keeps only the messages of everything before the last moment at which no call was open. A segment with open calls stays: the
+    /// application bounds the results of its calls.
+    fn shorten(&mut self) {
+        let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
+        for (at, event) in self.events.iter().enumerate() {
+            match &event.kind {
+                EventKind::ToolExecutionStart { .. } => open += 1,
+                EventKind::ToolExecutionEnd { .. } => {
+                    open = open.saturating_sub(1);
+                    waiting += 1;
+                }
+                EventKind::MessageEnd { message, .. } if message.as_tool_result().is_some() => {
+                    waiting = waiting.saturating_sub(1);
+                    if open == 0 && waiting == 0 {
+                        end = Some(at);
+                    }
+                }
+                EventKind::TurnEnd { .. } if open == 0 && waiting == 0 => end = Some(at),
+                _ => {}
+            }
+        }
+        let Some(end) = end else { return };
+        let rest = self.events.split_off(end + 1);
+        for event in std::mem::replace(&mut self.events, rest) {
+            self.earlier_until = if self.earlier_until == u64::MAX { u64::MAX } else { event.seq };
+            if let EventKind::MessageEnd { message, queued_id } = &event.kind {
+                let (turn, message) = (event.turn, message.clone());
+                self.earlier.push(EarlierMessage { turn, message, queued_id: queued_id.clone() });
+            }
+        }
+        self.compacted.retain(|(_, to)| *to > self.earlier_until);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.bytes = self.events.iter().map(|event| PER_EVENT + text_bytes(&event.kind)).sum();
+        self.update_bytes = 0;
     }
 
     /// Whether a client that saw the event with this number can get the rest without a repetition.
     pub(super) fn has_all_after(&self, seq: u64) -> bool {
-        !self.compacted.iter().any(|(from, to)| (*from..*to).contains(&seq))
+        let is_kept = self.earlier.is_empty() || seq >= self.earlier_until;
+        is_kept && !self.compacted.iter().any(|(from, to)| (*from..*to).contains(&seq))
     }
 }
 
+/// Returns the bytes that an event alone holds. Messages belong to the conversation.
+fn text_bytes(kind: &EventKind) -> usize {
+    match kind {
+        EventKind::MessageUpdate { update } => update_bytes(update),
+        EventKind::ToolExecutionStart { call } => call.args.text().len(),
+        EventKind::ApprovalRequired { args, .. } => args.text().len(),
+        EventKind::ToolExecutionUpdate { partial, .. } => {
+            partial.message.len() + partial.content.iter().map(part_bytes).sum::<usize>()
+        }
+        EventKind::ToolExecutionEnd { result, .. } => result.outcome.output().map_or_else(
+            || result.outcome.text().len(),
+            // A structured value is about as long as the text that says the same.
+            |output| {
+                let content: usize = output.content.iter().map(part_bytes).sum();
+                if output.structured.is_some() { content * 2 } else { content }
+            },
+        ),
+        _ => 0,
+    }
+}
+
+fn part_bytes(part: &Part) -> usize {
+    match &part.content {
+        Content::Text(text) => text.len(),
+        Content::Image(media) | Content::Document(media) | Content::Audio(media) => match &media.source {
+            MediaSource::Data(blob) => blob.len(),
+            _ => PER_EVENT,
+        },
+        Content::Resource(resource) => {
+            resource.as_text().map_or_else(|| resource.as_data().map_or(0, |blob| blob.len()), str::len)
+        }
+        _ => PER_EVENT,
+    }
+}
 fn update_bytes(update: &ModelEvent) -> usize {
     update.delta().map_or(64, str::len)
 }

@@ -2,7 +2,9 @@
 
 mod attach;
 mod builder;
+mod client_tools;
 mod drive;
+mod earlier;
 mod history;
 mod log;
 mod response;
@@ -11,7 +13,7 @@ mod thread;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -20,11 +22,12 @@ pub use builder::{OnDisconnect, UiServerBuilder};
 pub use response::{UiBody, UiResponse};
 
 use self::builder::UiLimits;
+use self::client_tools::ClientTools;
 use self::thread::UiThread;
 use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
 use crate::BoxFuture;
-use crate::loop_core::AgentLoop;
-use crate::runtime::{Assistant, Decisions, Prompt, RunHandle};
+use crate::runtime::{Assistant, RunHandle};
+use crate::tool::registry::Registry;
 
 type OpenThread = Arc<
     dyn Fn(String, String) -> BoxFuture<'static, Result<Assistant, Box<dyn std::error::Error + Send + Sync>>>
@@ -72,6 +75,9 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
+/// The time that a run of an earlier process has to come to its question, before the answer is rejected.
+const CONTINUE_WAIT: Duration = Duration::from_secs(10);
+
 /// Stands before the name of a caller: one without a name is not the single user of a server.
 const CALLER: &str = "caller ";
 
@@ -84,6 +90,8 @@ struct ServerShared {
     on_disconnect: OnDisconnect,
     limits: UiLimits,
     open: Option<OpenThread>,
+    /// Whether runs that another process left are continued.
+    continues_runs: bool,
     threads: Mutex<Threads>,
 }
 
@@ -121,7 +129,7 @@ impl ServerShared {
                 tracing::error!(%error, "the assistant of a thread cannot be opened");
                 UiRequestError::Unavailable
             })?;
-            Ok(Arc::new(UiThread::new(assistant)))
+            Ok(Arc::new(UiThread::new(assistant, self.limits.log)))
         };
         cell.get_or_try_init(open).await.cloned()
     }
@@ -140,6 +148,12 @@ impl ServerShared {
         threads.remove(&key)
     }
 
+    /// Refuses another run of a scope that has too many; the thread of the new one is already reserved.
+    fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
+        let max = self.limits.runs;
+        if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
+    }
+
     fn active_runs(&self, scope: &Arc<str>) -> usize {
         let threads: Vec<_> = {
             let all = self.threads();
@@ -148,12 +162,6 @@ impl ServerShared {
         };
         threads.iter().filter(|thread| thread.is_busy()).count()
     }
-}
-
-/// The run that a request begins.
-enum Start {
-    Run(Box<Prompt>),
-    Resume(Box<AgentLoop>, Decisions),
 }
 
 impl UiServer {
@@ -183,8 +191,7 @@ impl UiServer {
     async fn try_post(&self, protocol: UiProtocol, body: &[u8]) -> Result<UiResponse, UiRequestError> {
         let scope = self.scope()?;
         self.shared.limits.check_body(body)?;
-        let request = UiRequest::decode(protocol, body)?
-            .with_browser_tools(self.shared.options.browser.iter().map(String::as_str));
+        let mut request = UiRequest::decode(protocol, body)?;
         if request.regenerates {
             return Err(UiRequestError::Regenerate);
         }
@@ -192,6 +199,13 @@ impl UiServer {
             return Err(UiRequestError::Empty);
         }
         let thread = self.shared.thread(scope, &request.thread).await?;
+        let declared = if self.shared.options.client_tools { &request.tools[..] } else { &[] };
+        let declared = ClientTools::of(declared, thread.assistant.registry())?;
+        if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
+            // An answer to a run of an earlier process: the run has to ask again first.
+            self.continue_unfinished(scope, &thread, declared.clone()).await?;
+            thread.until_settled(CONTINUE_WAIT).await;
+        }
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
@@ -201,25 +215,39 @@ impl UiServer {
             return self.attach_to(&thread, protocol, &request, None);
         }
         let reserved = thread.reserve()?;
-        if self.shared.active_runs(scope) > self.shared.limits.runs {
-            return Err(UiRequestError::TooManyRuns { max: self.shared.limits.runs });
-        }
-        let start = match (&request.prompt, thread.suspended()) {
+        self.shared.check_runs(scope)?;
+        let assistant = &thread.assistant;
+        // A run that resumes has the tools with which it began.
+        let tools = if request.prompt.is_some() { declared } else { thread.client_tools().or(declared) };
+        let names = tools.iter().flat_map(|tools| &tools.names);
+        let names: Vec<String> = self.shared.options.browser.iter().chain(names).cloned().collect();
+        request = request.with_browser_tools(names);
+        let (prompt, is_resumed) = match (&request.prompt, thread.suspended()) {
             (Some(prompt), _) => {
                 let prompt = prompt.clone();
-                let assistant = &thread.assistant;
-                Start::Run(Box::new(match &request.context {
+                let prompt = match &request.context {
                     Some(context) => assistant.prompt(context.clone()).with_message(prompt),
                     None => assistant.prompt(prompt),
-                }))
+                };
+                (prompt, false)
             }
-            (None, Some(suspended)) => {
-                let decisions = request.decisions(&suspended)?;
-                Start::Resume(suspended, decisions)
-            }
+            (None, Some(suspended)) => (assistant.resume(&suspended, request.decisions(&suspended)?), true),
             (None, None) => return Err(UiRequestError::NotPending),
         };
-        self.begin(reserved, protocol, &request, start).await
+        let run = match &tools {
+            Some(tools) => prompt.with_tools(tools.tools.clone()).stream(),
+            None => prompt.stream(),
+        };
+        self.begin(reserved, protocol, &request, run, is_resumed, tools).await
+    }
+
+    /// Returns the tools and options of what is shown of a thread's run.
+    fn shown_by(&self, thread: &UiThread) -> (Registry, UiOptions) {
+        let options = self.shared.options.clone();
+        match thread.client_tools() {
+            Some(tools) => (tools.registry, options.run_in_browser(tools.names)),
+            None => (thread.assistant.registry().clone(), options),
+        }
     }
 
     /// Adds a message to the run that is active, if the options say so.
@@ -242,19 +270,31 @@ impl UiServer {
 
     /// Lets a reader follow the run of a thread: everything so far, then what follows. The status is 204 if nothing runs or waits.
     ///
-    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start.
-    #[expect(clippy::unused_async, reason = "a thread that is not in memory may have to be opened")]
+    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start. A client that needs events
+    /// which are no longer kept gets the whole run, with a start.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
-        let attached = self.scope().and_then(|scope| match self.shared.known(scope, thread) {
-            Some(known) => {
-                let mut request = UiRequest::new(thread);
-                // A page that comes back is most likely the one that began.
-                request.is_current = known.is_current();
-                self.attach_to(&known, protocol, &request, after)
-            }
-            None => Ok(UiResponse::empty()),
-        });
-        attached.unwrap_or_else(UiResponse::from)
+        self.try_attach(protocol, thread, after).await.unwrap_or_else(UiResponse::from)
+    }
+
+    async fn try_attach(
+        &self,
+        protocol: UiProtocol,
+        thread: &str,
+        after: Option<&str>,
+    ) -> Result<UiResponse, UiRequestError> {
+        let scope = self.scope()?;
+        let known = if self.shared.continues_runs && self.shared.open.is_some() {
+            let opened = self.shared.thread(scope, thread).await?;
+            self.continue_unfinished(scope, &opened, None).await?;
+            opened
+        } else {
+            let Some(known) = self.shared.known(scope, thread) else { return Ok(UiResponse::empty()) };
+            known
+        };
+        let mut request = UiRequest::new(thread);
+        // A page that comes back is most likely the one that began.
+        request.is_current = known.is_current();
+        self.attach_to(&known, protocol, &request, after)
     }
 
     /// Returns the conversation of a thread, for a page that loads: the list of messages of the protocol.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -13,6 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 use super::super::{UiProtocol, UiRequestError};
+use crate::BoxFuture;
 
 /// A response, for any HTTP library.
 ///
@@ -78,8 +80,13 @@ pub struct UiBody {
     /// Set if the reader was too slow.
     is_cut: Arc<AtomicBool>,
     protocol: Option<UiProtocol>,
+    /// The time after which an idle stream gets a comment, and the wait for it.
+    keep_alive: Option<(Duration, KeepAliveWait)>,
     on_drop: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
+
+/// The wait for a comment. The mutex is never locked: it makes the body `Sync`.
+type KeepAliveWait = Mutex<Option<BoxFuture<'static, ()>>>;
 
 impl UiBody {
     pub(super) fn new(
@@ -87,14 +94,34 @@ impl UiBody {
         ready: VecDeque<Bytes>,
         live: Option<Receiver<Bytes>>,
         is_cut: Arc<AtomicBool>,
+        keep_alive: Option<Duration>,
         on_drop: impl FnOnce() + Send + Sync + 'static,
     ) -> Self {
-        Self { ready, live, is_cut, protocol: Some(protocol), on_drop: Some(Box::new(on_drop)) }
+        let keep_alive = keep_alive.map(|after| (after, KeepAliveWait::default()));
+        let on_drop: Option<Box<dyn FnOnce() + Send + Sync>> = Some(Box::new(on_drop));
+        Self { ready, live, is_cut, protocol: Some(protocol), keep_alive, on_drop }
     }
 
     /// Waits for the next bytes; `None` is the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Returns a comment if the stream was idle for long.
+    fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        let Some((after, wait)) = &mut self.keep_alive else { return Poll::Pending };
+        let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if wait.is_none() {
+            *wait = crate::default_executor().sleep(*after);
+        }
+        match wait {
+            // Outside of a runtime with a clock there are no comments.
+            None => Poll::Pending,
+            Some(waiting) => waiting.as_mut().poll(cx).map(|()| {
+                *wait = None;
+                Bytes::from_static(b": keep-alive\n\n")
+            }),
+        }
     }
 }
 
@@ -107,8 +134,13 @@ impl Stream for UiBody {
         }
         let Some(live) = &mut self.live else { return Poll::Ready(None) };
         match live.poll_recv(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(bytes)) => Poll::Ready(Some(bytes)),
+            Poll::Pending => self.poll_keep_alive(cx).map(Some),
+            Poll::Ready(Some(bytes)) => {
+                if let Some((_, wait)) = &mut self.keep_alive {
+                    *wait = KeepAliveWait::default();
+                }
+                Poll::Ready(Some(bytes))
+            }
             Poll::Ready(None) => {
                 self.live = None;
                 // A stream that only ends would look complete.

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
 use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
+use super::client_tools::ClientTools;
+use super::earlier::{EarlierMessage, with_turns};
 use super::log::ReplayLog;
 use crate::loop_core::{AgentLoop, Event, EventKind};
 use crate::message::Message;
@@ -20,6 +23,10 @@ pub(super) const KEPT: Duration = Duration::from_secs(60);
 pub(super) struct UiThread {
     pub(super) assistant: Assistant,
     state: Mutex<ThreadState>,
+    /// Notified when a run has settled.
+    settled: Notify,
+    /// The bytes of events that are kept.
+    max_log: usize,
 }
 
 pub(super) struct ThreadState {
@@ -30,6 +37,8 @@ pub(super) struct ThreadState {
     pub(super) run_id: Option<Arc<str>>,
     /// Whether the client that began the run speaks the current version of AG-UI.
     pub(super) is_current: bool,
+    /// The tools that the page declared for the run.
+    pub(super) client_tools: Option<ClientTools>,
     pub(super) suspended: Option<Box<AgentLoop>>,
     /// How the run ended, for the last event.
     pub(super) error_code: Option<String>,
@@ -55,7 +64,7 @@ pub(super) struct ThreadState {
 pub(super) struct MessageLabel {
     pub(super) run_id: Arc<str>,
     pub(super) turn: u32,
-    _message: Arc<Message>,
+    message: Arc<Message>,
 }
 
 /// A reader that is connected.
@@ -111,13 +120,25 @@ pub(super) enum AttachStep {
 }
 
 impl UiThread {
-    pub(super) fn new(assistant: Assistant) -> Self {
+    /// Creates a thread. The messages of a run that another process left unfinished are known by its id.
+    pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
+        let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
+        if let Some((run, messages)) = assistant.unfinished_messages() {
+            let earlier = with_turns(&messages);
+            for EarlierMessage { turn, message, .. } in &earlier {
+                let label = MessageLabel { run_id: run.clone(), turn: *turn, message: message.clone() };
+                labels.insert(Arc::as_ptr(message).addr(), label);
+            }
+            log = ReplayLog::of_messages(max_log, run.clone(), earlier);
+            run_id = Some(run);
+        }
         let state = ThreadState {
             is_busy: false,
             handle: None,
-            log: ReplayLog::default(),
-            run_id: None,
+            log,
+            run_id,
             is_current: true,
+            client_tools: None,
             suspended: None,
             error_code: None,
             readers: Vec::new(),
@@ -125,12 +146,12 @@ impl UiThread {
             connected: BTreeSet::new(),
             next_reader: 0,
             attendance: 0,
-            labels: HashMap::new(),
+            labels,
             left: Vec::new(),
             closing: None,
             last_used: Instant::now(),
         };
-        Self { assistant, state: Mutex::new(state) }
+        Self { assistant, state: Mutex::new(state), settled: Notify::new(), max_log }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, ThreadState> {
@@ -157,6 +178,10 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
+    pub(super) fn client_tools(&self) -> Option<ClientTools> {
+        self.lock().client_tools.clone()
+    }
+
     pub(super) fn suspended(&self) -> Option<Box<AgentLoop>> {
         self.lock().suspended.clone()
     }
@@ -178,7 +203,7 @@ impl UiThread {
         state.log.push(event.clone());
         if let EventKind::MessageEnd { message, .. } = &event.kind {
             let label =
-                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, _message: message.clone() };
+                MessageLabel { run_id: event.run_id.clone(), turn: event.turn, message: message.clone() };
             state.labels.insert(Arc::as_ptr(message).addr(), label);
         }
         let error_code = state.error_code.clone();
@@ -242,9 +267,13 @@ impl UiThread {
         if !is_over || state.run_id.as_deref() != Some(run_id) {
             return;
         }
-        let log = std::mem::take(&mut state.log);
+        let log = std::mem::replace(&mut state.log, ReplayLog::new(self.max_log));
+        // Of messages that left the conversation nothing else is kept.
+        let labels = &mut state.labels;
+        let gone: HashMap<_, _> =
+            labels.extract_if(|_, label| Arc::strong_count(&label.message) == 1).collect();
         drop(state);
-        drop(log);
+        drop((log, gone));
     }
 
     /// Ends the responses of the readers.
@@ -286,7 +315,28 @@ impl UiThread {
         state.suspended = suspended;
         state.last_used = Instant::now();
         drop(state);
+        self.settled.notify_waiters();
         self.disconnect("incomplete");
+    }
+
+    /// Takes the log of the last run, for a run that begins.
+    pub(super) fn take_log(&self) -> ReplayLog {
+        std::mem::replace(&mut self.lock().log, ReplayLog::new(self.max_log))
+    }
+
+    /// Waits until no run is active, at most for this time.
+    pub(super) async fn until_settled(&self, at_most: Duration) {
+        let settled = async {
+            loop {
+                let mut next = std::pin::pin!(self.settled.notified());
+                next.as_mut().enable();
+                if !self.is_busy() {
+                    return;
+                }
+                next.await;
+            }
+        };
+        drop(tokio::time::timeout(at_most, settled).await);
     }
 }
 
@@ -333,7 +383,7 @@ impl ThreadState {
     /// Whether the run can still be read.
     pub(super) fn is_readable(&self) -> bool {
         let is_recent = self.last_used.elapsed() < KEPT;
-        !self.log.events().is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)
+        !self.log.is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)
     }
 
     pub(super) fn label(&self, message: &Arc<Message>) -> Option<MessageLabel> {

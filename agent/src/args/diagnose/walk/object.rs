@@ -6,7 +6,7 @@ use crate::args::issue::IssueCode;
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
-use crate::args::suggest::{did_you_mean, has_close_name};
+use crate::args::suggest::{has_close_name, near_names};
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, collections::HashSet};
@@ -123,10 +123,9 @@ impl<'w> Walk<'w, '_> {
                         }
                         _ => "unknown parameter".into(),
                     };
-                    let free = object.props.iter().enumerate().filter(|(index, _)| !is_given(*index));
-                    if walk.shared.may_suggest(object.props.len(), key) {
-                        let free = free.map(|(_, p)| p.name.as_str());
-                        issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
+                    if walk.may_suggest() && walk.shared.may_suggest(object.props.len(), key) {
+                        let free = object.names(|index| !is_given(index));
+                        issue.suggestions = near_names(key, free).into_iter().map(String::from).collect();
                     }
                     if (issue.suggestions.is_empty() || key.contains(['.', '/']))
                         && let Some((home, name)) = walk.graph.home(object, key)
@@ -189,9 +188,11 @@ impl<'w> Walk<'w, '_> {
         {
             return None;
         }
-        let free =
-            object.props.iter().zip(given).filter(|(other, given)| !**given && other.name != prop.name);
-        if has_close_name(key, free.map(|(other, _)| other.name.as_str())) {
+        let is_free = |index: usize| {
+            !given.get(index).is_some_and(|given| *given)
+                && object.props.get(index).is_some_and(|other| other.name != prop.name)
+        };
+        if has_close_name(key, object.names(is_free)) {
             return None;
         }
         self.out.as_mut()?.last_mut()?.is_mendable = true;

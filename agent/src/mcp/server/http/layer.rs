@@ -1,5 +1,6 @@
 //! The server as a layer around an application.
 
+use super::super::handle::ServerHandle;
 use super::message::ResponseBody;
 use super::{HttpService, RequestError};
 use bytes::Bytes;
@@ -34,7 +35,7 @@ impl HttpLayer {
         Self { service, path: path.into() }
     }
 
-    pub(super) fn handle(&self) -> super::super::ServerHandle {
+    pub(super) fn handle(&self) -> ServerHandle {
         self.service.handle()
     }
 

@@ -1,27 +1,21 @@
-//! The built-in listener: connections, their limits, and their shutdown.
+//! The built-in listener.
 
-use super::super::ServerError;
-use super::super::gate::{ServerHandle, ShutdownPhase};
+use super::super::error::ServerError;
+use super::super::handle::ServerHandle;
 use super::layer::HttpLayer;
 use super::message::{ServerResponse, plain};
-use crate::runtime::StallLimit;
+use crate::serve::{ShutdownPhase, StallLimit, accept, drive};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tower_layer::Layer;
-
-/// Pause after an error of the operating system, such as too many open files.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum time to send the last responses when a server ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
@@ -76,42 +70,12 @@ impl BoundServer {
     pub async fn run(self) -> Result<(), ServerError> {
         tracing::info!(url = self.url(), "the MCP server accepts connections");
         let Self { listener, layer } = self;
-        let handle = layer.handle();
-        let permits = Arc::new(Semaphore::new(layer.connections().min(Semaphore::MAX_PERMITS)));
-        let mut connections = JoinSet::new();
-        let mut ending = pin!(handle.reached(ShutdownPhase::Draining));
-        loop {
-            let permit = tokio::select! {
-                () = &mut ending => break,
-                Some(_) = connections.join_next() => continue,
-                permit = permits.clone().acquire_owned() => permit,
-            };
-            let Ok(permit) = permit else { break };
-            let accepted = tokio::select! {
-                () = &mut ending => break,
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    let (layer, handle) = (layer.clone(), handle.clone());
-                    connections.spawn(async move {
-                        let _permit = permit;
-                        serve(stream, layer, handle).await;
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
-        drop(listener);
+        let (handle, connections) = (layer.handle(), layer.connections());
+        let serving = |stream| serve(stream, layer.clone(), handle.clone());
+        let open = accept(listener, connections, handle.reached(ShutdownPhase::Draining), serving).await;
         handle.reached(ShutdownPhase::Stopped).await;
         // Limited, because a client that does not read its last response would keep the connection open.
-        let finishing = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_RESPONSES, finishing).await.is_err() {
-            connections.shutdown().await;
-        }
+        open.finish(LAST_RESPONSES).await;
         Ok(())
     }
 }
@@ -121,21 +85,12 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NotFoundService));
-    let connection = hyper::server::conn::http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(receive)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = handle.reached(ShutdownPhase::Draining) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
-    }
+    let ending = handle.reached(ShutdownPhase::Draining);
+    drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
 /// The application around the built-in listener. It responds with 404 to every path.

@@ -1,8 +1,8 @@
-//! Request bodies within their limits, and responses.
+//! Messages before `rmcp` receives them, and responses.
 
 use super::super::call::is_deeper;
 use crate::mcp::ErrorCode;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -16,7 +16,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 /// Maximum depth of JSON. Recursive parsers could exceed the stack with deeper JSON.
 const MAX_DEPTH: usize = 120;
@@ -114,46 +113,6 @@ fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> S
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
-}
-
-/// The reason why a body is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyError {
-    TooLong,
-    TooSlow,
-    Broken,
-}
-
-/// Reads a body, up to a maximum length and within a time limit.
-pub(super) async fn read<B>(body: B, limit: usize, timeout: Duration) -> Result<Bytes, BodyError>
-where
-    B: Body,
-{
-    if body.size_hint().lower() > limit as u64 {
-        return Err(BodyError::TooLong);
-    }
-    tokio::time::timeout(timeout, collect(body, limit)).await.unwrap_or(Err(BodyError::TooSlow))
-}
-
-async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, BodyError> {
-    let mut body = std::pin::pin!(body);
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = body.frame().await {
-        // Trailers have no meaning here.
-        let Ok(mut data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-        let length = data.remaining();
-        if length > limit - first.len() - all.len() {
-            return Err(BodyError::TooLong);
-        }
-        // Most bodies arrive in one piece, which is not copied.
-        if first.is_empty() && all.is_empty() {
-            first = data.copy_to_bytes(length);
-            continue;
-        }
-        all.extend_from_slice(&std::mem::take(&mut first));
-        all.put(data);
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
 /// The parts of a message that are read before `rmcp` receives it.
@@ -386,13 +345,5 @@ mod tests {
             let sent = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"cursor": "x"}});
             assert_eq!(passed_on(&sent), sent);
         }
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn a_body_over_its_limit_is_rejected() {
-        let read =
-            |bytes: &'static [u8]| read(Full::new(Bytes::from_static(bytes)), 3, Duration::from_secs(1));
-        assert_eq!(read(b"abc").await.unwrap(), "abc");
-        assert_eq!(read(b"abcd").await, Err(BodyError::TooLong));
     }
 }

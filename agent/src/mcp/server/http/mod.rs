@@ -1,32 +1,32 @@
 //! The server over Streamable HTTP: the order of the checks before the protocol handles a request.
 
-mod hosts;
 mod layer;
 mod listen;
 mod message;
 
-pub(super) use hosts::HostPolicy;
 pub use layer::{HttpLayer, Mounted};
 pub use listen::BoundServer;
 pub(super) use listen::bind;
 pub(super) use message::Envelope;
 pub use message::ResponseBody;
 
+use super::built::{AdmittedRequest, BuiltServer, RawArguments, ServiceFailure};
 use super::call::reference;
 use super::caller::{AuthRefusal, RequestHead};
-use super::handler::{AdmittedRequest, ProtocolHandler, RawArguments};
+use super::handle::ServerHandle;
+use super::handler::ProtocolHandler;
 use super::metadata::WELL_KNOWN;
 use super::running::{SESSION, SessionId};
-use super::{BuiltServer, ServiceFailure};
 use crate::mcp::ErrorCode;
 use crate::panics::catch_future;
+use crate::serve::{BodyError, read_body};
 use ::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use ::http::request::Parts;
 use ::http::{Method, Request, StatusCode, Version};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::Full;
-use message::{BodyError, MalformedMessage, ServerResponse, document, plain, rpc_error};
+use message::{MalformedMessage, ServerResponse, document, plain, rpc_error};
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -89,7 +89,7 @@ impl HttpService {
     }
 
     /// Returns a handle that notifies the running server of changed tools, and ends it.
-    pub fn handle(&self) -> super::ServerHandle {
+    pub fn handle(&self) -> ServerHandle {
         self.shared.handle.clone()
     }
 
@@ -160,7 +160,7 @@ impl HttpService {
         })?;
         let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
         let head = head.into_parts().ok_or_else(lost)?;
-        let body = message::read(body, limits.body, limits.receive).await;
+        let body = read_body(body, limits.body, limits.receive).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
             BodyError::TooSlow => refusal(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),

@@ -111,7 +111,7 @@ impl ChatDecoder {
         self.read_usage(chunk.get("usage"));
         match find_error(chunk) {
             None => Ok(()),
-            Some(error) => Err(errors::from_event(&error)),
+            Some(error) => Err(failure::event_error(&error, errors::read_report)),
         }
     }
 
@@ -389,7 +389,7 @@ impl Decoder for ChatDecoder {
             chunk => chunk?,
         };
         if event.event == "error" && failure::find_error(&chunk).is_none() {
-            return Err(errors::from_event(&serde_json::json!({ "error": chunk })));
+            return Err(failure::event_error(&serde_json::json!({ "error": chunk }), errors::read_report));
         }
         match &chunk {
             Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, out)),

@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{Compat, EchoThinking, SystemRole, ThinkingField};
-use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
+use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::call_ids::{CallIds, digest};
-use crate::provider::media_types::{
-    IMAGES, UnsupportedPart, check_media, describe_unsupported, document_text, file_name,
-};
+use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text, file_name};
 use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::{managed, models};
 use crate::provider::parts::{
-    JsonObject, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
+    JsonObject, add_options, add_rest, data_url, link_text, object, resource_text, text,
+};
+use crate::provider::turns::{
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
 };
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
@@ -201,15 +202,15 @@ impl Encoder<'_> {
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            let mut function = json!({
-                "name": definition.name(),
-                "description": tools::description(definition, request),
-                "parameters": rendered.rendered.schema,
-            });
+            let mut function = object([
+                ("name", definition.name().into()),
+                ("description", tools::description(definition, request).into()),
+                ("parameters", rendered.rendered.schema),
+            ]);
             if rendered.strict {
-                function["strict"] = true.into();
+                function.insert("strict".into(), true.into());
             }
-            tools.push(json!({"type": "function", "function": function}));
+            tools.push(object([("type", "function".into()), ("function", function.into())]).into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
@@ -230,57 +231,32 @@ impl Encoder<'_> {
             let role = system_role(self.compat, &self.model.model);
             messages.push(json!({"role": role, "content": system}));
         }
-        // Media of results: a result accepts only text, so media follow the last result of the turn.
-        let mut shown: Vec<Value> = Vec::new();
-        let last_user =
-            self.request.messages.iter().rposition(|message| matches!(**message, Message::User(_)));
-        for (at, message) in self.request.messages.iter().enumerate() {
-            if !matches!(**message, Message::ToolResult(_)) && !shown.is_empty() {
-                messages.push(json!({"role": "user", "content": std::mem::take(&mut shown)}));
-            }
-            match &**message {
-                Message::User(user) => {
-                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
-                    messages.extend(content::message("user", self.content(&user.content)?, data));
-                }
-                Message::Custom(custom) => {
-                    let role = match custom.kind.as_str() {
-                        role @ ("system" | "developer") => role,
-                        _ => "user",
-                    };
-                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
-                    let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
-                    messages.extend(content::message(role, content, data));
-                }
-                Message::Assistant(assistant) => {
+        let write = |part: &Part| write(part, &self.model.provider, self.compat);
+        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &self.ids, write: &write };
+        for turn in shaper.turns(&self.request.messages)? {
+            messages.extend(match turn.content {
+                TurnContent::Input { role, parts } => content::message(role, self.content(parts)?, turn.data),
+                TurnContent::Reply { message, is_current } => {
                     let echoes = match self.compat.echo_thinking {
                         EchoThinking::Always => true,
-                        EchoThinking::WithinTurn => last_user.is_none_or(|last| at > last),
+                        EchoThinking::WithinTurn => is_current,
                         EchoThinking::Never => false,
                     };
-                    messages.extend(self.assistant(assistant, echoes)?);
-                    let write = |part: &Part| write(part, &self.model.provider, self.compat).ok().flatten();
-                    shown.extend(content::foreign_media(&assistant.content, self.model, write));
+                    self.assistant(message, turn.data, echoes)?
                 }
-                Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
-                Message::Unknown(_) => {}
-            }
-        }
-        if !shown.is_empty() {
-            messages.push(json!({"role": "user", "content": shown}));
+                TurnContent::Result(result) => Some(self.tool_result(&result, turn.data)?),
+                TurnContent::Media(media) => {
+                    Some(object([("role", "user".into()), ("content", media.into())]).into())
+                }
+            });
         }
         Ok(messages)
-    }
-
-    fn part(&self, part: &Part) -> Result<Option<Value>, ModelError> {
-        write(part, &self.model.provider, self.compat)
-            .map_err(|unsupported| unsupported.to_error("Chat Completions"))
     }
 
     /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays one.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
-        let content = content::content(parts, provider, |part| self.part(part))?;
+        let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
         let is_own = |part: &Part| {
             part.provider_data_of(provider).is_some() || matches!(part.content, Content::Opaque(_))
         };
@@ -295,9 +271,13 @@ impl Encoder<'_> {
         Ok(lines.map_or(content, |lines| lines.join("\n").into()))
     }
 
-    fn assistant(&self, message: &AssistantMessage, echoes: bool) -> Result<Option<Value>, ModelError> {
+    fn assistant(
+        &self,
+        message: &AssistantMessage,
+        data: Option<&Value>,
+        echoes: bool,
+    ) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
-        let data = own_data(&self.model.provider, message.provider_data.as_ref());
         let (mut spoken, mut calls, mut thoughts) = (Vec::new(), Vec::new(), JsonObject::new());
         let mut images = Vec::new();
         let mut refusal = String::new();
@@ -377,46 +357,25 @@ impl Encoder<'_> {
         Ok(Some(wire.into()))
     }
 
-    fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
-        let provider = self.model.provider.as_str();
-        let write = |part: &Part| write(part, provider, self.compat);
-        let parts = describe_unsupported(&result.content, "Chat Completions", write);
-        let (mut texts, mut media) = (Vec::new(), Vec::new());
-        for part in parts.iter() {
-            // Fields of a result of this server are sent back in place.
-            if is_media(part) && part.provider_data_of(provider).is_none() {
-                media.push(part);
-            } else {
-                texts.push(part.clone());
-            }
-        }
-        let mut content = self.content(&texts)?;
+    fn tool_result(&self, result: &WireResult<'_>, data: Option<&Value>) -> Result<Value, ModelError> {
+        let mut content = self.content(&result.parts)?;
         if content.as_array().is_some_and(Vec::is_empty) {
             content = String::new().into();
         }
-        if !media.is_empty() {
-            let id = self.ids.get(&result.call_id);
-            let note = format!("What `{}` (call {id}) shows:", result.tool);
-            if content.as_str() == Some("") {
-                content = "See the next message of the user for what the tool shows.".into();
-            }
-            shown.push(json!({"type": "text", "text": note}));
-            for part in media {
-                shown.extend(self.part(part)?);
-            }
+        if result.has_media_after && content.as_str() == Some("") {
+            content = "See the next message of the user for what the tool shows.".into();
         }
-        if result.is_error {
+        if result.message.is_error {
             content::mark_failed(&mut content, "text");
         }
         let mut wire = JsonObject::new();
         wire.insert("role".into(), "tool".into());
-        wire.insert("tool_call_id".into(), self.ids.get(&result.call_id).into());
+        wire.insert("tool_call_id".into(), result.call_id.into());
         if self.compat.tool_result_name {
-            wire.insert("name".into(), result.tool.as_str().into());
+            wire.insert("name".into(), result.message.tool.as_str().into());
         }
         wire.insert("content".into(), content);
-        let rest = own_data(&self.model.provider, result.provider_data.as_ref())
-            .and_then(|data| data.get("message"));
+        let rest = data.and_then(|data| data.get("message"));
         // Results had this form before calls had ids.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
@@ -448,8 +407,18 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
 /// Length of the digest that distinguishes shortened ids.
 const DIGEST: usize = 12;
 
-fn is_media(part: &Part) -> bool {
+const RULES: WireRules = WireRules {
+    protocol: "Chat Completions",
+    roles: &["system", "developer"],
+    joining: TurnJoining::Never,
+    result_media: ResultMedia::After(is_media),
+    foreign_media: ForeignMedia::AfterResults,
+};
+
+/// Returns whether a result cannot have a part, because it takes only texts. Fields of a result of this server are sent back in place.
+fn is_media(part: &Part, provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
+        && part.provider_data_of(provider).is_none()
 }
 
 /// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
@@ -484,7 +453,7 @@ pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Opti
             json!({"type": "text", "text": text})
         }
         Content::ResourceLink(link) => json!({"type": "text", "text": link_text(link)}),
-        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.data.clone())),
         _ => return Ok(None),
     };
     let Value::Object(mut written) = written else { return Ok(None) };

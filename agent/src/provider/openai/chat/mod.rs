@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
-use crate::provider::openai::{managed, models};
-use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::provider::failure;
+use crate::provider::openai::{errors, managed, models};
+use crate::provider::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -372,8 +373,8 @@ impl Protocol for OpenAiChat {
         if self.compat.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
     }
 
-    fn error(&self, answer: &Answer<'_>) -> ModelError {
-        crate::provider::openai::errors::from_response(answer)
+    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
-use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
+use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebLimits};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
 
@@ -144,7 +144,7 @@ fn text_and_thinking_are_found_where_servers_put_them() {
     ]);
     let listed = reply(&api(), &listed);
     assert_eq!((listed.thinking().as_str(), listed.text().as_str()), ("Hm", "Yes"));
-    assert!(matches!(&listed.content[2].content, Content::Opaque(part) if part.value["x"] == 1));
+    assert!(matches!(&listed.content[2].content, Content::Opaque(part) if part.data["x"] == 1));
     for delta_of_thinking in [
         json!({"reasoning": "Hm"}),
         json!({"reasoning_text": "Hm"}),
@@ -309,7 +309,7 @@ fn a_request_has_everything_in_its_place() {
     let request = request
         .with_system("Be brief.")
         .with_tools([tool("f")])
-        .with_managed_tools([ManagedTool::WebSearch(WebSearch::default())])
+        .with_managed_tools([ManagedTool::WebSearch(WebLimits::default())])
         .with_strict_tools(true)
         .with_tool_choice(ToolChoice::Tool("f".into()))
         .with_parallel_tool_calls(false)
@@ -489,7 +489,7 @@ fn errors_are_found_wherever_servers_put_them() {
 
 #[test]
 fn a_field_that_is_too_long_is_not_the_conversation() {
-    let error = |body: Value| api().error(&Answer::new(400, &[], body.to_string().as_bytes()));
+    let error = |body: Value| api().error(&HttpResponse::new(400, &[], body.to_string().as_bytes()));
     let of_code = |code: &str| error(json!({"error": {"message": "m", "code": code}})).kind();
     assert_eq!(of_code("string_above_max_length"), K::InvalidRequest);
     assert_eq!(of_code("context_length_exceeded"), K::ContextTooLong);

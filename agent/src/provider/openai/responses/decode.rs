@@ -381,9 +381,14 @@ impl ResponsesDecoder {
         if error.is_some() || status == Some("failed") {
             out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
             return Err(match error {
-                Some(error) => errors::from_event(error),
-                None if some_text(event, "message").is_some() => errors::from_event(&to_error(event)),
-                None => errors::from_event(&serde_json::json!({"error": {"message": "the response failed"}})),
+                Some(error) => failure::event_error(error, errors::read_report),
+                None if some_text(event, "message").is_some() => {
+                    failure::event_error(&to_error(event), errors::read_report)
+                }
+                None => failure::event_error(
+                    &serde_json::json!({"error": {"message": "the response failed"}}),
+                    errors::read_report,
+                ),
             });
         }
         let incomplete =
@@ -480,10 +485,10 @@ impl Decoder for ResponsesDecoder {
             | "response.failed"
             | "response.done"
             | "response.cancelled" => self.finish_response(&value, kind, out)?,
-            "error" => return Err(errors::from_event(&to_error(&value))),
+            "error" => return Err(failure::event_error(&to_error(&value), errors::read_report)),
             // The error of a tool at the provider is not an error of the reply.
             _ if !kind.starts_with("response.") && failure::find_error(&value).is_some() => {
-                return Err(errors::from_event(&value));
+                return Err(failure::event_error(&value, errors::read_report));
             }
             _ => {}
         }

@@ -3,12 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
-use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
+use crate::message::{Content, Media, MediaSource, Message, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
-use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, describe_unsupported, file_name};
+use crate::provider::call_ids::CallIds;
+use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, file_name};
 use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
-    JsonObject, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
+    JsonObject, add_options, add_rest, data_url, is_null, link_text, object, own_data, resource_text,
+};
+use crate::provider::turns::{
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
 };
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
@@ -28,6 +32,14 @@ struct Encoder<'a> {
     model: &'a ModelInfo,
     request: &'a ModelRequest,
 }
+
+const RULES: WireRules = WireRules {
+    protocol: "the Responses API",
+    roles: &["system", "developer"],
+    joining: TurnJoining::Never,
+    result_media: ResultMedia::Inside,
+    foreign_media: ForeignMedia::AfterReply,
+};
 
 impl Encoder<'_> {
     fn body(&self) -> Result<JsonObject, ModelError> {
@@ -113,13 +125,13 @@ impl Encoder<'_> {
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
             // `strict` is always sent: without it the server may try to be strict.
-            tools.push(json!({
-                "type": "function",
-                "name": definition.name(),
-                "description": tools::description(definition, request),
-                "parameters": rendered.rendered.schema,
-                "strict": rendered.strict,
-            }));
+            tools.push(Value::Object(object([
+                ("type", "function".into()),
+                ("name", definition.name().into()),
+                ("description", tools::description(definition, request).into()),
+                ("parameters", rendered.rendered.schema),
+                ("strict", rendered.strict.into()),
+            ])));
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             tools.push(managed::tool(tool, &self.model.provider)?);
@@ -134,38 +146,30 @@ impl Encoder<'_> {
             Some(store) => store.as_bool().unwrap_or(true),
             None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
         };
+        // A single text that was read from a request stays one.
+        if let [message] = &*self.request.messages
+            && let Message::User(user) = &**message
+            && own_data(provider, user.provider_data.as_ref()).is_some_and(|data| data.get("input").is_some())
+        {
+            return Ok(user.text().into());
+        }
         let mut input = Vec::new();
-        for message in &self.request.messages {
-            match &**message {
-                Message::User(user) => {
-                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
-                    if data.is_some_and(|data| data.get("input").is_some())
-                        && self.request.messages.len() == 1
-                    {
-                        return Ok(user.text().into());
-                    }
-                    input.extend(content::message("user", self.content(&user.content)?, data));
+        let unchanged = CallIds::unchanged();
+        let write = |part: &Part| write(part, provider);
+        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &unchanged, write: &write };
+        for turn in shaper.turns(&self.request.messages)? {
+            match turn.content {
+                TurnContent::Input { role, parts } => {
+                    input.extend(content::message(role, self.content(parts)?, turn.data));
                 }
-                Message::Custom(custom) => {
-                    let role = match custom.kind.as_str() {
-                        role @ ("system" | "developer") => role,
-                        _ => "user",
-                    };
-                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
-                    let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
-                    input.extend(content::message(role, content, data));
+                TurnContent::Reply { message, .. } => {
+                    let is_own = message.model.is_empty() || message.model == self.model.model;
+                    input.extend(items::write(&message.content, provider, stored, is_own));
                 }
-                Message::Assistant(assistant) => {
-                    let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
-                    input.extend(items::write(&assistant.content, provider, stored, is_own));
-                    let write = |part: &Part| write(part, provider).ok().flatten();
-                    let shown = content::foreign_media(&assistant.content, self.model, write);
-                    if !shown.is_empty() {
-                        input.push(json!({"role": "user", "content": shown}));
-                    }
+                TurnContent::Result(result) => input.push(self.tool_result(&result, turn.data)?),
+                TurnContent::Media(media) => {
+                    input.push(object([("role", "user".into()), ("content", media.into())]).into());
                 }
-                Message::ToolResult(result) => input.push(self.tool_result(result)?),
-                Message::Unknown(_) => {}
             }
         }
         Ok(input.into())
@@ -173,26 +177,21 @@ impl Encoder<'_> {
 
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
-        content::content(parts, provider, |part| {
-            write(part, provider).map_err(|unsupported| unsupported.to_error("the Responses API"))
-        })
+        content::content(parts, provider, &RULES, |part| write(part, provider))
     }
 
-    fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
-        let write = |part: &Part| write(part, &self.model.provider);
-        let parts = describe_unsupported(&result.content, "the Responses API", write);
-        let mut output = self.content(&parts)?;
+    fn tool_result(&self, result: &WireResult<'_>, data: Option<&Value>) -> Result<Value, ModelError> {
+        let mut output = self.content(&result.parts)?;
         if output.as_array().is_some_and(Vec::is_empty) {
             output = "".into();
         }
-        if result.is_error {
+        if result.message.is_error {
             content::mark_failed(&mut output, "input_text");
         }
         let mut item = JsonObject::new();
         item.insert("type".into(), "function_call_output".into());
-        item.insert("call_id".into(), result.call_id.as_str().into());
+        item.insert("call_id".into(), result.call_id.into());
         item.insert("output".into(), output);
-        let data = own_data(&self.model.provider, result.provider_data.as_ref());
         add_rest(&mut item, data.and_then(|data| data.get("message")));
         Ok(item.into())
     }
@@ -221,7 +220,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Unsupp
             json!({"type": "input_text", "text": text})
         }
         Content::ResourceLink(link) => json!({"type": "input_text", "text": link_text(link)}),
-        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.data.clone())),
         _ => return Ok(None),
     };
     let Value::Object(mut written) = written else { return Ok(None) };

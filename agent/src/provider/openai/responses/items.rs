@@ -255,16 +255,16 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
             Content::Opaque(opaque) if opaque.provider == provider => match rest {
                 Some(data) if data.get("item").is_some() => {
                     let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
-                    item.insert("content".to_owned(), json!([opaque.value]));
+                    item.insert("content".to_owned(), json!([opaque.data]));
                     items.push(item.into());
                 }
                 Some(data) if data.get("more").is_some() => {
                     let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
                     if let Some(content) = content {
-                        content.push(opaque.value.clone());
+                        content.push(opaque.data.clone());
                     }
                 }
-                _ => items.push(opaque.value.clone()),
+                _ => items.push(opaque.data.clone()),
             },
             _ => {}
         }

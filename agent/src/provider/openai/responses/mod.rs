@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::errors;
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
-use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::provider::failure;
+use crate::provider::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -151,8 +152,8 @@ impl Protocol for OpenAiResponses {
         if self.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
     }
 
-    fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::from_response(answer)
+    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
+        failure::response_error(response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

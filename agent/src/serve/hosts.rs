@@ -1,12 +1,20 @@
 //! The accepted hosts and origins. The check prevents web pages from using a server on the machine of their reader.
 
-use super::super::ServerError;
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use std::net::Ipv6Addr;
 
 /// The names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// An entry that allows nothing.
+#[derive(Debug)]
+pub(crate) struct InvalidEntry {
+    /// The entry as it was given.
+    pub(crate) entry: String,
+    /// The expected form.
+    pub(crate) expected: &'static str,
+}
 
 /// The hosts and origins that are accepted.
 pub(crate) struct HostPolicy {
@@ -28,7 +36,7 @@ struct WebOrigin<S = String> {
 }
 
 impl HostPolicy {
-    pub(crate) fn new(hosts: Option<&[String]>, origins: &[String]) -> Result<Self, ServerError> {
+    pub(crate) fn new(hosts: Option<&[String]>, origins: &[String]) -> Result<Self, InvalidEntry> {
         let hosts = match hosts {
             None => LOCAL.iter().map(|name| HostPort { name: (*name).to_owned(), port: None }).collect(),
             Some(hosts) => hosts.iter().map(|entry| allowed_host(entry)).collect::<Result<_, _>>()?,
@@ -43,7 +51,7 @@ impl HostPolicy {
     }
 
     /// Checks a request. The error is the text of the response.
-    pub(super) fn check(&self, head: &Parts) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, head: &Parts) -> Result<(), &'static str> {
         let own = requested_host(head).ok_or("The Host header is missing or cannot be read.")?;
         if !self.hosts.iter().any(|allowed| allowed.accepts(&own)) {
             return Err("This Host is not allowed.");
@@ -125,18 +133,18 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-fn allowed_host(entry: &str) -> Result<HostPort, ServerError> {
+fn allowed_host(entry: &str) -> Result<HostPort, InvalidEntry> {
     // The brackets of an IPv6 address are optional here.
     if entry.parse::<Ipv6Addr>().is_ok() {
         return Ok(HostPort { name: entry.to_owned(), port: None });
     }
-    host_of(entry).map(|host| host.to_owned()).ok_or_else(|| ServerError::Allowed {
+    host_of(entry).map(|host| host.to_owned()).ok_or_else(|| InvalidEntry {
         entry: entry.to_owned(),
         expected: "a host, or a host with a port: `tools.example`, `localhost:8080`",
     })
 }
 
-fn allowed_origin(entry: &str) -> Result<WebOrigin, ServerError> {
+fn allowed_origin(entry: &str) -> Result<WebOrigin, InvalidEntry> {
     let read = || match entry.strip_suffix(":*") {
         Some(base) => origin_of(base).filter(|origin| origin.host.port.is_none()),
         None => origin_of(entry).filter(|origin| origin.host.port.is_some()),
@@ -145,7 +153,7 @@ fn allowed_origin(entry: &str) -> Result<WebOrigin, ServerError> {
         scheme: origin.scheme.to_owned(),
         host: origin.host.to_owned(),
     };
-    read().map(own).ok_or_else(|| ServerError::Allowed {
+    read().map(own).ok_or_else(|| InvalidEntry {
         entry: entry.to_owned(),
         expected: "a scheme, a host and a port or `*`: `https://app.example:443`, `http://localhost:*`",
     })
@@ -163,7 +171,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn policy(hosts: Option<&[&str]>, origins: &[&str]) -> Result<HostPolicy, ServerError> {
+    fn policy(hosts: Option<&[&str]>, origins: &[&str]) -> Result<HostPolicy, InvalidEntry> {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         HostPolicy::new(hosts.map(owned).as_deref(), &owned(origins))
     }

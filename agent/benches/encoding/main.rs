@@ -1,0 +1,96 @@
+//! What encoding one request costs. `encoding <protocol> <messages> <tools> <n>` encodes a request `n` times, as text; `encoding.sh`
+//! counts the instructions of each. Without arguments every protocol encodes a short request, to show that it still works.
+
+#![allow(clippy::print_stdout, reason = "a program that prints its figures")]
+
+#[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
+mod work {
+    use agent::args::{Plan, PlanOptions};
+    use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
+    use agent::model::{ModelInfo, ModelRequest};
+    use agent::provider::protocol;
+    use agent::{ToolDefinition, json};
+    use std::hint::black_box;
+    use std::sync::Arc;
+
+    const PROTOCOLS: [&str; 4] =
+        ["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate-content"];
+
+    /// A conversation of prompts, calls, results and replies: about 213 bytes a message.
+    fn conversation(messages: usize) -> Conversation {
+        let text =
+            "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
+        let message = |at: usize| -> Message {
+            let id = format!("call_{}", at / 4);
+            match at % 4 {
+                0 => Message::user(format!("{at}: {text}")),
+                1 => AssistantMessage::new([Part::tool_call(
+                    id,
+                    "tool_1",
+                    r#"{"city": "Paris", "days": 3, "units": "metric", "detail": "wind, rain and temperature by the hour"}"#,
+                )])
+                .into(),
+                2 => ToolResultMessage::new(id, "tool_1", OutcomeKind::Completed)
+                    .with_content([Part::text(format!("{at}: {text}"))])
+                    .into(),
+                _ => Message::assistant(format!("{at}: {text}")),
+            }
+        };
+        (0..messages).map(message).collect()
+    }
+
+    fn tools(count: usize) -> Result<Arc<[ToolDefinition]>, String> {
+        let schema = json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string", "description": "The city, by its English name."},
+            "days": {"type": "integer", "minimum": 1, "maximum": 14, "description": "How many days."},
+            "units": {"type": "string", "enum": ["metric", "imperial"]},
+            "detail": {"type": "string", "description": "What to look at."},
+        }});
+        let tool = |at: usize| {
+            let plan = Plan::compile(&format!("tool_{at}"), &schema, PlanOptions::default());
+            let plan = plan.map_err(|error| error.to_string())?;
+            ToolDefinition::new(plan, "Forecasts the weather of a city for some days.")
+                .map_err(|error| error.to_string())
+        };
+        (0..count).map(tool).collect()
+    }
+
+    /// Encodes, and returns the length of the last body.
+    pub(super) fn run(api: &str, messages: usize, count: usize, times: usize) -> Result<usize, String> {
+        let protocol = protocol(api).ok_or_else(|| format!("no protocol {api}: {}", PROTOCOLS.join(", ")))?;
+        let (provider, model) = match api {
+            "anthropic-messages" => ("anthropic", "claude-sonnet-5"),
+            "gemini-generate-content" => ("gemini", "gemini-3-flash-preview"),
+            _ => ("openai", "gpt-5"),
+        };
+        let info = ModelInfo::new(provider, protocol.api(), model);
+        let mut request = ModelRequest::default();
+        request.messages = info.hand_off(&conversation(messages));
+        request.tools = tools(count)?;
+        let mut length = 0;
+        for _ in 0..times {
+            let http = protocol.encode(&info, black_box(&request)).map_err(|error| error.to_string())?;
+            length = black_box(serde_json::to_string(&http.body).map_err(|error| error.to_string())?).len();
+        }
+        Ok(length)
+    }
+
+    pub(super) fn main() -> Result<(), String> {
+        let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+        if let [api, messages, tools, times] = &args[..] {
+            let number = |text: &String| text.parse::<usize>().map_err(|error| format!("{text}: {error}"));
+            println!("{} bytes", run(api, number(messages)?, number(tools)?, number(times)?)?);
+            return Ok(());
+        }
+        for api in PROTOCOLS {
+            println!("{api}: {} bytes", run(api, 8, 3, 2)?);
+        }
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), String> {
+    #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
+    work::main()?;
+    Ok(())
+}

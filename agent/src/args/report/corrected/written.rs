@@ -1,0 +1,72 @@
+//! Corrected calls as JSON text, in the form in which `serde_json` writes values.
+
+use crate::args::diagnose::{Doc, Shape};
+use serde_json::Value;
+
+/// Sets an entry, which stays where it is if it is there already.
+pub(super) fn put<'k>(entries: &mut Vec<(&'k str, String)>, key: &'k str, value: String) {
+    match entries.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, known)) => *known = value,
+        None => entries.push((key, value)),
+    }
+}
+
+pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, String)>) -> String {
+    let mut out = String::with_capacity(128);
+    out.push('{');
+    for (key, value) in entries {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        push_json(&mut out, key);
+        out.push(':');
+        out.push_str(&value);
+    }
+    out.push('}');
+    out
+}
+
+/// Appends a text as JSON.
+fn push_json(out: &mut String, text: &str) {
+    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')) {
+        return out.push_str(&Value::from(text).to_string());
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+/// Returns a value as `serde_json` writes it.
+pub(super) fn canonical(doc: &Doc<'_>) -> String {
+    let mut out = String::with_capacity(doc.raw.len());
+    push_canonical(&mut out, doc);
+    out
+}
+
+fn push_canonical(out: &mut String, doc: &Doc<'_>) {
+    match &doc.shape {
+        Shape::Null | Shape::Bool(_) => out.push_str(doc.raw),
+        // Fewer digits than an integer of 64 bits has.
+        Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => out.push_str(doc.raw),
+        Shape::Number => out.push_str(&doc.to_value().to_string()),
+        Shape::Text(text) => push_json(out, text),
+        Shape::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                push_canonical(out, item);
+            }
+            out.push(']');
+        }
+        Shape::Object(entries) => {
+            out.push('{');
+            for (index, (key, item)) in entries.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                push_json(out, key);
+                out.push(':');
+                push_canonical(out, item);
+            }
+            out.push('}');
+        }
+    }
+}

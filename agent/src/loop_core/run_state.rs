@@ -1,0 +1,94 @@
+//! The state of a run, for drivers.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::AgentLoop;
+use super::state::{RunState, StateError, read_state};
+
+impl AgentLoop {
+    /// Adds a value to the state of the run, under a name. It is stored with the run as JSON. [`drive`](crate::steps::drive)rs read it with
+    /// [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) does it by itself.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, LoopConfig};
+    /// use agent::message::{Conversation, Message};
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Customer {
+    ///     id: u64,
+    /// }
+    ///
+    /// let run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")])
+    ///     .with_serialized_state("customer", &Customer { id: 7 })?;
+    /// let stored = serde_json::to_string(&run)?;
+    ///
+    /// let run: AgentLoop = serde_json::from_str(&stored)?;
+    /// assert_eq!(run.serialized_state::<Customer>("customer")?.map(|customer| customer.id), Some(7));
+    /// assert!(run.serialized_state::<Customer>("supplier")?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the run has a value of this name, if the value cannot be written as JSON, or if all state of the run together has more than
+    /// 64 KiB.
+    pub fn with_serialized_state(
+        mut self,
+        name: &str,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<Self, StateError> {
+        let mut state = self.state.clone();
+        state.add(name, value)?;
+        self.set_state(state);
+        Ok(self)
+    }
+
+    /// Returns the value of this name in the state of the run, or `None` if there is none.
+    /// [`with_serialized_state`](Self::with_serialized_state) has an example.
+    ///
+    /// # Errors
+    /// Fails if the stored value is not a `T`.
+    pub fn serialized_state<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StateError> {
+        self.state.get(name).map(|text| read_state(name, text)).transpose()
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    pub(crate) fn set_state(&mut self, state: RunState) {
+        if !state.is_empty() {
+            // A library that does not know state must not continue the run without it.
+            self.version = Self::VERSION;
+        }
+        self.state = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::loop_core::LoopConfig;
+    use crate::loop_core::state::MAX_BYTES;
+    use crate::message::{Conversation, Message};
+
+    #[test]
+    fn state_is_limited_and_hidden_and_raises_the_version() {
+        let run = || AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [Message::user("go")]);
+        let plain = serde_json::to_value(run()).unwrap();
+        assert!(plain["version"] == 1 && plain.get("state").is_none());
+        let run = run().with_serialized_state("account", "hunter2").unwrap();
+        assert!(!format!("{run:?}").contains("hunter2"), "{run:?}");
+        assert_eq!(serde_json::to_value(&run).unwrap()["version"], AgentLoop::VERSION);
+        let twice = run.clone().with_serialized_state("account", "again").unwrap_err();
+        assert_eq!(twice, StateError::Duplicate { name: "account".to_owned() });
+        let large = run.clone().with_serialized_state("large", &"x".repeat(MAX_BYTES)).unwrap_err();
+        assert_eq!(large, StateError::TooLarge { allowed: MAX_BYTES });
+        let keys: BTreeMap<Vec<u8>, u8> = BTreeMap::from([(vec![1], 1)]);
+        let unwritable = run.with_serialized_state("keys", &keys).unwrap_err();
+        assert_eq!(unwritable, StateError::Unwritable { name: "keys".to_owned() });
+    }
+}

@@ -1,0 +1,263 @@
+//! The state that travels with a run as JSON.
+
+use std::any::type_name;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::panics::catch;
+
+/// The maximum size of the state of a run, in bytes: its names and its JSON text.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+
+/// The error for state that travels with a run as JSON. It never contains the value, which may be secret.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, StateError};
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Customer {
+///     id: u64,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let error = assistant.prompt("Hi").with_serialized_state(Customer { id: 7 }).await.unwrap_err();
+/// assert!(matches!(error.as_state_error(), Some(StateError::Unregistered { state, .. }) if state.ends_with("Customer")));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// No type was registered for the state.
+    #[error(
+        "there is no registered type for the state `{state}`; register it with `AssistantBuilder::serialized_state`"
+    )]
+    #[non_exhaustive]
+    Unregistered {
+        /// The name of the state, or the name of its type in a prompt.
+        state: String,
+    },
+    /// A name was used for two values, or for two types.
+    #[error("the serialized state `{name}` is given twice")]
+    #[non_exhaustive]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A tool needs state that the request of a durable run does not contain.
+    #[error(
+        "the run lacks the state `{name}` of type `{state}`; add it to the request with `with_serialized_state`"
+    )]
+    #[non_exhaustive]
+    Missing {
+        /// The name of the state.
+        name: String,
+        /// The name of its type.
+        state: &'static str,
+    },
+    /// The value cannot be written as JSON.
+    #[error(
+        "the state `{name}` cannot be written as JSON: a map in it has keys that are not text, or its `Serialize` fails"
+    )]
+    #[non_exhaustive]
+    Unwritable {
+        /// The name of the state.
+        name: String,
+    },
+    /// The JSON text is not a value of the registered type.
+    #[error("the state `{name}` is not a `{state}`: {reason}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The name of the state.
+        name: String,
+        /// The name of the registered type.
+        state: &'static str,
+        /// The reason, without the value.
+        reason: String,
+    },
+    /// All state of the run together is too large.
+    #[error(
+        "the serialized state of the run has more than {allowed} bytes; pass a key under which tools find it"
+    )]
+    #[non_exhaustive]
+    TooLarge {
+        /// The maximum size in bytes.
+        allowed: usize,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(StateError);
+
+/// Values by name, as JSON text: databases change the spelling of JSON, but not of a text, and signatures bind it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RunState {
+    /// `None` is the common case, which costs nothing.
+    texts: Option<Arc<BTreeMap<Arc<str>, String>>>,
+}
+
+impl RunState {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.texts.as_deref().is_none_or(BTreeMap::is_empty)
+    }
+
+    /// Returns the names and the JSON texts, in the order of the names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &str)> {
+        self.texts.as_deref().into_iter().flatten().map(|(name, text)| (name, &**text))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.texts.as_deref()?.get(name).map(|text| &**text)
+    }
+
+    /// Adds a value.
+    pub(crate) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), StateError> {
+        if self.get(name).is_some() {
+            return Err(StateError::Duplicate { name: name.to_owned() });
+        }
+        let text = serde_json::to_string(value);
+        self.insert(name.into(), text.map_err(|_| StateError::Unwritable { name: name.to_owned() })?);
+        self.check_size()
+    }
+
+    /// Sets a JSON text.
+    pub(crate) fn insert(&mut self, name: Arc<str>, text: String) {
+        Arc::make_mut(self.texts.get_or_insert_default()).insert(name, text);
+    }
+
+    /// Refuses more state than a run may have.
+    pub(crate) fn check_size(&self) -> Result<(), StateError> {
+        let bytes: usize = self.iter().map(|(name, text)| name.len() + text.len()).sum();
+        if bytes > MAX_BYTES { Err(StateError::TooLarge { allowed: MAX_BYTES }) } else { Ok(()) }
+    }
+}
+
+/// Writes only the names: values may be secret.
+impl fmt::Debug for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// Reads a value of state.
+pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, StateError> {
+    let reason = match catch(|| serde_json::from_str(text)) {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => reason(&error.to_string(), text),
+        Err(_) => "its `Deserialize` panicked".to_owned(),
+    };
+    Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
+}
+
+/// Returns what is wrong, without the value that serde quotes. Any other error may contain it, in a text of its own.
+fn reason(message: &str, text: &str) -> String {
+    // Serde quotes the value between its kind and what was expected.
+    const KINDS: [&str; 14] = [
+        "invalid type: boolean",
+        "invalid type: integer",
+        "invalid type: floating point",
+        "invalid type: string",
+        "invalid type: unit value",
+        "invalid type: null",
+        "invalid type: sequence",
+        "invalid type: map",
+        "invalid type: enum",
+        "invalid type",
+        "invalid value",
+        "invalid length",
+        "unknown field",
+        "unknown variant",
+    ];
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    let kind = KINDS.iter().find(|kind| message.starts_with(**kind));
+    let reason = match (kind, message.rsplit_once(", expected ")) {
+        (Some(kind), Some((_, expected))) => Some(format!("{kind}, expected {expected}")),
+        _ if message.starts_with("missing field `") || message.starts_with("duplicate field `") => {
+            Some(message.to_owned())
+        }
+        _ => None,
+    };
+    // An error of the application may look like one of serde.
+    let value = serde_json::from_str(text).unwrap_or_default();
+    reason
+        .filter(|reason| !contains_value(reason, &value))
+        .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
+}
+
+/// Whether the reason contains a text or a number of the value.
+fn contains_value(reason: &str, value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::Number(number) => {
+            let number = number.to_string();
+            number.len() >= 3 && reason.contains(&number)
+        }
+        Value::String(text) => text.len() >= 3 && reason.contains(&**text),
+        Value::Array(items) => items.iter().any(|item| contains_value(reason, item)),
+        Value::Object(fields) => fields.values().any(|field| contains_value(reason, field)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Account {
+        id: u8,
+        plan: Plan,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Plan {
+        Free,
+        Paid,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(try_from = "String")]
+    struct Strict;
+
+    impl TryFrom<String> for Strict {
+        type Error = String;
+
+        fn try_from(text: String) -> Result<Self, String> {
+            if text == "panic" { panic!("{text}") } else { Err(text) }
+        }
+    }
+
+    #[test]
+    fn a_reason_never_contains_the_value() {
+        let cases = [
+            (r#"{"id": "hunter2", "plan": "Free"}"#, "invalid type: string, expected u8"),
+            (r#"{"id": 777777, "plan": "Free"}"#, "invalid value, expected u8"),
+            (r#"{"id": 7777.77, "plan": "Free"}"#, "invalid type: floating point, expected u8"),
+            (r#"{"id": 7, "plan": "hunter2"}"#, "unknown variant, expected `Free` or `Paid`"),
+            (r#"{"id": 7, "plan": "Free", "hunter2": 1}"#, "unknown field, expected `id` or `plan`"),
+            (
+                r#"{"id": 7, "plan": "hunter2, expected hunter2"}"#,
+                "unknown variant, expected `Free` or `Paid`",
+            ),
+            (r#"{"id": 7}"#, "missing field `plan`"),
+            (r#"{"id": 7, "id": 7}"#, "duplicate field `id`"),
+            ("[7]", "invalid length, expected struct Account with 2 elements"),
+            (r#""hunter2""#, "invalid type: string, expected struct Account"),
+            ("{hunter2", "its `Deserialize` refused it"),
+        ];
+        for (text, reason) in cases {
+            let error = read_state::<Account>("account", text).unwrap_err();
+            let StateError::Invalid { reason: found, state, .. } = &error else { panic!("{error}") };
+            assert_eq!((&**found, state.ends_with("Account")), (reason, true), "{text}");
+        }
+        for text in ["hunter2", "panic", "missing field `hunter2`", "invalid value, expected hunter2"] {
+            let error = read_state::<Strict>("strict", &format!("{text:?}")).unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && error.contains("its `Deserialize`"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A server after it was built, and the requests that it admitted.
+
+use super::caller::{Authenticator, Caller, RequestHead};
+use super::catalogue::{CatalogueCache, ToolCatalogue};
+use super::handle::ServerHandle;
+use super::limits::ServerLimits;
+use super::loader::ToolLoader;
+use super::metadata::ResourceMetadata;
+use super::running::{RunningCalls, SessionId};
+use crate::Registry;
+use crate::panics::catch_future;
+use crate::serve::{HostPolicy, Quota};
+use crate::tool::state::StateMap;
+use bytes::Bytes;
+use rmcp::model::{MetaObject, ServerConfig};
+use std::sync::Arc;
+
+/// A built server, shared by all its requests.
+pub(super) struct BuiltServer {
+    pub(super) config: ServerConfig,
+    /// The server information that is sent with each result.
+    pub(super) meta: MetaObject,
+    pub(super) loader: Arc<dyn ToolLoader>,
+    pub(super) authenticator: Option<Arc<dyn Authenticator>>,
+    /// The caller of requests that are not authenticated.
+    pub(super) local: Caller,
+    pub(super) hosts: HostPolicy,
+    pub(super) metadata: Option<ResourceMetadata>,
+    pub(super) limits: ServerLimits,
+    pub(super) state: StateMap,
+    /// Whether lists may differ between callers.
+    pub(super) is_private: bool,
+    pub(super) list_ttl_ms: u64,
+    pub(super) catalogues: CatalogueCache,
+    pub(super) calls: Arc<Quota>,
+    /// The quota of calls whose arguments are refused.
+    pub(super) refusals: Arc<Quota>,
+    pub(super) listeners: Arc<Quota>,
+    pub(super) running: Arc<RunningCalls>,
+    pub(super) handle: ServerHandle,
+}
+
+/// A request that passed the checks: its caller, and the tools of the caller.
+pub(super) struct AdmittedRequest {
+    pub(super) caller: Caller,
+    pub(super) tools: Registry,
+    pub(super) catalogue: Arc<ToolCatalogue>,
+    /// The text of the arguments, if the request is a call over HTTP.
+    pub(super) arguments: Option<RawArguments>,
+    /// The session in which the request can be cancelled, over HTTP in the older versions.
+    pub(super) session: Option<SessionId>,
+}
+
+/// The text of a call's arguments as it was sent.
+#[derive(Clone)]
+pub(super) struct RawArguments(Bytes);
+
+impl RawArguments {
+    /// Refers to a part of the body, without a copy.
+    pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
+        Self(body.slice_ref(arguments.as_bytes()))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&str> for RawArguments {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
+
+/// Why a request is not served, with the reason for the log.
+pub(super) enum ServiceFailure {
+    /// A function of the application failed, or took too long.
+    Unavailable(String),
+    /// Code of the application panicked.
+    Panicked(String),
+}
+
+impl ServiceFailure {
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::Unavailable(reason) | Self::Panicked(reason) => reason,
+        }
+    }
+}
+
+impl BuiltServer {
+    /// Loads the tools of a caller, and their catalogue.
+    pub(super) async fn load(
+        &self,
+        caller: Caller,
+        head: &RequestHead,
+    ) -> Result<AdmittedRequest, ServiceFailure> {
+        let loaded = catch_future(|| self.loader.load(&caller, head)).await;
+        let loaded = loaded.map_err(|panic| {
+            ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
+        })?;
+        let tools = loaded.map_err(|error| ServiceFailure::Unavailable(error.to_string()))?;
+        let (tools, catalogue): (Registry, Arc<ToolCatalogue>) =
+            self.catalogues.of(&tools).map_err(|(tool, reason)| {
+                ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
+            })?;
+        Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, session: None })
+    }
+}

@@ -1,0 +1,71 @@
+//! The errors of building or running a server.
+
+use crate::RegistryError;
+use crate::tool::state::DuplicateState;
+use std::net::SocketAddr;
+
+/// An error of building or running a server.
+///
+/// ```
+/// use agent::mcp::{Server, server::ServerError};
+/// use agent::tools;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// // Other machines can reach this address, so that callers must be authenticated.
+/// let error = Server::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// assert!(matches!(error, ServerError::Anonymous { .. }));
+/// # }
+/// ```
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The tools are invalid, or lack state.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
+    /// A tool cannot be shown to clients.
+    #[error("tool `{tool}` cannot be served: {reason}")]
+    #[non_exhaustive]
+    Tool {
+        /// The name of the tool.
+        tool: String,
+        /// The reason.
+        reason: String,
+    },
+    /// State of one type was added twice.
+    #[error(transparent)]
+    State(DuplicateState),
+    /// An allowed origin or host cannot be parsed.
+    #[error("{entry:?} allows nothing: write {expected}")]
+    #[non_exhaustive]
+    Allowed {
+        /// The entry as it was given.
+        entry: String,
+        /// The expected form.
+        expected: &'static str,
+    },
+    /// The server would accept unauthenticated requests from other machines.
+    #[error("{place} can be reached from elsewhere: set an authenticator, or call `allow_anonymous`")]
+    #[non_exhaustive]
+    Anonymous {
+        /// The address or setting that makes the server reachable.
+        place: String,
+    },
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}")]
+    #[non_exhaustive]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The other side does not speak the protocol, or has disconnected.
+    #[error("the connection cannot be served: {reason}")]
+    #[non_exhaustive]
+    Connection {
+        /// The reason.
+        reason: String,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(ServerError);

@@ -1,0 +1,123 @@
+//! The handle of a running server.
+
+use crate::serve::{Lifecycle, RunningGuard, ShutdownPhase};
+use crate::tool::cancel::CancelToken;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A handle that notifies a running server of changed tools, and ends it. Cheap to clone.
+///
+/// ```no_run
+/// use agent::{mcp::Server, tools};
+/// use std::time::Duration;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::new(tools![]);
+/// let handle = server.handle();
+/// tokio::spawn(async move {
+///     tokio::time::sleep(Duration::from_secs(3600)).await;  // or until a signal arrives
+///     handle.shutdown(Duration::from_secs(10)).await;
+/// });
+/// server.serve(([127, 0, 0, 1], 8080)).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct ServerHandle {
+    lifecycle: Lifecycle,
+    changed: Arc<watch::Sender<u64>>,
+}
+
+impl ServerHandle {
+    pub(super) fn new() -> Self {
+        Self { lifecycle: Lifecycle::new(), changed: Arc::new(watch::Sender::new(0)) }
+    }
+
+    /// Notifies listening clients that the list of tools changed.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-client")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::ClientConfig, server::Caller};
+    /// use agent::message::ToolCall;
+    /// use agent::{Registry, ToolContext, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// /// Searches the notes.
+    /// #[tool(read_only)]
+    /// fn search(query: String) -> String {
+    ///     query
+    /// }
+    ///
+    /// /// Deletes a note.
+    /// #[tool]
+    /// fn delete(name: String) -> String {
+    ///     name
+    /// }
+    ///
+    /// let offered = Arc::new(Mutex::new(Registry::new(tools![search, delete])?));
+    /// let shared = offered.clone();
+    /// let server = Server::with_loader(move |_: &Caller| Ok(shared.lock().unwrap().clone())).bind(([127, 0, 0, 1], 0)).await?;
+    /// let (url, handle) = (server.url(), server.handle());
+    /// tokio::spawn(server.run());
+    /// let notes = Client::connect(ClientConfig::http(url).name("notes")).await?;
+    /// let registry = Registry::new(&notes)?;
+    ///
+    /// *offered.lock().unwrap() = Registry::new(tools![search])?;
+    /// // A client that listens lists the tools again before its next call.
+    /// let call = ToolCall::new("call_1", "notes__search", r#"{"query": "tea"}"#);
+    /// for _ in 0..1_000 {
+    ///     handle.tools_changed();
+    ///     tokio::time::sleep(Duration::from_millis(10)).await;
+    ///     registry.call(&call, &ToolContext::default()).await;
+    ///     if notes.tools().len() == 1 {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(notes.tools().len(), 1);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-client"))] fn main() {}
+    /// ```
+    pub fn tools_changed(&self) {
+        self.changed.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    /// Ends the server: no new calls are accepted, and running calls have `grace` to finish and are cancelled after that.
+    /// Completes when the last call has ended, at the latest a few seconds after the grace period.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.lifecycle.shutdown(grace).await;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.lifecycle.is_open()
+    }
+
+    /// Completes when the server has reached the phase.
+    pub(super) async fn reached(&self, target: ShutdownPhase) {
+        self.lifecycle.reached(target).await;
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Returns the token that cancels all calls.
+    pub(super) fn stop(&self) -> &CancelToken {
+        self.lifecycle.stop()
+    }
+
+    /// Counts a request as running until the guard is dropped.
+    pub(super) fn begin(&self) -> RunningGuard {
+        self.lifecycle.begin()
+    }
+}
+
+impl std::fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerHandle")
+            .field("phase", &self.lifecycle.phase())
+            .field("busy", &self.lifecycle.busy())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,45 @@
+//! Marks of messages that decide about the view.
+
+use serde_json::Value;
+
+use super::roles::UserMessage;
+
+/// The field of a message that is never replaced.
+const PINNED: &str = "pinned";
+/// The field of a message that is a summary. Such messages are in views only, never in a conversation.
+const SUMMARY: &str = "summary";
+
+impl UserMessage {
+    /// Pins the message: no change of the view replaces it. The mark is stored with it.
+    ///
+    /// ```
+    /// use agent::message::{Message, UserMessage};
+    ///
+    /// let contract = UserMessage::from("The contract is …").pinned();
+    /// assert!(contract.is_pinned());
+    /// let stored = serde_json::to_string(&Message::from(contract))?;
+    /// assert_eq!(serde_json::from_str::<serde_json::Value>(&stored)?["pinned"], true);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn pinned(mut self) -> Self {
+        self.extra.insert(PINNED.to_owned(), Value::Bool(true));
+        self
+    }
+
+    /// Whether the message is [pinned](Self::pinned).
+    ///
+    /// ```
+    /// assert!(!agent::message::UserMessage::from("Hi").is_pinned());
+    /// ```
+    pub fn is_pinned(&self) -> bool {
+        self.extra.get(PINNED) == Some(&Value::Bool(true))
+    }
+
+    pub(super) fn mark_as_summary(&mut self) {
+        self.extra.insert(SUMMARY.to_owned(), Value::Bool(true));
+    }
+
+    pub(crate) fn is_summary(&self) -> bool {
+        self.extra.get(SUMMARY) == Some(&Value::Bool(true))
+    }
+}

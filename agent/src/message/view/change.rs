@@ -1,0 +1,130 @@
+//! Changes of the view, as they are recorded.
+
+use serde::{Deserialize, Serialize};
+
+/// A recorded change of a [`ConversationView`](super::ConversationView). A view is its conversation with its changes applied, so
+/// that stored changes lead to the same view again.
+///
+/// ```
+/// use agent::message::{Conversation, ConversationView, Message, ViewChange};
+///
+/// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+/// let mut view = ConversationView::of(&conversation);
+/// let change: ViewChange = view.compact(2, "The user greeted.")?;
+/// assert_eq!((change.generation, change.at), (1, 2));
+///
+/// let stored = serde_json::to_string(&change)?;
+/// let again = ConversationView::fold(&conversation, [serde_json::from_str(&stored)?]);
+/// assert_eq!(again.messages(), view.messages());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ViewChange {
+    /// The number of the change, counted from 1.
+    pub generation: u32,
+    /// The number of messages at the beginning of the conversation that the change is about.
+    pub at: usize,
+    /// A hash of these messages. A change of other messages is ignored.
+    pub covers: String,
+    /// The number of messages that the conversation had when the change was made. Replies before them answered another view.
+    pub made_at: usize,
+    /// What is replaced.
+    #[serde(flatten)]
+    pub kind: ViewChangeKind,
+}
+
+/// What a [`ViewChange`] replaces.
+///
+/// ```
+/// use agent::message::ViewChangeKind;
+///
+/// let kind = ViewChangeKind::Summary { text: "The user greeted.".into() };
+/// assert_eq!(serde_json::to_string(&kind)?, r#"{"change":"summary","text":"The user greeted."}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ViewChangeKind {
+    /// The content of results is replaced by a line each.
+    Clear {
+        /// The results.
+        results: Vec<ClearedResult>,
+    },
+    /// The messages before `at` are replaced by a summary. Pinned ones stay.
+    Summary {
+        /// The summary.
+        text: String,
+    },
+    /// The text of one result is shortened: its beginning and its end are kept.
+    Shorten {
+        /// The index of the result in the conversation.
+        index: usize,
+        /// The bytes of text that are kept.
+        bytes: usize,
+    },
+    /// The context window is lower than it was known to be.
+    Window {
+        /// The window, in tokens.
+        tokens: u64,
+    },
+}
+
+/// A result whose content is replaced by a line. [`ConversationView::clear`](super::ConversationView::clear) has an example.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClearedResult {
+    /// The index of the result in the conversation.
+    pub index: usize,
+    /// The text that the model gets in place of the content.
+    pub line: String,
+}
+
+impl ClearedResult {
+    /// Replaces the content of the result at this index of the conversation by a line.
+    pub fn new(index: usize, line: impl Into<String>) -> Self {
+        Self { index, line: line.into() }
+    }
+}
+
+/// Why a view cannot be changed in this way. The view stays as it was.
+///
+/// ```
+/// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
+///
+/// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+/// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
+/// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("Bye")]);
+/// let error = ConversationView::of(&conversation).compact(2, "…").unwrap_err();
+/// assert_eq!(error.to_string(), "the view cannot be cut before message 2: it would split a call from its result");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// A cut there would split a call from its result, or a reply from its continuation.
+    #[error("the view cannot be cut before message {at}: it would split a call from its result")]
+    #[non_exhaustive]
+    Split {
+        /// The index of the message.
+        at: usize,
+    },
+    /// The messages before it are in a summary already, or no message would be left.
+    #[error("the view cannot be cut before message {at}: {reason}")]
+    #[non_exhaustive]
+    OutOfRange {
+        /// The index of the message.
+        at: usize,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The message is not a result, or is replaced by a summary.
+    #[error("message {index} is not a result in the view that can be replaced")]
+    #[non_exhaustive]
+    NotAResult {
+        /// The index of the message.
+        index: usize,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(ViewError);

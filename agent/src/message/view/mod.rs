@@ -1,0 +1,422 @@
+//! The messages of a request, derived from a conversation that never changes.
+
+mod change;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use change::{ClearedResult, ViewChange, ViewChangeKind, ViewError};
+
+use super::by_role::Message;
+use super::conversation::Conversation;
+use super::list::MessageList;
+use super::part::Part;
+use super::roles::{ToolResultMessage, UserMessage};
+use super::words::StopReason;
+
+/// What a conversation looks like to a model: all of its messages, except that results can be cleared and old messages replaced by a
+/// summary. The conversation itself stays complete.
+///
+/// ```
+/// use agent::message::{Conversation, ConversationView, Message, UserMessage};
+///
+/// let contract = UserMessage::from("The contract is …").pinned();
+/// let conversation = Conversation::from_iter([
+///     contract.into(),
+///     Message::assistant("I read it."),
+///     Message::user("What does clause 4 say?"),
+///     Message::assistant("That it ends in May."),
+///     Message::user("And clause 5?"),
+/// ]);
+/// let mut view = ConversationView::of(&conversation);
+/// view.compact(4, "The contract ends in May (clause 4).")?;
+///
+/// let sent: Vec<String> = view.messages().iter().map(|message| message.text()).collect();
+/// assert!(sent[0].contains("The contract ends in May (clause 4)."));
+/// assert_eq!(sent[1..], ["The contract is …", "And clause 5?"]);         // the pinned message and the rest
+/// # Ok::<(), agent::message::ViewError>(())
+/// ```
+///
+/// Each change makes a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view can
+/// be sent: a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound) up to
+/// the reply whose calls are open.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationView {
+    conversation: MessageList,
+    changes: Vec<ViewChange>,
+    /// Results in the form that replaces them, by their indices.
+    replaced: BTreeMap<usize, Arc<Message>>,
+    /// The number of messages that the summary replaces, and the summary.
+    summary: Option<(usize, Arc<Message>)>,
+    window: Option<u64>,
+    sent: MessageList,
+}
+
+impl ConversationView {
+    /// Creates the view without changes.
+    pub fn of(conversation: &Conversation) -> Self {
+        Self { conversation: conversation.list(), sent: conversation.list(), ..Self::default() }
+    }
+
+    /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
+    /// order is left out, with a warning in the log; [`changes`](Self::changes) has those that apply.
+    ///
+    /// [`ViewChange`] has an example.
+    pub fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
+        let mut view = Self::of(conversation);
+        let hashes = prefix_hashes(&view.conversation);
+        for change in changes {
+            let fits = hashes.get(change.at).is_some_and(|hash| *hash == change.covers)
+                && change.generation > view.generation()
+                && view.check(change.at, &change.kind).is_ok();
+            if fits {
+                view.apply(change);
+            } else {
+                tracing::warn!(
+                    generation = change.generation,
+                    "a change of the view does not fit its messages"
+                );
+            }
+        }
+        view.rebuild();
+        view
+    }
+
+    /// Returns the messages to send. Messages without a change are shared with the conversation.
+    pub fn messages(&self) -> &MessageList {
+        &self.sent
+    }
+
+    /// Returns the changes, oldest first, to be stored.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView};
+    ///
+    /// assert!(ConversationView::of(&Conversation::new()).changes().is_empty());
+    /// ```
+    pub fn changes(&self) -> &[ViewChange] {
+        &self.changes
+    }
+
+    /// Returns the number of the newest change; 0 if there is none.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView};
+    ///
+    /// assert_eq!(ConversationView::of(&Conversation::new()).generation(), 0);
+    /// ```
+    pub fn generation(&self) -> u32 {
+        self.changes.last().map_or(0, |change| change.generation)
+    }
+
+    /// Returns the context window that a change recorded, in tokens.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView};
+    ///
+    /// let mut view = ConversationView::of(&Conversation::new());
+    /// view.lower_window(100_000);
+    /// view.lower_window(200_000);                      // a window is never raised
+    /// assert_eq!(view.window(), Some(100_000));
+    /// ```
+    pub fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    /// Continues to the end of this conversation, which must begin with the same messages.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView, Message};
+    ///
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
+    /// let mut view = ConversationView::of(&conversation);
+    /// conversation.push(Message::assistant("Hello!"));
+    /// view.update(&conversation);
+    /// assert_eq!(view.messages().len(), 2);
+    /// ```
+    pub fn update(&mut self, conversation: &Conversation) {
+        let messages = conversation.shared();
+        let known = self.conversation.len();
+        let same = match known.checked_sub(1) {
+            None => true,
+            Some(last) => {
+                messages.get(last).is_some_and(|message| Arc::ptr_eq(message, &self.conversation[last]))
+            }
+        };
+        if same {
+            self.conversation = conversation.list();
+            self.sent.extend(messages.get(known..).unwrap_or_default().iter().cloned());
+        } else {
+            *self = Self::fold(conversation, std::mem::take(&mut self.changes));
+        }
+    }
+
+    /// Replaces the content of results by a line each, which says what was there. Their calls stay as they are.
+    ///
+    /// ```
+    /// use agent::message::{
+    ///     AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage,
+    /// };
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("a long list");
+    /// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("Bye")]);
+    /// let mut view = ConversationView::of(&conversation);
+    /// view.clear([ClearedResult::new(2, "[11 bytes of `search` were here]")])?;
+    /// assert_eq!(view.messages()[2].text(), "[11 bytes of `search` were here]");
+    /// assert_eq!(conversation.get(2).unwrap().text(), "a long list");
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if one of them is not a result in the view.
+    pub fn clear(
+        &mut self,
+        results: impl IntoIterator<Item = ClearedResult>,
+    ) -> Result<ViewChange, ViewError> {
+        let results: Vec<_> = results.into_iter().collect();
+        let at = results.iter().map(|cleared| cleared.index.saturating_add(1)).max().unwrap_or(0);
+        self.change(at, ViewChangeKind::Clear { results })
+    }
+
+    /// Replaces the messages before this index of the conversation by a summary. Pinned messages stay, behind the summary. If the cut is
+    /// within a turn, so does the message of the user that the turn answers.
+    ///
+    /// # Errors
+    /// Fails if the cut would split a call from its result, or is not behind an earlier one.
+    /// [`cuts`](Self::cuts) returns the indices that are possible.
+    pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
+        self.change(at, ViewChangeKind::Summary { text: summary.into() })
+    }
+
+    /// Shortens the text of the result at this index of the conversation to its beginning and its end.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, ConversationView, OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("abcdefghij".repeat(10));
+    /// let mut view = ConversationView::of(&Conversation::from_iter([agent::message::Message::from(call), result.into()]));
+    /// view.shorten(1, 20)?;
+    /// assert_eq!(view.messages()[1].text(), "abcdefghij\n[80 of 100 bytes were removed here]\nabcdefghij");
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if it is not a result in the view.
+    pub fn shorten(&mut self, index: usize, bytes: usize) -> Result<ViewChange, ViewError> {
+        self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
+    }
+
+    /// Records that the context window is lower than it was known to be, in tokens. It is never raised.
+    pub fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
+        if self.window.is_some_and(|window| window <= tokens) {
+            return None;
+        }
+        self.change(0, ViewChangeKind::Window { tokens }).ok()
+    }
+
+    /// Returns the indices of the conversation before which [`compact`](Self::compact) may cut, in order.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
+    /// let conversation = Conversation::from_iter([
+    ///     Message::user("Hi"), call.into(), result.into(), Message::assistant("Found."), Message::user("Bye"),
+    /// ]);
+    /// assert_eq!(ConversationView::of(&conversation).cuts(), [1, 3, 4]);       // not before the result
+    /// ```
+    pub fn cuts(&self) -> Vec<usize> {
+        let first = self.summary.as_ref().map_or(0, |(until, _)| *until);
+        let mut open = 0_usize;
+        let mut cuts = Vec::new();
+        for (at, message) in self.conversation.iter().enumerate() {
+            let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
+            if is_start && open == 0 && at > first && !self.continues_reply(at) {
+                cuts.push(at);
+            }
+            match &**message {
+                Message::ToolResult(_) => open = open.saturating_sub(1),
+                Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
+                    open = reply.tool_calls().count();
+                }
+                _ => {}
+            }
+        }
+        cuts
+    }
+
+    /// Returns the messages of the conversation before this index that a summary does not replace: those that are pinned, and, if the cut
+    /// is within a turn, the message of the user that the turn answers.
+    pub(crate) fn kept_before(&self, at: usize) -> impl Iterator<Item = &Arc<Message>> {
+        let replaced = self.conversation.get(..at).unwrap_or_default();
+        let is_within = self.conversation.get(at).is_some_and(|message| message.as_assistant().is_some());
+        let question = replaced.iter().rposition(|message| matches!(&**message, Message::User(_)));
+        let question = question.filter(|_| is_within);
+        let kept = replaced.iter().enumerate();
+        kept.filter(move |(index, message)| question == Some(*index) || is_pinned(message))
+            .map(|(_, kept)| kept)
+    }
+
+    /// Returns the conversation that the view is made of.
+    pub(crate) fn conversation(&self) -> &MessageList {
+        &self.conversation
+    }
+
+    /// Returns the view that the request had whose reply is at this index of the conversation.
+    pub(crate) fn before_reply(&self, index: usize) -> Self {
+        let conversation = self.conversation.iter().take(index).cloned().collect();
+        let changes = self.changes.iter().filter(|change| change.made_at <= index);
+        Self::fold(&conversation, changes.cloned())
+    }
+
+    /// Returns the number of messages at the beginning that the summary replaces.
+    pub(crate) fn summarized(&self) -> usize {
+        self.summary.as_ref().map_or(0, |(until, _)| *until)
+    }
+
+    /// Returns the message at this index of the conversation in the form that is sent, if it is not replaced by the summary.
+    pub(crate) fn sent_form(&self, index: usize) -> Option<&Arc<Message>> {
+        let sent = self.replaced.get(&index).or_else(|| self.conversation.get(index));
+        sent.filter(|_| index >= self.summarized())
+    }
+
+    /// Whether the result at this index was cleared or shortened.
+    pub(crate) fn is_replaced(&self, index: usize) -> bool {
+        self.replaced.contains_key(&index)
+    }
+
+    /// Whether this message continues a reply that its provider paused.
+    fn continues_reply(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|at| self.conversation.get(at)?.as_assistant());
+        before.is_some_and(|reply| reply.stop_reason == StopReason::Pause)
+    }
+
+    fn change(&mut self, at: usize, kind: ViewChangeKind) -> Result<ViewChange, ViewError> {
+        self.check(at, &kind)?;
+        let covers = prefix_hashes(self.conversation.get(..at).unwrap_or_default()).pop().unwrap_or_default();
+        let change = ViewChange {
+            generation: self.generation() + 1,
+            at,
+            covers,
+            made_at: self.conversation.len(),
+            kind,
+        };
+        self.apply(change.clone());
+        self.rebuild();
+        Ok(change)
+    }
+
+    fn check(&self, at: usize, kind: &ViewChangeKind) -> Result<(), ViewError> {
+        match kind {
+            ViewChangeKind::Clear { results } => {
+                results.iter().try_for_each(|cleared| self.result(cleared.index).map(drop))
+            }
+            ViewChangeKind::Shorten { index, .. } => self.result(*index).map(drop),
+            ViewChangeKind::Summary { .. } if self.cuts().binary_search(&at).is_ok() => Ok(()),
+            ViewChangeKind::Summary { .. } if at <= self.summarized() => {
+                Err(ViewError::OutOfRange { at, reason: "the messages before it are summarized already" })
+            }
+            ViewChangeKind::Summary { .. } if at >= self.conversation.len() => {
+                Err(ViewError::OutOfRange { at, reason: "no message would be left" })
+            }
+            ViewChangeKind::Summary { .. } => Err(ViewError::Split { at }),
+            ViewChangeKind::Window { .. } => Ok(()),
+        }
+    }
+
+    /// Returns the result at this index, if it is in the view.
+    fn result(&self, index: usize) -> Result<&ToolResultMessage, ViewError> {
+        let result = self.conversation.get(index).and_then(|message| message.as_tool_result());
+        result.filter(|_| index >= self.summarized()).ok_or(ViewError::NotAResult { index })
+    }
+
+    fn apply(&mut self, change: ViewChange) {
+        match &change.kind {
+            ViewChangeKind::Clear { results } => {
+                for ClearedResult { index, line } in results {
+                    self.replace(*index, vec![Part::text(line)]);
+                }
+            }
+            ViewChangeKind::Shorten { index, bytes } => {
+                if let Ok(result) = self.result(*index) {
+                    let text = shortened(&result.text(), *bytes);
+                    self.replace(*index, vec![Part::text(text)]);
+                }
+            }
+            ViewChangeKind::Summary { text } => {
+                let mut summary = UserMessage::from(framed(text));
+                summary.mark_as_summary();
+                self.summary = Some((change.at, Arc::new(summary.into())));
+                self.replaced = self.replaced.split_off(&change.at);
+            }
+            ViewChangeKind::Window { tokens } => {
+                self.window = Some(self.window.map_or(*tokens, |window| window.min(*tokens)));
+            }
+        }
+        self.changes.push(change);
+    }
+
+    fn replace(&mut self, index: usize, content: Vec<Part>) {
+        let Ok(result) = self.result(index) else { return };
+        let mut result = result.clone();
+        result.structured = None;
+        result.content = content;
+        self.replaced.insert(index, Arc::new(result.into()));
+    }
+
+    fn rebuild(&mut self) {
+        if self.summary.is_none() && self.replaced.is_empty() {
+            self.sent = self.conversation.clone();
+            return;
+        }
+        let until = self.summarized();
+        let summary = self.summary.iter().map(|(_, summary)| summary.clone());
+        let kept = self.kept_before(until).cloned();
+        let rest = (until..self.conversation.len()).filter_map(|index| self.sent_form(index).cloned());
+        self.sent = summary.chain(kept).chain(rest).collect();
+    }
+}
+
+fn is_pinned(message: &Message) -> bool {
+    matches!(message, Message::User(user) if user.is_pinned())
+}
+
+/// Writes a summary so that a model does not take it for a request.
+fn framed(summary: &str) -> String {
+    // The text of a summary comes from a model, and may quote the frame.
+    let summary = summary.replace("</summary>", "</ summary>");
+    format!(
+        "<summary>\nThis is a record of the earlier conversation, not a request. Later messages take precedence.\n\n{summary}\n</summary>"
+    )
+}
+
+/// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them.
+fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let head = (0..=bytes / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let from = text.len() - (bytes - bytes / 2);
+    let tail = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let (all, removed) = (text.len(), tail - head);
+    format!("{}\n[{removed} of {all} bytes were removed here]\n{}", &text[..head], &text[tail..])
+}
+
+/// Returns a hash for each number of messages at the beginning: the FNV-1a hash of their stored form, which is the same in every process.
+fn prefix_hashes(messages: &[Arc<Message>]) -> Vec<String> {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut hashes = vec![format!("{hash:016x}")];
+    for message in messages {
+        let stored = serde_json::to_vec(&**message).unwrap_or_default();
+        for byte in stored.iter().chain(b"\n") {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        hashes.push(format!("{hash:016x}"));
+    }
+    hashes
+}

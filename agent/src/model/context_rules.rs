@@ -1,0 +1,371 @@
+//! When results are cleared and messages compacted, so that a conversation fits into the window of its model.
+
+use crate::message::{ClearedResult, ConversationView, Message, OutcomeKind};
+use crate::tool::policy::Effect;
+
+#[cfg(test)]
+#[path = "context_rules_tests.rs"]
+mod tests;
+
+use super::tokens::SizeCounter;
+use super::{ModelInfo, TokenCounter, TokenEstimate};
+
+/// The smallest clear, in tokens and in thousandths of the usable window: small ones would invalidate the provider's cache often.
+const MIN_CLEARED: u64 = 4_000;
+const CLEARED_SHARE: u64 = 200;
+/// Results with fewer tokens stay.
+const MIN_RESULT: u64 = 256;
+/// A change that lowers the estimate by less, in thousandths of the usable window, is not made.
+const MIN_EFFECT: u64 = 100;
+/// The share of the newest messages that a compaction keeps.
+const TAIL_SHARE: u64 = 250;
+/// The share that a result keeps which is longer than the window.
+const SHORTENED_SHARE: u64 = 250;
+/// The tokens that are reserved for a reply, if the request does not limit it.
+const MAX_RESERVE: u64 = 32_000;
+
+/// When the view of a conversation is changed, and what stays.
+///
+/// ```
+/// use agent::Effect;
+/// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
+/// use agent::model::{TokenEstimator, ContextRules, ModelInfo, ModelRequest, ViewDecision};
+///
+/// let mut conversation = Conversation::new();
+/// for turn in 0..10 {
+///     conversation.push(Message::user("And the next page?"));
+///     conversation.push(Message::from(AssistantMessage::new([Part::tool_call(format!("call_{turn}"), "read", "{}")])));
+///     let page = ToolResultMessage::new(format!("call_{turn}"), "read", OutcomeKind::Completed).with_content("word ".repeat(8_000));
+///     conversation.push(Message::from(page));
+/// }
+/// let rules = ContextRules::new().clear_at(0.5);
+/// let usable = rules.usable(Some(200_000), None, Some(8_000))?;
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+///
+/// let mut view = ConversationView::of(&conversation);
+/// let request = ModelRequest::new(view.messages().iter().cloned());
+/// let estimate = request.estimate_tokens(&info, &TokenEstimator);
+/// let ViewDecision::Clear { results } = rules.decide(&view, estimate, usable, &info, &TokenEstimator, |_| Effect::Pure) else {
+///     panic!("the oldest results are cleared first");
+/// };
+/// assert_eq!(results[0].index, 2);
+/// assert!(results[0].line.starts_with("[the result of `read` was removed here"));
+/// view.clear(results)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextRules {
+    clear_at: f64,
+    compact_at: f64,
+    target: f64,
+    keep_results: usize,
+    kept_tools: Vec<String>,
+    window: Option<u64>,
+}
+
+/// The step that a request needs first. [`ContextRules`] has an example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ViewDecision {
+    /// The request can be sent.
+    Send,
+    /// These results are [cleared](ConversationView::clear).
+    Clear {
+        /// The results, oldest first.
+        results: Vec<ClearedResult>,
+    },
+    /// The newest result alone exceeds the window: it is [shortened](ConversationView::shorten).
+    Shorten {
+        /// The index of the result in the conversation.
+        index: usize,
+        /// The bytes of text that are kept.
+        bytes: usize,
+    },
+    /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
+    Compact {
+        /// The index in the conversation.
+        at: usize,
+    },
+    /// Nothing can be replaced, and the request is probably too long.
+    Full {
+        /// The tokens that the request probably needs.
+        needed: u64,
+        /// The tokens that it may use.
+        usable: u64,
+    },
+}
+
+/// Why rules cannot be used.
+///
+/// ```
+/// use agent::model::ContextRules;
+///
+/// let error = ContextRules::new().usable(None, None, None).unwrap_err();
+/// assert_eq!(error.to_string(), "the context window of the model is unknown; set it with `window`");
+/// let error = ContextRules::new().clear_at(0.9).usable(Some(8_000), None, None).unwrap_err();
+/// assert!(error.to_string().contains("0 < target (0.4) < clear_at (0.9) <= compact_at (0.8) < 1"));
+/// ```
+#[derive(Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContextRulesError {
+    /// Neither the rules nor the catalogue know the window.
+    #[error("the context window of the model is unknown; set it with `window`")]
+    UnknownWindow,
+    /// The window has no room.
+    #[error(
+        "the context window of {window} tokens has no room for a request; set a larger one with `window`"
+    )]
+    #[non_exhaustive]
+    NoRoom {
+        /// The window.
+        window: u64,
+    },
+    /// The shares contradict each other.
+    #[error(
+        "the shares of the window do not fit: 0 < target ({target}) < clear_at ({clear_at}) <= compact_at ({compact_at}) < 1 must hold"
+    )]
+    #[non_exhaustive]
+    Shares {
+        /// The target of a compaction.
+        target: f64,
+        /// The share at which results are cleared.
+        clear_at: f64,
+        /// The share at which messages are compacted.
+        compact_at: f64,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(ContextRulesError);
+
+impl ContextRules {
+    /// Creates the default rules: results are cleared at 60 % of the usable window, messages compacted at 80 %, to about 40 %; the
+    /// results of the newest 3 replies with calls stay.
+    pub fn new() -> Self {
+        Self {
+            clear_at: 0.6,
+            compact_at: 0.8,
+            target: 0.4,
+            keep_results: 3,
+            kept_tools: Vec::new(),
+            window: None,
+        }
+    }
+
+    /// Sets the share of the usable window from which old results are cleared, between 0 and 1. Default: 0.6.
+    pub fn clear_at(mut self, share: f64) -> Self {
+        self.clear_at = share;
+        self
+    }
+
+    /// Sets the share of the usable window from which old messages are compacted, between 0 and 1. Default: 0.8.
+    pub fn compact_at(mut self, share: f64) -> Self {
+        self.compact_at = share;
+        self
+    }
+
+    /// Sets the share of the usable window that clearing aims at when messages would have to be compacted. Default: 0.4.
+    pub fn target(mut self, share: f64) -> Self {
+        self.target = share;
+        self
+    }
+
+    /// Sets of how many replies with calls, the newest ones, the results are never cleared. Default: 3.
+    pub fn keep_results(mut self, replies: usize) -> Self {
+        self.keep_results = replies;
+        self
+    }
+
+    /// Never clears the results of these tools.
+    ///
+    /// ```
+    /// use agent::model::ContextRules;
+    ///
+    /// let rules = ContextRules::new().keep_results(5).keep_results_of(["read_plan"]).compact_at(0.9).target(0.3);
+    /// assert_eq!(rules.usable(Some(10_000), None, Some(2_000)), Ok(8_000));
+    /// ```
+    pub fn keep_results_of<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.kept_tools.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the context window in tokens, in place of the one that the catalogue knows.
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Returns the tokens that a request may use: the window without what is reserved for the reply, which is `max_tokens`, or else the
+    /// model's maximum but not more than 32,000; at most half of the window.
+    ///
+    /// ```
+    /// use agent::model::ContextRules;
+    ///
+    /// let rules = ContextRules::new().window(100_000);
+    /// assert_eq!(rules.usable(Some(1_000_000), Some(64_000), None), Ok(68_000));
+    /// assert_eq!(rules.usable(None, None, Some(90_000)), Ok(50_000));
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the window is unknown or too small, or if the shares contradict each other.
+    pub fn usable(
+        &self,
+        known_window: Option<u64>,
+        max_output: Option<u64>,
+        max_tokens: Option<u64>,
+    ) -> Result<u64, ContextRulesError> {
+        let Self { clear_at, compact_at, target, .. } = *self;
+        let window = self.window.or(known_window).ok_or(ContextRulesError::UnknownWindow)?;
+        if !(0.0 < target && target < clear_at && clear_at <= compact_at && compact_at < 1.0) {
+            return Err(ContextRulesError::Shares { target, clear_at, compact_at });
+        }
+        let reserve = max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE));
+        match window - reserve.min(window / 2) {
+            0 => Err(ContextRulesError::NoRoom { window }),
+            usable => Ok(usable),
+        }
+    }
+
+    /// Decides what has to happen before a request with this estimate. The result depends on nothing but the arguments; `effect_of`
+    /// returns the effect of the tool with a name.
+    pub fn decide(
+        &self,
+        view: &ConversationView,
+        estimate: TokenEstimate,
+        usable: u64,
+        info: &ModelInfo,
+        counter: &dyn TokenCounter,
+        effect_of: impl Fn(&str) -> Effect,
+    ) -> ViewDecision {
+        let usable = view.window().map_or(usable, |window| usable.min(window));
+        let size = SizeCounter { counter, api: &info.api };
+        let used = estimate.upper_bound();
+        let share = |share: f64| part_of(usable, thousandths(share));
+        if used < share(self.clear_at) {
+            return ViewDecision::Send;
+        }
+        if let Some(decision) = Self::shorten_newest(view, usable, size) {
+            return decision;
+        }
+        let must_compact = used >= share(self.compact_at);
+        let (minimum, limit) = if must_compact {
+            (part_of(usable, MIN_EFFECT), share(self.target).max(share(self.clear_at) / 2))
+        } else {
+            (part_of(usable, CLEARED_SHARE).max(MIN_CLEARED), share(self.clear_at).saturating_sub(1))
+        };
+        let mut results = Vec::new();
+        let mut reclaimed = 0_u64;
+        for (cleared, saved) in self.clearable(view, size, effect_of) {
+            if reclaimed >= minimum && used.saturating_sub(reclaimed) <= limit {
+                break;
+            }
+            reclaimed = reclaimed.saturating_add(saved);
+            results.push(cleared);
+        }
+        // Enough is what ends below the trigger; in large steps, because each of them costs the provider's cache.
+        if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
+            return ViewDecision::Clear { results };
+        }
+        if must_compact && let Some(at) = best_cut(view, usable, size) {
+            return ViewDecision::Compact { at };
+        }
+        if used <= usable {
+            return ViewDecision::Send;
+        }
+        if results.is_empty() {
+            return ViewDecision::Full { needed: used, usable };
+        }
+        ViewDecision::Clear { results }
+    }
+
+    /// Shortens the newest result if it does not fit into the window alone.
+    fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
+        let messages = view.conversation();
+        let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
+        let is_too_long = |index: &usize| {
+            let message = view.sent_form(*index).filter(|_| !view.is_replaced(*index));
+            message
+                .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
+        };
+        let index = (newest..messages.len()).find(is_too_long)?;
+        // About four bytes are a token.
+        let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
+        Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
+    }
+
+    /// Returns the results that may be cleared, oldest first, with the tokens that each of them saves.
+    fn clearable(
+        &self,
+        view: &ConversationView,
+        size: SizeCounter<'_>,
+        effect_of: impl Fn(&str) -> Effect,
+    ) -> impl Iterator<Item = (ClearedResult, u64)> {
+        let messages = view.conversation();
+        let with_calls = messages.iter().enumerate().rev().filter(|(_, message)| {
+            message.as_assistant().is_some_and(|reply| reply.tool_calls().next().is_some())
+        });
+        let newest_kept = match self.keep_results.checked_sub(1) {
+            Some(last) => with_calls.map(|(index, _)| index).nth(last).unwrap_or(0),
+            None => messages.len(),
+        };
+        let turn = messages.iter().rposition(|message| matches!(&**message, Message::User(_))).unwrap_or(0);
+        (view.summarized()..newest_kept).filter_map(move |index| {
+            let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
+            let result = message.as_tool_result()?;
+            let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
+            // A call that was stopped may have a result later.
+            let is_open = result.outcome == OutcomeKind::Interrupted;
+            if self.kept_tools.contains(&result.tool) || is_refused || is_open {
+                return None;
+            }
+            let tokens = size.message(message);
+            let line = replacement(&result.tool, &result.call_id, tokens, effect_of(&result.tool));
+            let saved = tokens.saturating_sub(size.counter.count_text(&line));
+            (tokens >= MIN_RESULT).then(|| (ClearedResult::new(index, line), saved))
+        })
+    }
+}
+
+impl Default for ContextRules {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Returns the earliest cut behind which the messages are few enough, or else the last one; `None` if a summary would not save enough.
+fn best_cut(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<usize> {
+    let cuts = view.cuts();
+    let first = view.summarized();
+    let tail = part_of(usable, TAIL_SHARE);
+    // The tokens of the messages from each index to the end.
+    let mut sum = 0_u64;
+    let mut behind = vec![0; view.conversation().len() + 1];
+    for index in (first..view.conversation().len()).rev() {
+        sum = sum.saturating_add(view.sent_form(index).map_or(0, |message| size.message(message)));
+        behind[index] = sum;
+    }
+    let tokens_behind = |at: usize| behind.get(at).copied().unwrap_or_default();
+    let at = cuts.iter().copied().find(|at| tokens_behind(*at) <= tail).or_else(|| cuts.last().copied())?;
+    let kept = view.kept_before(at).map(|message| size.message(message)).fold(0, u64::saturating_add);
+    let saved = tokens_behind(first).saturating_sub(tokens_behind(at)).saturating_sub(kept);
+    (saved >= part_of(usable, MIN_EFFECT)).then_some(at)
+}
+
+/// The text that the model gets in place of a result.
+fn replacement(tool: &str, call_id: &str, tokens: u64, effect: Effect) -> String {
+    let again = match effect {
+        Effect::Pure | Effect::Idempotent => "the call may be repeated",
+        Effect::Once => "the call ran and must not be repeated",
+    };
+    format!(
+        "[the result of `{tool}` was removed here to save room, about {tokens} tokens; `read_result` with the handle `{call_id}` returns it; {again}]"
+    )
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares are between 0 and 1")]
+fn thousandths(share: f64) -> u64 {
+    (share * 1_000.0).round() as u64
+}
+
+fn part_of(tokens: u64, thousandths: u64) -> u64 {
+    u64::try_from(u128::from(tokens) * u128::from(thousandths) / 1_000).unwrap_or(u64::MAX)
+}

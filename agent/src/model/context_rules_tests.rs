@@ -1,0 +1,181 @@
+//! Decisions over conversations that grow, with small windows.
+
+use super::*;
+use crate::message::{AssistantMessage, Conversation, Part, ToolResultMessage, UserMessage};
+use crate::model::{ModelRequest, TokenEstimator};
+
+fn info() -> ModelInfo {
+    ModelInfo::new("acme", "acme-chat", "large-1")
+}
+
+fn words(tokens: usize) -> String {
+    "abc ".repeat(tokens)
+}
+
+/// A turn: a message of the user, a call, its result with this many tokens, and an answer.
+fn add_turn(conversation: &mut Conversation, tool: &str, tokens: usize) {
+    let id = format!("call_{}", conversation.len());
+    conversation.push(Message::user("And the next one?"));
+    conversation.push(Message::from(AssistantMessage::new([Part::tool_call(&id, tool, "{}")])));
+    let result = ToolResultMessage::new(&id, tool, OutcomeKind::Completed).with_content(words(tokens));
+    conversation.push(Message::from(result));
+    conversation.push(Message::assistant(words(20)));
+}
+
+fn estimate_of(view: &ConversationView) -> TokenEstimate {
+    ModelRequest::new(view.messages().iter().cloned()).estimate_tokens(&info(), &TokenEstimator)
+}
+
+fn decide(rules: &ContextRules, view: &ConversationView, usable: u64) -> ViewDecision {
+    rules.decide(view, estimate_of(view), usable, &info(), &TokenEstimator, |tool| {
+        if tool == "send" { Effect::Once } else { Effect::Pure }
+    })
+}
+
+#[test]
+fn a_long_conversation_fits_at_every_turn_in_few_large_steps() {
+    for (usable, tokens) in [(20_000, 900), (40_000, 900), (40_000, 100), (30_000, 4_000)] {
+        let rules = ContextRules::new();
+        let mut conversation = Conversation::new();
+        conversation.push(Message::from(UserMessage::from(words(300)).pinned()));
+        let mut view = ConversationView::of(&conversation);
+        let (mut changes, mut compactions) = (0, 0);
+        // The short results need more turns to fill the window.
+        for turn in 0..if tokens == 100 { 300 } else { 100 } {
+            add_turn(&mut conversation, "read", tokens);
+            view.update(&conversation);
+            for _ in 0..4 {
+                match decide(&rules, &view, usable) {
+                    ViewDecision::Send => break,
+                    ViewDecision::Clear { results } => {
+                        let before = estimate_of(&view).tokens;
+                        view.clear(results).unwrap();
+                        let saved = before - estimate_of(&view).tokens;
+                        assert!(saved >= usable / 11, "a clear of {saved} of {usable} is too small");
+                    }
+                    ViewDecision::Compact { at } => {
+                        view.compact(at, words(400)).unwrap();
+                        compactions += 1;
+                    }
+                    other => panic!("{usable}, turn {turn}: {other:?}"),
+                }
+                changes += 1;
+            }
+            assert!(estimate_of(&view).upper_bound() <= usable, "{usable}, {tokens}, turn {turn}");
+            assert!(view.messages().iter().any(|message| message.text() == words(300)), "the pin stays");
+        }
+        // Each change reclaims at least a tenth of the window, and the conversation has this many tokens.
+        let all = estimate_of(&ConversationView::of(&conversation)).upper_bound();
+        assert!(
+            changes <= all / (usable / 10) + 1,
+            "{usable}, {tokens}: {changes} changes, {compactions} of them summaries"
+        );
+        assert!(changes > 0, "{usable}, {tokens}");
+        let again = ConversationView::fold(&conversation, view.changes().to_vec());
+        assert_eq!(again.messages(), view.messages());
+    }
+}
+
+#[test]
+fn what_is_never_cleared() {
+    let mut conversation = Conversation::new();
+    for tool in ["plan", "read", "read", "send", "small", "read", "read", "read"] {
+        add_turn(&mut conversation, tool, if tool == "small" { 200 } else { 2_000 });
+    }
+    let view = ConversationView::of(&conversation);
+    let rules = ContextRules::new().keep_results_of(["plan"]).target(0.01).clear_at(0.02).compact_at(0.02);
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
+    let cleared: Vec<_> =
+        rules.clearable(&view, size, |_| Effect::Once).map(|(cleared, _)| cleared.index).collect();
+    assert_eq!(
+        cleared,
+        [6, 10, 14],
+        "not the plan, not the small one, not those of the newest three replies"
+    );
+
+    let none = ContextRules::new().keep_results(20);
+    assert_eq!(none.clearable(&view, size, |_| Effect::Pure).count(), 0);
+    let all = ContextRules::new().keep_results(0);
+    assert_eq!(all.clearable(&view, size, |_| Effect::Pure).count(), 7);
+
+    let refused = ToolResultMessage::new("call_x", "read", OutcomeKind::Failed)
+        .with_code(Some("invalid_arguments".into()))
+        .with_content(words(2_000));
+    conversation.push(Message::user("Again"));
+    conversation.push(Message::from(AssistantMessage::new([Part::tool_call("call_x", "read", "{}")])));
+    conversation.push(Message::from(refused));
+    let view = ConversationView::of(&conversation);
+    assert_eq!(
+        all.clearable(&view, size, |_| Effect::Pure).count(),
+        7,
+        "the report of the current turn stays"
+    );
+    conversation.push(Message::user("Next"));
+    let view = ConversationView::of(&conversation);
+    assert_eq!(all.clearable(&view, size, |_| Effect::Pure).count(), 8);
+}
+
+#[test]
+fn the_line_says_whether_the_call_may_be_repeated() {
+    for (effect, words) in [(Effect::Pure, "may be repeated"), (Effect::Once, "must not be repeated")] {
+        let line = replacement("send", "call_1", 1_200, effect);
+        assert!(line.contains(words) && line.contains("`read_result` with the handle `call_1`"), "{line}");
+    }
+}
+
+#[test]
+fn a_result_longer_than_the_window_is_shortened() {
+    let mut conversation = Conversation::new();
+    add_turn(&mut conversation, "read", 9_000);
+    let conversation: Conversation = conversation.shared().iter().take(3).cloned().collect();
+    let mut view = ConversationView::of(&conversation);
+    let ViewDecision::Shorten { index, bytes } = decide(&ContextRules::new(), &view, 8_000) else {
+        panic!("it does not fit");
+    };
+    assert_eq!((index, bytes), (2, 8_000));
+    view.shorten(index, bytes).unwrap();
+    assert_eq!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Send);
+}
+
+#[test]
+fn a_conversation_that_cannot_be_shortened_is_full_and_never_cut_silently() {
+    let conversation = Conversation::from_iter([Message::user(words(9_000))]);
+    let view = ConversationView::of(&conversation);
+    let ViewDecision::Full { needed, usable } = decide(&ContextRules::new(), &view, 8_000) else {
+        panic!("there is nothing to replace");
+    };
+    assert!(needed > 9_000 && usable == 8_000);
+    let pinned = [
+        Message::from(UserMessage::from(words(9_000)).pinned()),
+        Message::assistant("Yes."),
+        Message::user("Hi"),
+    ];
+    let view = ConversationView::of(&Conversation::from_iter(pinned));
+    assert!(matches!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Full { .. }), "pins stay");
+}
+
+#[test]
+fn a_lowered_window_counts() {
+    let mut conversation = Conversation::new();
+    (0..6).for_each(|_| add_turn(&mut conversation, "read", 1_000));
+    let mut view = ConversationView::of(&conversation);
+    assert_eq!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Send);
+    view.lower_window(9_000).unwrap();
+    assert_ne!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Send);
+}
+
+#[test]
+fn shares_that_contradict_each_other_are_named() {
+    let rules = || ContextRules::new().window(100_000);
+    for bad in [
+        rules().target(0.0),
+        rules().target(0.6),
+        rules().clear_at(0.9),
+        rules().compact_at(1.0),
+        rules().compact_at(f64::NAN),
+    ] {
+        assert!(matches!(bad.usable(None, None, None), Err(ContextRulesError::Shares { .. })), "{bad:?}");
+    }
+    assert_eq!(rules().window(0).usable(None, None, None), Err(ContextRulesError::NoRoom { window: 0 }));
+    assert_eq!(rules().window(u64::MAX).usable(None, None, Some(u64::MAX)), Ok(u64::MAX / 2 + 1));
+}

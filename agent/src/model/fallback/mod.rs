@@ -1,0 +1,252 @@
+//! A model that asks another model where one fails.
+
+mod breaker;
+mod record;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use breaker::Breaker;
+pub use record::{FallbackRecord, ModelAttempt};
+use stream::FallbackEvents;
+
+use super::{
+    Capabilities, Model, ModelClock, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
+
+/// The kinds of errors after which the next model is asked, unless [`Fallback::on`] sets others.
+const DEFAULT_KINDS: [ModelErrorKind; 5] = [
+    ModelErrorKind::Overloaded,
+    ModelErrorKind::RateLimit,
+    ModelErrorKind::Connection,
+    ModelErrorKind::Timeout,
+    ModelErrorKind::Server,
+];
+
+/// A model that asks its models in their order until one gives a reply.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{Fallback, Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx};
+/// use agent::ScriptedModel;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// // In a program: `Fallback::new([agent::model("anthropic/claude-sonnet-5")?, agent::model("openai-responses/gpt-5.4")?])`.
+/// let busy = ModelError::new(ModelErrorKind::Overloaded, "busy");
+/// let model = Fallback::new([ScriptedModel::from_fn(move |_| busy.clone().into()), ScriptedModel::new(["Hello!"])]);
+/// assert_eq!(model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hi")])).await?.text(), "Hello!");
+/// # Ok(()) }
+/// ```
+///
+/// * **Errors.** The next model is asked after [`Overloaded`](ModelErrorKind::Overloaded), [`RateLimit`](ModelErrorKind::RateLimit),
+///   [`Connection`](ModelErrorKind::Connection), [`Timeout`](ModelErrorKind::Timeout) and [`Server`](ModelErrorKind::Server), or after
+///   the kinds that [`on`](Self::on) names. Every other error is the error of the reply: a bad key or an invalid request would
+///   otherwise go unnoticed.
+/// * **In mid-stream.** A reply that failed before any of its content arrived counts as no reply. Content that was emitted cannot
+///   be taken back, so a later failure is the error of the reply. Thinking counts as content.
+/// * **Attempts.** Each model makes one attempt; only the last one keeps its own retries. If all fail, the error is that of the first
+///   model, and its text names the others.
+/// * **Breakers.** After three failures within a minute a model is not asked for 30 s, then 1 min, up to 10 min, or until its
+///   `retry_after`; then one request tries it. If no model is left, the one that is due first is asked. Clones share the breakers.
+/// * **The reply** has the names of the model that gave it, and a [`FallbackRecord`] of the attempts and of what was lost where
+///   another model had given the reply before. Each model gets its own [hand-off](crate::message::HandOff) of the messages.
+/// * **Identity.** [`info`](Model::info) is that of the first model, with the capabilities that all of them have.
+#[derive(Clone)]
+pub struct Fallback {
+    models: Arc<[Arc<dyn Model>]>,
+    info: ModelInfo,
+    kinds: Arc<[ModelErrorKind]>,
+    max_wait: Duration,
+    breakers: Breakers,
+    clock: Arc<dyn ModelClock>,
+}
+
+impl Fallback {
+    /// Creates a model that asks these models in their order. An empty list does not compile.
+    ///
+    /// Models of different types are added with [`or`](Self::or).
+    pub fn new<M: Model + 'static, const N: usize>(models: [M; N]) -> Self {
+        const { assert!(N > 0, "a `Fallback` needs at least one model") }
+        Self::of(models.into_iter().map(|model| Arc::new(model) as Arc<dyn Model>).collect())
+    }
+
+    fn of(models: Vec<Arc<dyn Model>>) -> Self {
+        let mut info = models.first().map(|first| first.info().clone()).unwrap_or_default();
+        for model in models.iter().skip(1) {
+            info.capabilities = common_capabilities(info.capabilities, model.info().capabilities);
+        }
+        Self {
+            breakers: Breakers(models.iter().map(|_| Mutex::default()).collect()),
+            models: models.into(),
+            info,
+            kinds: DEFAULT_KINDS.into(),
+            max_wait: Duration::from_secs(5),
+            clock: crate::default_clock(),
+        }
+    }
+
+    /// Adds a model, which is asked after the others. The breakers are those of a new `Fallback`.
+    ///
+    /// ```
+    /// use agent::model::{Fallback, Model as _};
+    /// use agent::ScriptedModel;
+    /// use std::sync::Arc;
+    ///
+    /// let model = Fallback::new([ScriptedModel::new(["Hello!"])]).or(Arc::new(ScriptedModel::new(["Good morning."])));
+    /// assert_eq!(model.candidates().len(), 2);
+    /// ```
+    pub fn or(self, model: impl Model + 'static) -> Self {
+        let last: Arc<dyn Model> = Arc::new(model);
+        let models = self.models.iter().cloned().chain([last]).collect();
+        Self { kinds: self.kinds, max_wait: self.max_wait, clock: self.clock, ..Self::of(models) }
+    }
+
+    /// Sets the kinds of errors after which the next model is asked. Cancelled requests never are.
+    ///
+    /// ```
+    /// use agent::model::{Fallback, ModelErrorKind};
+    /// use agent::ScriptedModel;
+    ///
+    /// let model = Fallback::new([ScriptedModel::new(["Hello!"]), ScriptedModel::new(["Good morning."])])
+    ///     .on([ModelErrorKind::Overloaded, ModelErrorKind::Auth]);
+    /// # drop(model);
+    /// ```
+    pub fn on(mut self, kinds: impl IntoIterator<Item = ModelErrorKind>) -> Self {
+        self.kinds = kinds.into_iter().filter(|kind| *kind != ModelErrorKind::Aborted).collect();
+        self
+    }
+
+    /// Sets how long a rate limited model is waited for, once, before the next one is asked. Default: 5 s.
+    ///
+    /// ```
+    /// use agent::model::Fallback;
+    /// use agent::ScriptedModel;
+    /// use std::time::Duration;
+    ///
+    /// let model = Fallback::new([ScriptedModel::new(["Hello!"])]).max_wait(Duration::ZERO);     // never waits
+    /// # drop(model);
+    /// ```
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = wait;
+        self
+    }
+
+    /// Sets the clock of waits and breakers. Default: that of tokio. [`ModelClock`] has an example.
+    pub fn with_clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl Model for Fallback {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let author = Arc::new(OnceLock::new());
+        let events = FallbackEvents::new(self.clone(), cx, request, author.clone());
+        ModelStream::new(cx, &self.info, events).with_author(author).with_argument_events(request)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        self.models.iter().flat_map(Model::candidates).collect()
+    }
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let models: Vec<_> = self.models.iter().map(|model| full_name(model.info())).collect();
+        f.debug_struct("Fallback").field("models", &models).field("on", &self.kinds).finish_non_exhaustive()
+    }
+}
+
+/// Returns what both can do.
+fn common_capabilities(one: Capabilities, other: Capabilities) -> Capabilities {
+    let same_dialect = one.output_dialect == other.output_dialect;
+    Capabilities {
+        images: one.images && other.images,
+        documents: one.documents && other.documents,
+        audio: one.audio && other.audio,
+        // No schema fits two dialects for certain.
+        native_output: one.native_output && other.native_output && same_dialect,
+        output_dialect: one.output_dialect.or(other.output_dialect),
+        web_search: one.web_search && other.web_search,
+        web_fetch: one.web_fetch && other.web_fetch,
+        code_execution: one.code_execution && other.code_execution,
+        image_generation: one.image_generation && other.image_generation,
+    }
+}
+
+fn full_name(info: &ModelInfo) -> String {
+    format!("{}/{}", info.provider, info.model)
+}
+
+/// The breakers of all models, which clones of a [`Fallback`] share.
+#[derive(Clone)]
+struct Breakers(Arc<[Mutex<Breaker>]>);
+
+impl Breakers {
+    fn get(&self, index: usize) -> Option<MutexGuard<'_, Breaker>> {
+        self.0.get(index).map(|breaker| breaker.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_admitting(&self, index: usize, now: Duration) -> bool {
+        self.get(index).is_some_and(|breaker| breaker.is_admitting(now))
+    }
+
+    /// Returns the model whose breaker reopens first.
+    fn first_to_reopen(&self) -> Option<usize> {
+        (0..self.0.len()).min_by_key(|index| self.get(*index).map(|breaker| breaker.reopens_at()))
+    }
+
+    /// Admits a request to this model. `None` if its breaker is open and `is_forced` is false.
+    fn admit(&self, index: usize, now: Duration, is_forced: bool) -> Option<Admission> {
+        let mut breaker = self.get(index)?;
+        if !is_forced && !breaker.is_admitting(now) {
+            return None;
+        }
+        let is_probe = breaker.admit();
+        drop(breaker);
+        Some(Admission { breakers: self.clone(), index, is_probe, is_settled: false })
+    }
+}
+
+/// A request that a breaker admitted. Dropped without a result, it ends its probe.
+struct Admission {
+    breakers: Breakers,
+    index: usize,
+    is_probe: bool,
+    is_settled: bool,
+}
+
+impl Admission {
+    fn record_success(&mut self) {
+        self.is_settled = true;
+        if let Some(mut breaker) = self.breakers.get(self.index) {
+            breaker.record_success();
+        }
+    }
+
+    fn record_failure(&mut self, now: Duration, error: &ModelError) {
+        self.is_settled = true;
+        if let Some(mut breaker) = self.breakers.get(self.index) {
+            breaker.record_failure(now, error, self.is_probe);
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if self.is_probe
+            && !self.is_settled
+            && let Some(mut breaker) = self.breakers.get(self.index)
+        {
+            breaker.release_probe();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The record in a reply of the models that were asked before.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{AssistantMessage, HandOffLosses};
+use crate::model::{ModelError, ModelInfo};
+
+/// The field of a reply that has the record.
+const FIELD: &str = "fallback";
+
+/// The word of an attempt that was not made, because the breaker of the model is open.
+pub(super) const BREAKER_OPEN: &str = "breaker_open";
+
+/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and what was lost by changing the model.
+///
+/// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another
+/// model gave the reply before.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{Fallback, FallbackRecord, Model as _, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx};
+/// use agent::ScriptedModel;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// let busy = ModelError::new(ModelErrorKind::Overloaded, "busy").with_status(529);
+/// let first = ScriptedModel::from_fn(move |_| busy.clone().into()).with_info(ModelInfo::new("acme", "acme-chat", "large"));
+/// let second = ScriptedModel::new(["Hello!"]).with_info(ModelInfo::new("other", "other-chat", "small"));
+/// let model = Fallback::new([first, second]);
+///
+/// let reply = model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hi")])).await?;
+/// assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("other", "small"));
+/// let record = FallbackRecord::of(&reply).unwrap();
+/// assert_eq!((record.attempts[0].model.as_str(), record.attempts[0].kind.as_str()), ("large", "overloaded"));
+/// assert_eq!((record.attempts[0].status, record.switched_from), (Some(529), None));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FallbackRecord {
+    /// The attempts before the reply, in their order.
+    pub attempts: Vec<ModelAttempt>,
+    /// The model of the reply before, as `provider/model`, if another one gave this reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switched_from: Option<String>,
+    /// The parts that the model did not get of the conversation, if it was changed.
+    #[serde(skip_serializing_if = "HandOffLosses::is_empty")]
+    pub losses: HandOffLosses,
+}
+
+/// One attempt that gave no reply.
+///
+/// [`FallbackRecord`] has an example.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ModelAttempt {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The [kind](crate::model::ModelErrorKind::as_str) of the error, or `breaker_open` if the model was not asked.
+    pub kind: String,
+    /// The HTTP status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The duration of the attempt, in milliseconds.
+    pub ms: u64,
+}
+
+impl ModelAttempt {
+    pub(super) fn failed(info: &ModelInfo, error: &ModelError, ms: u64) -> Self {
+        let (provider, model) = (info.provider.clone(), info.model.clone());
+        Self { provider, model, kind: error.kind().as_str().to_owned(), status: error.status(), ms }
+    }
+
+    pub(super) fn skipped(info: &ModelInfo) -> Self {
+        let (provider, model) = (info.provider.clone(), info.model.clone());
+        Self { provider, model, kind: BREAKER_OPEN.to_owned(), ..Self::default() }
+    }
+}
+
+impl FallbackRecord {
+    /// Reads the record of a reply; `None` if it has none.
+    pub fn of(reply: &AssistantMessage) -> Option<Self> {
+        Self::deserialize(reply.extra.get(FIELD)?).ok()
+    }
+
+    /// Writes the record into a reply, unless it says nothing.
+    pub(super) fn write(&self, reply: &mut AssistantMessage) {
+        if *self == Self::default() {
+            return;
+        }
+        if let Ok(value) = serde_json::to_value(self) {
+            reply.extra.insert(FIELD.to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The events of a reply, from the first model that gives one.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_core::Stream;
+
+use super::{Admission, Fallback, FallbackRecord, ModelAttempt, full_name};
+use crate::message::{AssistantMessage, HandOff, HandOffLosses, Message, MessageList, StopReason};
+use crate::model::wrapped::{NextEvent, WrappedReply};
+use crate::model::{
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
+use crate::tool::BoxFuture;
+
+/// Events before the content of a reply that are held back. A model that sends more has begun its reply.
+const MAX_HELD: usize = 64;
+
+pub(super) struct FallbackEvents {
+    fallback: Fallback,
+    cx: StepCx,
+    request: ModelRequest,
+    /// Set when a reply begins.
+    author: Arc<OnceLock<AssistantMessage>>,
+    /// The models that were not asked yet.
+    order: VecDeque<usize>,
+    attempts: Vec<ModelAttempt>,
+    /// The errors of the models that failed, each with the name of its model.
+    errors: Vec<(String, ModelError)>,
+    phase: FallbackPhase,
+}
+
+enum FallbackPhase {
+    Choose,
+    /// A rate limited model is asked again after a pause.
+    Wait(BoxFuture<'static, ()>, Admission),
+    /// The reply has no content yet; its events are held back.
+    Open(Box<OpenReply>),
+    /// Events are emitted.
+    Deliver(Box<OpenReply>),
+    Over,
+}
+
+/// A reply of one model.
+struct OpenReply {
+    reply: WrappedReply,
+    admission: Admission,
+    started: Duration,
+    sent: MessageList,
+    /// Whether the model makes its own retries, or was waited for already.
+    is_final: bool,
+}
+
+impl FallbackEvents {
+    pub(super) fn new(
+        fallback: Fallback,
+        cx: &StepCx,
+        request: &ModelRequest,
+        author: Arc<OnceLock<AssistantMessage>>,
+    ) -> Self {
+        let mut order: VecDeque<usize> = (0..fallback.models.len()).collect();
+        // Only the model that paused understands the state of its unfinished reply.
+        let paused = last_reply(&request.messages).filter(|reply| reply.stop_reason == StopReason::Pause);
+        let is_author = |index: &usize| {
+            let model = fallback.models.get(*index);
+            model.is_some_and(|model| paused.is_some_and(|reply| gave(&model.candidates(), reply)))
+        };
+        if let Some(at) = order.iter().position(is_author)
+            && let Some(first) = order.remove(at)
+        {
+            order.push_front(first);
+        }
+        Self {
+            cx: cx.clone(),
+            request: request.clone(),
+            author,
+            order,
+            attempts: Vec::new(),
+            errors: Vec::new(),
+            phase: FallbackPhase::Choose,
+            fallback,
+        }
+    }
+
+    /// Asks the next model that its breaker admits.
+    ///
+    /// # Errors
+    /// Fails if there is none.
+    fn choose(&mut self) -> Result<OpenReply, ModelError> {
+        let now = self.fallback.clock.now();
+        while let Some(index) = self.order.pop_front() {
+            if let Some(admission) = self.fallback.breakers.admit(index, now, false) {
+                return Ok(self.ask(admission, false));
+            }
+            if let Some(model) = self.fallback.models.get(index) {
+                self.attempts.push(ModelAttempt::skipped(model.info()));
+            }
+        }
+        if self.errors.is_empty()
+            && let Some(index) = self.fallback.breakers.first_to_reopen()
+            && let Some(admission) = self.fallback.breakers.admit(index, now, true)
+        {
+            return Ok(self.ask(admission, false));
+        }
+        Err(self.all_failed())
+    }
+
+    fn ask(&self, admission: Admission, was_waited_for: bool) -> OpenReply {
+        let now = self.fallback.clock.now();
+        let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
+        let cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
+        let mut request = self.request.clone();
+        // The events of this stream are read for arguments once, at its end.
+        request.argument_events = false;
+        let stream = match self.fallback.models.get(admission.index) {
+            Some(model) => {
+                // A model of several models makes the hand-offs of its own.
+                if let [info] = &*model.candidates() {
+                    let mut hand_off = HandOff::new(info.recipient());
+                    hand_off.update(&self.request.messages);
+                    request.messages = hand_off.messages().clone();
+                }
+                model.stream(&cx, &request)
+            }
+            None => ModelStream::from_events(&cx, &self.fallback.info, []),
+        };
+        let (sent, is_final) = (request.messages, is_last || was_waited_for);
+        OpenReply { reply: WrappedReply::new(stream), admission, started: now, sent, is_final }
+    }
+
+    /// Records the author of a reply whose content begins.
+    fn begin(&self, reply: &OpenReply) {
+        let message = reply.reply.partial();
+        let mut author = reply.reply.author();
+        let mut record = FallbackRecord { attempts: self.attempts.clone(), ..FallbackRecord::default() };
+        if let Some(before) = last_reply(&self.request.messages)
+            && !before.model.is_empty()
+            && (&before.provider, &before.api, &before.model)
+                != (&author.provider, &author.api, &author.model)
+        {
+            record.switched_from = Some(format!("{}/{}", before.provider, before.model));
+            record.losses = HandOffLosses::between(&self.request.messages, &reply.sent);
+        }
+        if let Some(inner) = FallbackRecord::of(message) {
+            record.attempts.extend(inner.attempts);
+            record.switched_from = inner.switched_from.or(record.switched_from);
+            record.losses = inner.losses;
+        }
+        record.write(&mut author);
+        // The first reply that begins is the only one.
+        let _ = self.author.set(author);
+    }
+
+    /// Decides what follows an error before any content.
+    ///
+    /// # Errors
+    /// Returns the error of the reply, if no other model is asked.
+    fn record_failure(
+        &mut self,
+        mut reply: Box<OpenReply>,
+        error: ModelError,
+    ) -> Result<FallbackPhase, ModelError> {
+        let now = self.fallback.clock.now();
+        let info = self.fallback.models.get(reply.admission.index).map(Model::info);
+        let info = info.unwrap_or(&self.fallback.info);
+        if error.is_aborted() {
+            return Err(error);
+        }
+        let ms = now.saturating_sub(reply.started).as_millis();
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        self.attempts.push(ModelAttempt::failed(info, &error, ms));
+        if !self.fallback.kinds.contains(&error.kind()) {
+            return Err(self.with_notes(error, self.errors.len()));
+        }
+        if error.is_rate_limit()
+            && !reply.is_final
+            && let Some(pause) = error.retry_after().filter(|pause| *pause <= self.fallback.max_wait)
+            && let Some(sleep) = self.fallback.clock.sleep(pause)
+        {
+            return Ok(FallbackPhase::Wait(sleep, reply.admission));
+        }
+        reply.admission.record_failure(now, &error);
+        self.errors.push((full_name(info), error));
+        Ok(FallbackPhase::Choose)
+    }
+
+    /// Returns the error of a request that no model answered.
+    fn all_failed(&self) -> ModelError {
+        match self.errors.first() {
+            Some((_, first)) => self.with_notes(first.clone(), 0),
+            None => ModelError::new(ModelErrorKind::Other, "there is no model to ask"),
+        }
+    }
+
+    /// Adds to the text of an error which other models failed or were skipped. `own` is its index, if it is one of the list.
+    fn with_notes(&self, error: ModelError, own: usize) -> ModelError {
+        let others = self.errors.iter().enumerate().filter(|(at, _)| *at != own);
+        let mut notes: Vec<String> =
+            others.map(|(_, (name, error))| format!("; `{name}` failed, too: {error}")).collect();
+        let skipped = self.attempts.iter().filter(|attempt| attempt.kind == super::record::BREAKER_OPEN);
+        notes.extend(skipped.map(|attempt| {
+            format!("; `{}/{}` was not asked, because its breaker is open", attempt.provider, attempt.model)
+        }));
+        let retryable = error.is_retryable() || self.errors.iter().any(|(_, error)| error.is_retryable());
+        if notes.is_empty() { error } else { error.with_notes(&notes.concat()).with_retryable(retryable) }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<NextEvent> {
+        loop {
+            match std::mem::replace(&mut self.phase, FallbackPhase::Over) {
+                FallbackPhase::Over => return Poll::Ready(None),
+                FallbackPhase::Choose => match self.choose() {
+                    Ok(reply) => self.phase = FallbackPhase::Open(Box::new(reply)),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                },
+                FallbackPhase::Wait(mut sleep, admission) => {
+                    if sleep.as_mut().poll(cx).is_pending() {
+                        self.phase = FallbackPhase::Wait(sleep, admission);
+                        return Poll::Pending;
+                    }
+                    self.phase = FallbackPhase::Open(Box::new(self.ask(admission, true)));
+                }
+                FallbackPhase::Open(mut reply) => {
+                    let Poll::Ready(next) = reply.reply.poll_stream(cx) else {
+                        self.phase = FallbackPhase::Open(reply);
+                        return Poll::Pending;
+                    };
+                    match next {
+                        Some(Ok(event)) => {
+                            let begins = event.content_index().is_some()
+                                || matches!(event, ModelEvent::Stop { .. })
+                                || reply.reply.held() >= MAX_HELD;
+                            reply.reply.push(event);
+                            self.phase = if begins {
+                                self.begin(&reply);
+                                FallbackPhase::Deliver(reply)
+                            } else {
+                                FallbackPhase::Open(reply)
+                            };
+                        }
+                        Some(Err(error)) => match self.record_failure(reply, error) {
+                            Ok(phase) => self.phase = phase,
+                            Err(error) => return Poll::Ready(Some(Err(error))),
+                        },
+                        None => return Poll::Ready(None),
+                    }
+                }
+                FallbackPhase::Deliver(mut reply) => {
+                    let next = self.deliver(&mut reply, cx);
+                    if matches!(next, Poll::Pending | Poll::Ready(Some(Ok(_)))) {
+                        self.phase = FallbackPhase::Deliver(reply);
+                    }
+                    return next;
+                }
+            }
+        }
+    }
+
+    fn deliver(&self, reply: &mut OpenReply, cx: &mut Context<'_>) -> Poll<NextEvent> {
+        loop {
+            if let Some(event) = reply.reply.pop() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            match ready!(reply.reply.poll_stream(cx)) {
+                Some(Ok(event)) => reply.reply.push(event),
+                Some(Err(error)) => {
+                    if self.fallback.kinds.contains(&error.kind()) {
+                        reply.admission.record_failure(self.fallback.clock.now(), &error);
+                    }
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {
+                    reply.admission.record_success();
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+}
+
+impl Stream for FallbackEvents {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(cx)
+    }
+}
+
+/// Returns the newest reply that models get.
+fn last_reply(messages: &[Arc<Message>]) -> Option<&AssistantMessage> {
+    let mut replies = messages.iter().rev().filter_map(|message| message.as_assistant());
+    replies.find(|reply| !reply.stop_reason.is_failure())
+}
+
+fn gave(models: &[ModelInfo], reply: &AssistantMessage) -> bool {
+    let is_author = |info: &ModelInfo| {
+        (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)
+    };
+    models.iter().any(is_author)
+}

@@ -1,0 +1,266 @@
+//! Limits of requests, tokens and concurrency, before those of the provider.
+
+#[cfg(test)]
+mod tests;
+mod wait;
+mod window;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_core::Stream;
+use wait::{Limiter, Permit, QueuePlace};
+
+use super::wrapped::WrappedReply;
+use super::{
+    Model, ModelClock, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator,
+};
+use crate::message::AssistantMessage;
+
+/// The code of requests that were not sent because of these limits.
+const LOCAL_LIMIT: &str = "local_limit";
+/// The tokens that are taken for a reply, if the request does not limit it further.
+const MAX_REPLY: u64 = 4_096;
+
+/// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{Model as _, ModelRequest, RateLimits, StepCx};
+/// use agent::ScriptedModel;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let limits = RateLimits::new().requests_per_minute(1).tokens_per_minute(40_000).concurrency(8);
+/// let model = ScriptedModel::new(["Hello!", "Hello again!"]).limited(limits.max_wait(Duration::from_secs(5)));
+///
+/// let request = ModelRequest::new([Message::user("Hi")]);
+/// assert_eq!(model.call(&StepCx::new(), &request).await.unwrap().text(), "Hello!");
+/// let error = model.clone().call(&StepCx::new(), &request).await.unwrap_err();
+/// assert!(error.is_rate_limit() && error.code() == Some("local_limit"));
+/// assert!(error.retry_after().unwrap() > Duration::from_secs(50));
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimits {
+    requests: Option<u32>,
+    tokens: Option<u64>,
+    concurrency: Option<usize>,
+    max_wait: Duration,
+}
+
+impl RateLimits {
+    /// Creates limits that admit everything.
+    pub fn new() -> Self {
+        Self { requests: None, tokens: None, concurrency: None, max_wait: Duration::from_secs(60) }
+    }
+
+    /// Sets how many requests are sent in any 60 seconds.
+    pub fn requests_per_minute(mut self, requests: u32) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Sets how many tokens are used in any 60 seconds. Before a request its tokens are
+    /// [estimated](ModelRequest::estimate_tokens), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
+    /// with more tokens than the limit is sent alone.
+    pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how many replies are received at a time.
+    pub fn concurrency(mut self, requests: usize) -> Self {
+        self.concurrency = Some(requests);
+        self
+    }
+
+    /// Sets how long a request waits for its place. Default: 60 s. After that it fails as
+    /// [`RateLimit`](super::ModelErrorKind::RateLimit) with the code `local_limit`, which a [`Fallback`](super::Fallback) answers with
+    /// another model; it fails at once if waiting cannot help. Where nothing can wait, outside of a runtime, the limit is zero.
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = wait;
+        self
+    }
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A model whose requests are limited, made by [`Model::limited`]. Clones share the limits, and so do the forks of an assistant.
+///
+/// Requests are sent in the order in which they came. A cancelled request leaves the queue. A request that failed keeps its estimated input;
+/// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
+/// Attempts that a provider's client repeats by itself count as one request.
+///
+/// ```
+/// use agent::Assistant;
+/// use agent::model::{Model as _, RateLimits};
+/// use agent::ScriptedModel;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new(["Hello!", "Hello!"]).limited(RateLimits::new().concurrency(1));
+/// let assistant = Assistant::builder(model).build()?;
+/// let fork = assistant.fork();
+/// let (one, other) = tokio::join!(assistant.prompt("Hi"), fork.prompt("Hi"));     // one after the other
+/// assert_eq!(one?.text() + &other?.text(), "Hello!Hello!");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct LimitedModel<M> {
+    model: M,
+    limiter: Arc<Limiter>,
+}
+
+impl<M: Model> LimitedModel<M> {
+    pub(super) fn new(model: M, limits: RateLimits) -> Self {
+        Self { model, limiter: Arc::new(Limiter::new(limits, crate::default_clock())) }
+    }
+
+    /// Sets the clock of the limits, and forgets what was used. Default: that of tokio. [`ModelClock`] has an example.
+    pub fn with_clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
+        self.limiter = Arc::new(Limiter::new(self.limiter.limits, clock));
+        self
+    }
+}
+
+impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        if let Some(error) = self.limiter.zero_limit() {
+            return ModelStream::from_events(cx, self.model.info(), [Err(error)]);
+        }
+        let (mut input, mut output) = (0, 0);
+        if self.limiter.limits.tokens.is_some() {
+            input = request.estimate_tokens(self.model.info(), &TokenEstimator).tokens;
+            output = request.max_tokens.unwrap_or(MAX_REPLY).min(MAX_REPLY);
+        }
+        let place = QueuePlace::new(self.limiter.clone(), input.saturating_add(output));
+        let author = Arc::new(OnceLock::new());
+        let events = LimitedEvents {
+            limiter: self.limiter.clone(),
+            phase: LimitedPhase::Wait(place),
+            start: {
+                let (model, cx, mut request) = (self.model.clone(), cx.clone(), request.clone());
+                // The events of this stream are read for arguments once, at its end.
+                request.argument_events = false;
+                Box::new(move || model.stream(&cx, &request))
+            },
+            input,
+            author: author.clone(),
+        };
+        ModelStream::new(cx, self.model.info(), events).with_author(author).with_argument_events(request)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        self.model.candidates()
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for LimitedModel<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits = &self.limiter.limits;
+        f.debug_struct("LimitedModel").field("model", &self.model).field("limits", limits).finish()
+    }
+}
+
+/// The events of a reply that is requested when the limits admit it.
+struct LimitedEvents {
+    limiter: Arc<Limiter>,
+    phase: LimitedPhase,
+    start: Box<dyn Fn() -> ModelStream + Send>,
+    /// The estimated input.
+    input: u64,
+    author: Arc<OnceLock<AssistantMessage>>,
+}
+
+enum LimitedPhase {
+    Wait(QueuePlace),
+    Read(Box<(WrappedReply, Permit)>),
+    Over,
+}
+
+impl LimitedEvents {
+    /// Corrects the tokens that were taken, and ends the request.
+    fn settle(&mut self, error: Option<&ModelError>) {
+        let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
+            return;
+        };
+        let (reply, permit) = &mut *read;
+        let usage = &reply.partial().usage;
+        let used = usage.input.saturating_add(usage.output);
+        match error {
+            Some(error) if error.is_rate_limit() => {
+                permit.settle(0);
+                error.retry_after().into_iter().for_each(|pause| self.limiter.close_for(pause));
+            }
+            _ if used > 0 => permit.settle(used),
+            Some(_) => permit.settle(self.input),
+            None => {}
+        }
+    }
+}
+
+impl Stream for LimitedEvents {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            match &mut this.phase {
+                LimitedPhase::Wait(place) => match ready!(Pin::new(place).poll(cx)) {
+                    Ok(permit) => {
+                        let reply = WrappedReply::new((this.start)());
+                        this.phase = LimitedPhase::Read(Box::new((reply, permit)));
+                    }
+                    Err(error) => {
+                        this.phase = LimitedPhase::Over;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                },
+                LimitedPhase::Read(read) => {
+                    let reply = &mut read.0;
+                    if let Some(event) = reply.pop() {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
+                    match ready!(reply.poll_stream(cx)) {
+                        Some(Ok(event)) => {
+                            this.author.get_or_init(|| {
+                                let extra = reply.partial().extra.clone();
+                                AssistantMessage { extra, ..reply.author() }
+                            });
+                            reply.push(event);
+                        }
+                        Some(Err(error)) => {
+                            this.settle(Some(&error));
+                            return Poll::Ready(Some(Err(error)));
+                        }
+                        None => {
+                            this.settle(None);
+                            return Poll::Ready(None);
+                        }
+                    }
+                }
+                LimitedPhase::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// A reply that is dropped before its end was requested: its input counts, the rest of the reply does not.
+impl Drop for LimitedEvents {
+    fn drop(&mut self) {
+        if matches!(self.phase, LimitedPhase::Read(_)) {
+            self.settle(Some(&ModelError::aborted("dropped")));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Waiting for the limits: first come, first served.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::RateLimits;
+use super::window::MinuteWindow;
+use crate::model::{ModelClock, ModelError, ModelErrorKind};
+use crate::tool::BoxFuture;
+
+/// The limits of a model and what uses them, shared by clones.
+pub(super) struct Limiter {
+    pub(super) limits: RateLimits,
+    pub(super) clock: Arc<dyn ModelClock>,
+    state: Mutex<LimiterState>,
+}
+
+struct LimiterState {
+    requests: Option<MinuteWindow>,
+    tokens: Option<MinuteWindow>,
+    in_flight: usize,
+    /// The provider admits nothing before this time.
+    closed_until: Duration,
+    queue: VecDeque<QueuedRequest>,
+    next_id: u64,
+}
+
+struct QueuedRequest {
+    id: u64,
+    waker: Waker,
+}
+
+impl Limiter {
+    pub(super) fn new(limits: RateLimits, clock: Arc<dyn ModelClock>) -> Self {
+        let state = LimiterState {
+            requests: limits.requests.map(|limit| MinuteWindow::new(limit.into())),
+            tokens: limits.tokens.map(MinuteWindow::new),
+            in_flight: 0,
+            closed_until: Duration::ZERO,
+            queue: VecDeque::new(),
+            next_id: 0,
+        };
+        Self { limits, clock, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an error for a limit that admits nothing.
+    pub(super) fn zero_limit(&self) -> Option<ModelError> {
+        let RateLimits { requests, tokens, concurrency, .. } = self.limits;
+        let zero = [
+            (requests == Some(0), "requests per minute"),
+            (tokens == Some(0), "tokens per minute"),
+            (concurrency == Some(0), "requests at a time"),
+        ];
+        let (_, what) = zero.into_iter().find(|(is_zero, _)| *is_zero)?;
+        let text = format!("a limit of 0 {what} admits no request; leave the limit out, or set a higher one");
+        Some(ModelError::new(ModelErrorKind::InvalidRequest, text).with_code(super::LOCAL_LIMIT))
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.in_flight == 0 && state.queue.is_empty()
+    }
+
+    /// Admits nothing for this time, because the provider refused a request.
+    pub(super) fn close_for(&self, pause: Duration) {
+        let until = self.clock.now().saturating_add(pause);
+        let mut state = self.state();
+        state.closed_until = state.closed_until.max(until);
+    }
+}
+
+impl LimiterState {
+    /// Takes the place of a request with these tokens. The error is the time to try again, or nothing if another request has to end.
+    fn admit(&mut self, now: Duration, limits: &RateLimits, tokens: u64) -> Result<u64, Option<Duration>> {
+        let requests = self.requests.as_mut().map(|window| window.ready_at(now, 1));
+        let amounts = self.tokens.as_mut().map(|window| window.ready_at(now, tokens));
+        let ready = [Some(self.closed_until), requests, amounts].into_iter().flatten().max();
+        if let Some(ready) = ready.filter(|ready| *ready > now) {
+            return Err(Some(ready));
+        }
+        if limits.concurrency.is_some_and(|limit| self.in_flight >= limit) {
+            return Err(None);
+        }
+        self.in_flight += 1;
+        if let Some(window) = &mut self.requests {
+            window.add(now, 1);
+        }
+        Ok(self.tokens.as_mut().map_or(0, |window| window.add(now, tokens)))
+    }
+
+    fn wake_first(&self) {
+        if let Some(first) = self.queue.front() {
+            first.waker.wake_by_ref();
+        }
+    }
+
+    fn leave(&mut self, id: u64) {
+        self.queue.retain(|queued| queued.id != id);
+        self.wake_first();
+    }
+}
+
+/// A request that waits for its place. Dropped, it leaves the queue.
+pub(super) struct QueuePlace {
+    limiter: Arc<Limiter>,
+    tokens: u64,
+    id: Option<u64>,
+    began: Duration,
+    sleep: Option<(Duration, BoxFuture<'static, ()>)>,
+}
+
+impl QueuePlace {
+    pub(super) fn new(limiter: Arc<Limiter>, tokens: u64) -> Self {
+        let began = limiter.clock.now();
+        Self { limiter, tokens, id: None, began, sleep: None }
+    }
+}
+
+impl Future for QueuePlace {
+    type Output = Result<Permit, ModelError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            let now = this.limiter.clock.now();
+            let deadline = this.began.saturating_add(this.limiter.limits.max_wait);
+            let mut state = this.limiter.state();
+            let id = *this.id.get_or_insert_with(|| {
+                state.next_id += 1;
+                let id = state.next_id;
+                state.queue.push_back(QueuedRequest { id, waker: cx.waker().clone() });
+                id
+            });
+            let mut wake_at = deadline;
+            if state.queue.front().is_some_and(|first| first.id == id) {
+                match state.admit(now, &this.limiter.limits, this.tokens) {
+                    Ok(slot) => {
+                        state.leave(id);
+                        this.id = None;
+                        drop(state);
+                        let waited = now.saturating_sub(this.began);
+                        if !waited.is_zero() {
+                            tracing::debug!(
+                                waited_ms = waited.as_millis(),
+                                "a request waited for a local limit"
+                            );
+                        }
+                        let (limiter, taken) = (this.limiter.clone(), this.tokens);
+                        return Poll::Ready(Ok(Permit { limiter, slot, taken }));
+                    }
+                    Err(ready) => {
+                        wake_at = ready.unwrap_or(deadline);
+                        // Waiting that cannot help is not begun.
+                        if wake_at > deadline || deadline <= now {
+                            let pause = ready.map(|ready| ready.saturating_sub(now));
+                            return Poll::Ready(Err(this.refused(pause)));
+                        }
+                    }
+                }
+            } else if deadline <= now {
+                drop(state);
+                return Poll::Ready(Err(this.refused(None)));
+            }
+            if let Some(queued) = state.queue.iter_mut().find(|queued| queued.id == id) {
+                queued.waker.clone_from(cx.waker());
+            }
+            drop(state);
+            if this.sleep.as_ref().is_none_or(|(until, _)| *until != wake_at) {
+                let Some(sleep) = this.limiter.clock.sleep(wake_at.saturating_sub(now)) else {
+                    return Poll::Ready(Err(this.refused(None)));
+                };
+                this.sleep = Some((wake_at, sleep));
+            }
+            let is_pending =
+                this.sleep.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_pending());
+            if is_pending {
+                return Poll::Pending;
+            }
+            this.sleep = None;
+        }
+    }
+}
+
+impl QueuePlace {
+    fn refused(&self, retry_after: Option<Duration>) -> ModelError {
+        let limit = self.limiter.limits.max_wait;
+        let text = format!("the limits of this program do not admit the request within {limit:?}");
+        let error = ModelError::new(ModelErrorKind::RateLimit, text).with_code(super::LOCAL_LIMIT);
+        match retry_after {
+            Some(pause) => error.with_retry_after(pause),
+            None => error,
+        }
+    }
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.limiter.state().leave(id);
+        }
+    }
+}
+
+/// The place of a request that was admitted. Dropped, it admits the next one.
+pub(super) struct Permit {
+    limiter: Arc<Limiter>,
+    slot: u64,
+    taken: u64,
+}
+
+impl Permit {
+    /// Replaces the tokens that were taken by these.
+    pub(super) fn settle(&mut self, tokens: u64) {
+        let mut state = self.limiter.state();
+        if let Some(window) = &mut state.tokens {
+            window.correct(self.slot, self.taken, tokens);
+        }
+        self.taken = tokens;
+        state.wake_first();
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.limiter.state();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        state.wake_first();
+    }
+}

@@ -1,0 +1,182 @@
+//! The size of a request in tokens, before it is sent.
+
+mod anchor;
+mod count;
+mod media;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use anchor::TokenEstimate;
+pub use count::TokenEstimator;
+pub use report::{ContextPart, ContextReport, ContextSource};
+
+use super::{ModelInfo, ModelRequest};
+use crate::message::{Content, ConversationView, Message, Part};
+use crate::tool::definition::ToolDefinition;
+
+/// Counts the tokens of texts: by a rule, as [`TokenEstimator`] does, or with the vocabulary of a model.
+///
+/// It must return the same number for the same text.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, TokenCounter};
+///
+/// /// Each word is a token.
+/// struct WordCounter;
+///
+/// impl TokenCounter for WordCounter {
+///     fn count_text(&self, text: &str) -> u64 {
+///         text.split_whitespace().count() as u64
+///     }
+/// }
+///
+/// let request = ModelRequest::new([Message::user("How is the weather?")]);
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+/// assert_eq!(request.estimate_tokens(&info, &WordCounter).tokens, 4 + 4 + 8);     // 4 words, a message, a request
+/// ```
+pub trait TokenCounter: Send + Sync {
+    /// Returns the tokens of a text.
+    fn count_text(&self, text: &str) -> u64;
+
+    /// Returns the tokens of JSON: arguments and schemas.
+    fn count_json(&self, json: &str) -> u64 {
+        self.count_text(json)
+    }
+}
+
+impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
+    fn count_text(&self, text: &str) -> u64 {
+        (**self).count_text(text)
+    }
+
+    fn count_json(&self, json: &str) -> u64 {
+        (**self).count_json(json)
+    }
+}
+
+/// The tokens of a message, a tool and a request beside their content.
+pub(super) const MESSAGE: u64 = 4;
+pub(super) const TOOL: u64 = 12;
+pub(super) const REQUEST: u64 = 8;
+
+/// Counts parts, messages and tools for one protocol.
+#[derive(Clone, Copy)]
+pub(super) struct SizeCounter<'a> {
+    pub(super) counter: &'a dyn TokenCounter,
+    /// The protocol, which decides about images.
+    pub(super) api: &'a str,
+}
+
+impl SizeCounter<'_> {
+    pub(super) fn part(self, part: &Part) -> u64 {
+        let (text, json) = (|t: &str| self.counter.count_text(t), |j: &str| self.counter.count_json(j));
+        match &part.content {
+            Content::Text(words) | Content::Refusal(words) | Content::Thinking { text: words, .. } => {
+                text(words)
+            }
+            Content::Image(image) => media::image(image, self.api),
+            Content::Document(document) => media::document(document, self.counter),
+            Content::Audio(audio) => media::audio(audio),
+            Content::Resource(resource) => match resource.as_text() {
+                Some(words) => text(words),
+                None => resource.as_data().map_or(0, |bytes| (bytes.len() as u64).div_ceil(2)),
+            },
+            Content::ResourceLink(link) => text(&link.uri),
+            Content::ToolCall(call) => text(&call.name).saturating_add(json(call.args.text())),
+            Content::ProviderTool(tool) => [&tool.input, &tool.output]
+                .into_iter()
+                .flatten()
+                .map(|value| json(&value.to_string()))
+                .fold(text(&tool.name), u64::saturating_add),
+            Content::Opaque(opaque) => json(&opaque.data.to_string()),
+            Content::Unknown(_) => 0,
+        }
+    }
+
+    pub(super) fn message(self, message: &Message) -> u64 {
+        let parts = message.content().iter().map(|part| self.part(part));
+        parts.fold(MESSAGE, u64::saturating_add)
+    }
+
+    pub(super) fn messages(self, messages: &[Arc<Message>]) -> u64 {
+        messages.iter().map(|message| self.message(message)).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn tool(self, tool: &ToolDefinition) -> u64 {
+        let schema = self.counter.count_json(&tool.parameters().to_string());
+        let texts = [tool.name(), tool.description()].map(|text| self.counter.count_text(text));
+        texts.into_iter().chain([schema]).fold(TOOL, u64::saturating_add)
+    }
+
+    /// Returns the tokens of everything beside the messages.
+    pub(super) fn frame(self, request: &ModelRequest) -> u64 {
+        let system = request.system.as_ref().map_or(0, |system| self.counter.count_text(system));
+        let output =
+            request.output.as_ref().map_or(0, |out| self.counter.count_json(&out.schema.to_string()));
+        let tools = request.tools.iter().map(|tool| self.tool(tool));
+        tools.fold(REQUEST.saturating_add(system).saturating_add(output), u64::saturating_add)
+    }
+}
+
+impl ModelRequest {
+    /// Estimates the tokens that the request will count as input at this model.
+    ///
+    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: what it counted is known, and only
+    /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
+    /// those of that reply. Tools that the provider runs are not counted. The result depends on nothing but the arguments.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Message, Usage};
+    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
+    ///
+    /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+    /// let mut reply = AssistantMessage::from("It is warm.");
+    /// (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
+    /// reply.usage = Usage::new(812, 6);
+    ///
+    /// let request = ModelRequest::new([Message::user("How is the weather?"), reply.into(), Message::user("And tomorrow?")]);
+    /// let estimate = request.estimate_tokens(&info, &TokenEstimator);
+    /// assert!(estimate.is_anchored);
+    /// assert_eq!(estimate.tokens, 812 + 6 + 8);
+    /// ```
+    pub fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
+        let size = SizeCounter { counter, api: &info.api };
+        anchor::estimate(&self.messages, info, size, || size.frame(self))
+    }
+
+    /// Estimates the tokens that the request will count as input at this model, if its messages are those of this view.
+    ///
+    /// A reply from before a change of the view counted what was replaced since. The estimate leaves it out.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
+    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
+    ///
+    /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+    /// let mut reply = AssistantMessage::from("I read it.");
+    /// (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
+    /// reply.usage = Usage::new(5_200, 6);
+    /// let book = Message::user("word ".repeat(4_000));
+    /// let conversation = Conversation::from_iter([book, reply.into(), Message::user("What is it about?")]);
+    ///
+    /// let mut view = ConversationView::of(&conversation);
+    /// let estimate = |view: &ConversationView| ModelRequest::default().estimate_view(view, &info, &TokenEstimator).tokens;
+    /// assert!((5_200..5_300).contains(&estimate(&view)));
+    /// view.compact(2, "The user sent a book.")?;
+    /// assert!(estimate(&view) < 400);
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    pub fn estimate_view(
+        &self,
+        view: &ConversationView,
+        info: &ModelInfo,
+        counter: &dyn TokenCounter,
+    ) -> TokenEstimate {
+        let size = SizeCounter { counter, api: &info.api };
+        anchor::estimate_view(view, info, size, || size.frame(self))
+    }
+}

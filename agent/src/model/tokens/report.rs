@@ -1,0 +1,240 @@
+//! The content of the context window, by source.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::anchor::{self, ONE, TokenEstimate, ratio, scale};
+use super::{MESSAGE, REQUEST, SizeCounter, TOOL, TokenCounter};
+use crate::message::{Content, Message};
+use crate::model::{ModelInfo, ModelRequest};
+
+/// The content of a model's context window, by source. Its `Display` is a table.
+///
+/// The parts add up to [`used`](Self::used). Tokens that belong to none of them, such as text that the provider adds, are
+/// [`ContextSource::Framing`].
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{TokenEstimator, ContextReport, ContextSource, ModelInfo, ModelRequest};
+///
+/// let request = ModelRequest::new([Message::user("How is the weather in Paris?")]).with_system("Answer briefly, in one sentence.");
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+/// let report = ContextReport::of(&request, &info, &TokenEstimator).with_window(200_000, 32_000);
+/// assert_eq!((report.used, report.usable), (27, Some(168_000)));
+/// assert_eq!(report.tokens_of(&ContextSource::User), 7);
+/// assert_eq!(
+///     report.to_string(),
+///     "\
+/// acme/large-1: about 27 of 168,000 tokens (0 %), up to 10 more
+/// framing               12   44 %      1
+/// system                 8   30 %      1
+/// user                   7   26 %      1
+/// "
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ContextReport {
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// The context window in tokens, if it is known.
+    pub window: Option<u64>,
+    /// The tokens of the window that a request may use: without those reserved for the reply.
+    pub usable: Option<u64>,
+    /// The estimated tokens of the request.
+    pub used: u64,
+    /// How far the estimate may be off, in tokens.
+    pub error: u64,
+    /// Whether the usage of a reply corrects the estimate.
+    pub is_anchored: bool,
+    /// The parts of the request, the largest first.
+    pub parts: Vec<ContextPart>,
+}
+
+/// One source of tokens in a request. [`ContextReport`] has an example.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ContextPart {
+    /// The source.
+    pub source: ContextSource,
+    /// Its estimated tokens.
+    pub tokens: u64,
+    /// The number of its texts, definitions, results or files.
+    pub items: usize,
+}
+
+/// Where tokens of a request come from. [`ContextReport`] has an example.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContextSource {
+    /// The system prompt, with the schema for the answer.
+    System,
+    /// The definition of a tool.
+    Tool(String),
+    /// The results of a tool.
+    ToolResults(String),
+    /// Messages of the user and of the application.
+    User,
+    /// Replies of the model, with its calls.
+    Replies,
+    /// Thinking of the model.
+    Thinking,
+    /// Images, documents and audio.
+    Media,
+    /// The summary of earlier messages.
+    Summary,
+    /// Everything else: the form of messages, and text that the provider adds.
+    Framing,
+}
+
+impl fmt::Display for ContextSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.pad("system"),
+            Self::Tool(name) => f.pad(&format!("tool {name}")),
+            Self::ToolResults(name) => f.pad(&format!("results of {name}")),
+            Self::User => f.pad("user"),
+            Self::Replies => f.pad("replies"),
+            Self::Thinking => f.pad("thinking"),
+            Self::Media => f.pad("media"),
+            Self::Summary => f.pad("summary"),
+            Self::Framing => f.pad("framing"),
+        }
+    }
+}
+
+/// The tokens and the number of items of each source.
+#[derive(Default)]
+struct SourceSums(BTreeMap<ContextSource, (u64, usize)>);
+
+impl SourceSums {
+    fn add(&mut self, source: ContextSource, tokens: u64) {
+        let (sum, items) = self.0.entry(source).or_default();
+        *sum = sum.saturating_add(tokens);
+        *items += 1;
+    }
+
+    fn add_request(&mut self, request: &ModelRequest, size: SizeCounter<'_>) {
+        if let Some(system) = &request.system {
+            self.add(ContextSource::System, size.counter.count_text(system));
+        }
+        if let Some(output) = &request.output {
+            self.add(ContextSource::System, size.counter.count_json(&output.schema.to_string()));
+        }
+        for tool in &*request.tools {
+            let tokens = size.tool(tool).saturating_sub(TOOL);
+            self.add(ContextSource::Tool(tool.name().to_owned()), tokens);
+        }
+        for message in &request.messages {
+            self.add_message(message, size);
+        }
+    }
+
+    fn add_message(&mut self, message: &Message, size: SizeCounter<'_>) {
+        let source = match message {
+            Message::ToolResult(result) => ContextSource::ToolResults(result.tool.clone()),
+            Message::Assistant(_) => ContextSource::Replies,
+            Message::User(user) if user.is_summary() => ContextSource::Summary,
+            _ => ContextSource::User,
+        };
+        for part in message.content() {
+            let source = match &part.content {
+                Content::Thinking { .. } => ContextSource::Thinking,
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) => ContextSource::Media,
+                _ => source.clone(),
+            };
+            self.add(source, size.part(part));
+        }
+    }
+}
+
+impl ContextReport {
+    /// Reports what fills the window of this model if the request is sent to it.
+    pub fn of(request: &ModelRequest, info: &ModelInfo, counter: &dyn TokenCounter) -> Self {
+        let size = SizeCounter { counter, api: &info.api };
+        let mut sums = SourceSums::default();
+        sums.add_request(request, size);
+        let TokenEstimate { tokens: used, error, is_anchored } = request.estimate_tokens(info, counter);
+
+        let factor = if is_anchored {
+            anchor::correction(&request.messages, &anchor::anchors(&request.messages, info), size).0
+        } else {
+            ONE
+        };
+        let framing = (request.messages.len() as u64)
+            .saturating_mul(MESSAGE)
+            .saturating_add((request.tools.len() as u64).saturating_mul(TOOL))
+            .saturating_add(REQUEST);
+        let raw = sums.0.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
+        let scaled = scale(raw, factor);
+        let all = scaled.saturating_add(scale(framing, factor));
+        // If the total is lower than the sum, every part gets its share of it.
+        let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
+        let mut left = used;
+        let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.0.len() + 1);
+        for (source, (tokens, items)) in sums.0 {
+            let tokens = ratio(tokens, total, of).min(left);
+            left -= tokens;
+            parts.push(ContextPart { source, tokens, items });
+        }
+        parts.push(ContextPart { source: ContextSource::Framing, tokens: left, items: 1 });
+        parts.sort_by(|one, other| other.tokens.cmp(&one.tokens).then_with(|| one.source.cmp(&other.source)));
+        let model = format!("{}/{}", info.provider, info.model);
+        Self { model, window: None, usable: None, used, error, is_anchored, parts }
+    }
+
+    /// Sets the context window, and the tokens of it that are reserved for the reply: at most half of the window are.
+    pub fn with_window(mut self, window: u64, reserved: u64) -> Self {
+        self.window = Some(window);
+        self.usable = Some(window - reserved.min(window / 2));
+        self
+    }
+
+    /// Returns the tokens of one source.
+    pub fn tokens_of(&self, source: &ContextSource) -> u64 {
+        self.parts.iter().find(|part| part.source == *source).map_or(0, |part| part.tokens)
+    }
+}
+
+impl fmt::Display for ContextReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: about {}", self.model, grouped(self.used))?;
+        if let Some(usable) = self.usable {
+            write!(f, " of {}", grouped(usable))?;
+        }
+        write!(f, " tokens")?;
+        if let Some(usable) = self.usable {
+            write!(f, " ({} %)", percent(self.used, usable))?;
+        }
+        writeln!(f, ", up to {} more", grouped(self.error))?;
+        let names = self.parts.iter().map(|part| part.source.to_string().chars().count());
+        let width = names.max().unwrap_or_default().max(12);
+        for ContextPart { source, tokens, items } in &self.parts {
+            let share = percent(*tokens, self.used);
+            writeln!(f, "{source:width$} {:>11} {share:>4} % {items:>6}", grouped(*tokens))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a rounded share.
+fn percent(part: u64, whole: u64) -> u64 {
+    let whole = u128::from(whole.max(1));
+    u64::try_from((u128::from(part) * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
+}
+
+/// Writes a number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

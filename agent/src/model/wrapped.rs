@@ -1,0 +1,73 @@
+//! A reply of another model, for models that pass it on.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream as _;
+
+use super::{ModelError, ModelEvent, ModelStream};
+use crate::message::AssistantMessage;
+
+pub(super) type NextEvent = Option<Result<ModelEvent, ModelError>>;
+
+/// A reply whose events are passed on through a second [`ModelStream`], which builds the same message.
+pub(super) struct WrappedReply {
+    stream: ModelStream,
+    ready: VecDeque<ModelEvent>,
+}
+
+impl WrappedReply {
+    pub(super) fn new(stream: ModelStream) -> Self {
+        Self { stream, ready: VecDeque::new() }
+    }
+
+    /// Returns the message so far.
+    pub(super) fn partial(&self) -> &AssistantMessage {
+        self.stream.partial()
+    }
+
+    /// Returns a message with the names of the model that gives the reply.
+    pub(super) fn author(&self) -> AssistantMessage {
+        let AssistantMessage { provider, api, model, .. } = self.stream.partial();
+        let (provider, api, model) = (provider.clone(), api.clone(), model.clone());
+        AssistantMessage { provider, api, model, ..AssistantMessage::default() }
+    }
+
+    /// Returns the number of events that wait to be passed on.
+    pub(super) fn held(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Returns the next event that waits to be passed on.
+    pub(super) fn pop(&mut self) -> Option<ModelEvent> {
+        self.ready.pop_front()
+    }
+
+    /// Reads the next event of the model.
+    pub(super) fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<NextEvent> {
+        Pin::new(&mut self.stream).poll_next(cx)
+    }
+
+    /// Adds an event to those that are passed on. Events that were emitted do not contain everything that a part has, so the finished part
+    /// is passed on with them.
+    pub(super) fn push(&mut self, event: ModelEvent) {
+        let content = &self.stream.partial().content;
+        match &event {
+            ModelEvent::TextEnd { content_index }
+            | ModelEvent::ThinkingEnd { content_index }
+            | ModelEvent::ToolCallEnd { content_index } => {
+                let (content_index, part) = (*content_index, content.get(*content_index).cloned());
+                let whole = part.map(|part| ModelEvent::Part { content_index, part });
+                self.ready.push_back(whole.unwrap_or(event));
+            }
+            ModelEvent::Stop { .. } => {
+                let parts = content.iter().cloned().enumerate();
+                let whole = parts.map(|(content_index, part)| ModelEvent::Part { content_index, part });
+                self.ready.extend(whole);
+                self.ready.push_back(event);
+            }
+            _ => self.ready.push_back(event),
+        }
+    }
+}

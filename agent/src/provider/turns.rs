@@ -1,0 +1,265 @@
+//! Shapes a conversation into the turns of a request, before an encoder writes them.
+//!
+//! The encoders of all protocols need the same decisions: the role of each message, whose provider data counts, which results belong
+//! together, and where media go that a protocol does not take in a result or in a message of the assistant. They are made here once, by
+//! [`TurnShaper::turns`]; what differs between protocols is data, [`WireRules`].
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::call_ids::CallIds;
+use super::media_types::{UnsupportedPart, describe_unsupported};
+use super::parts::own_data;
+use crate::message::{AssistantMessage, Content, Message, MessageList, Part, ToolResultMessage};
+use crate::model::{ModelError, ModelInfo};
+
+/// The rules of a protocol for the turns of a conversation.
+#[derive(Debug)]
+pub(super) struct WireRules {
+    /// The protocol in errors and in texts for the model.
+    pub(super) protocol: &'static str,
+    /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are the user's.
+    pub(super) roles: &'static [&'static str],
+    /// The turns that continue the message before them, if that has results.
+    pub(super) joining: TurnJoining,
+    /// The place of a result's media.
+    pub(super) result_media: ResultMedia,
+    /// The place of media that the assistant made for another provider.
+    pub(super) foreign_media: ForeignMedia,
+}
+
+/// The turns that continue a message with results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnJoining {
+    /// Each turn is a message.
+    Never,
+    /// Further results.
+    Results,
+    /// Further results, and the user's message after them.
+    ResultsAndUser,
+}
+
+/// The place of a result's media. The functions tell a provider's media from texts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResultMedia {
+    /// Among the texts.
+    Inside,
+    /// Beside the texts, in the same result.
+    Beside(fn(&Part, &str) -> bool),
+    /// In a message of the user after the results of the turn.
+    After(fn(&Part, &str) -> bool),
+    /// The same, for failed results; inside of others.
+    AfterIfFailed(fn(&Part, &str) -> bool),
+}
+
+/// The place of media that the assistant made for another provider, where its own messages cannot have media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ForeignMedia {
+    /// In the message of the assistant.
+    Inside,
+    /// In a message of the user after the reply.
+    AfterReply,
+    /// In a message of the user after the results of the reply's calls.
+    AfterResults,
+}
+
+/// A part of a conversation that a protocol writes as one message, item or block.
+#[derive(Debug)]
+pub(super) struct WireTurn<'a> {
+    pub(super) content: TurnContent<'a>,
+    /// The data that this provider attached to the message.
+    pub(super) data: Option<&'a Value>,
+    /// Whether the turn continues the message before it.
+    pub(super) joins: bool,
+}
+
+/// The content of a turn.
+#[derive(Debug)]
+pub(super) enum TurnContent<'a> {
+    /// A message of the user, or an instruction: its role is `user` or one of the rules.
+    Input { role: &'a str, parts: &'a [Part] },
+    /// A message of the assistant.
+    Reply {
+        message: &'a AssistantMessage,
+        /// Whether no message of the user follows it.
+        is_current: bool,
+    },
+    /// The result of a call.
+    Result(WireResult<'a>),
+    /// Written parts that belong to the turns before, as the user's.
+    Media(Vec<Value>),
+}
+
+/// The result of a call, without parts that the protocol does not take.
+#[derive(Debug)]
+pub(super) struct WireResult<'a> {
+    pub(super) message: &'a ToolResultMessage,
+    /// The id of the call in the request.
+    pub(super) call_id: &'a str,
+    /// The parts without media that have another place.
+    pub(super) parts: Cow<'a, [Part]>,
+    /// The written media beside the parts.
+    pub(super) media: Vec<Value>,
+    /// Whether media of the result follow the results of the turn.
+    pub(super) has_media_after: bool,
+}
+
+/// Writes a part. Returns `None` for one that is not sent.
+pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
+
+/// Shapes the conversations of one protocol.
+pub(super) struct TurnShaper<'a> {
+    pub(super) rules: &'static WireRules,
+    pub(super) model: &'a ModelInfo,
+    pub(super) ids: &'a CallIds,
+    /// Writes the parts of results, and of media that follow them.
+    pub(super) write: WritePart<'a>,
+}
+
+impl<'a> TurnShaper<'a> {
+    /// Returns the turns of a conversation, in order. Messages with unknown roles have none.
+    ///
+    /// # Errors
+    /// Fails when media that follow a result cannot be written.
+    pub(super) fn turns(&self, messages: &'a MessageList) -> Result<Vec<WireTurn<'a>>, ModelError> {
+        let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len());
+        // Media that follow the results of the turn.
+        let mut media: Vec<Value> = Vec::new();
+        let mut after_result = false;
+        let last_user = messages.iter().rposition(|message| matches!(**message, Message::User(_)));
+        for (at, message) in messages.iter().enumerate() {
+            if !matches!(**message, Message::ToolResult(_)) {
+                push_media(&mut turns, &mut media);
+            }
+            let (content, data) = match &**message {
+                Message::User(user) => {
+                    (TurnContent::Input { role: "user", parts: &user.content }, &user.provider_data)
+                }
+                Message::Custom(custom) => {
+                    let role = self.rules.roles.iter().find(|role| **role == custom.kind);
+                    let parts = custom.for_model.as_deref().unwrap_or_default();
+                    let role = role.copied().unwrap_or("user");
+                    (TurnContent::Input { role, parts }, &custom.provider_data)
+                }
+                Message::Assistant(reply) => {
+                    let is_current = last_user.is_none_or(|last| at > last);
+                    (TurnContent::Reply { message: reply, is_current }, &reply.provider_data)
+                }
+                Message::ToolResult(result) => {
+                    (TurnContent::Result(self.result(result, &mut media)?), &result.provider_data)
+                }
+                Message::Unknown(_) => continue,
+            };
+            let data = own_data(&self.model.provider, data.as_ref());
+            let joins = self.joins(&content, data, after_result);
+            after_result = matches!(content, TurnContent::Result(_));
+            turns.push(WireTurn { content, data, joins });
+            if let Message::Assistant(reply) = &**message
+                && self.rules.foreign_media != ForeignMedia::Inside
+            {
+                self.foreign_media(reply, &mut media);
+                if self.rules.foreign_media == ForeignMedia::AfterReply {
+                    push_media(&mut turns, &mut media);
+                }
+            }
+        }
+        push_media(&mut turns, &mut media);
+        Ok(turns)
+    }
+
+    /// Returns whether a turn continues the message before it. Messages that were read from a request say so.
+    fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
+        let is_candidate = match (self.rules.joining, content) {
+            (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
+            (_, TurnContent::Result(_)) => true,
+            (joining, TurnContent::Input { role, .. }) => {
+                joining == TurnJoining::ResultsAndUser && *role == "user"
+            }
+        };
+        let is_apart = data.is_some_and(|data| data.get("apart").is_some());
+        let joined = data.and_then(|data| data.get("joined")?.as_bool());
+        joined.unwrap_or(is_candidate && after_result && !is_apart)
+    }
+
+    fn result(
+        &self,
+        message: &'a ToolResultMessage,
+        after: &mut Vec<Value>,
+    ) -> Result<WireResult<'a>, ModelError> {
+        let parts = describe_unsupported(&message.content, self.rules.protocol, self.write);
+        let call_id = self.ids.get(&message.call_id);
+        let mut result = WireResult { message, call_id, parts, media: Vec::new(), has_media_after: false };
+        let provider = self.model.provider.as_str();
+        let (is_media, is_after) = match self.rules.result_media {
+            ResultMedia::Inside => return Ok(result),
+            ResultMedia::AfterIfFailed(_) if !message.is_error => return Ok(result),
+            ResultMedia::Beside(is_media) => (is_media, false),
+            ResultMedia::After(is_media) | ResultMedia::AfterIfFailed(is_media) => (is_media, true),
+        };
+        if !result.parts.iter().any(|part| is_media(part, provider)) {
+            return Ok(result);
+        }
+        let parts = result.parts.iter().cloned();
+        let (media, texts): (Vec<Part>, Vec<Part>) = parts.partition(|part| is_media(part, provider));
+        let media = write_parts(&media, self.rules, self.write)?;
+        if is_after {
+            let note = format!("What `{}` (call {call_id}) shows:", message.tool);
+            after.extend(write_parts(&[Part::text(note)], self.rules, self.write)?);
+            after.extend(media);
+            result.has_media_after = true;
+        } else {
+            result.media = media;
+        }
+        result.parts = texts.into();
+        Ok(result)
+    }
+
+    /// Adds the media of other providers, with a text that says whose they are.
+    fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
+        let takes = self.model.capabilities;
+        let foreign =
+            reply.content.iter().filter(|part| part.provider_data_of(&self.model.provider).is_none());
+        for part in foreign {
+            let (what, is_taken) = match &part.content {
+                Content::Image(_) => ("a picture", takes.images),
+                Content::Document(_) => ("a document", takes.documents),
+                Content::Audio(_) => ("a recording", takes.audio),
+                _ => continue,
+            };
+            let written = (self.write)(part).ok().flatten().filter(|_| is_taken);
+            let words = if written.is_some() { ":" } else { ", which cannot be shown here." };
+            let note = Part::text(format!("The assistant made {what}{words}"));
+            shown.extend((self.write)(&note).ok().flatten());
+            shown.extend(written);
+        }
+    }
+}
+
+/// Writes the parts of a message.
+///
+/// # Errors
+/// Fails when the protocol does not take one of them.
+pub(super) fn write_parts(
+    parts: &[Part],
+    rules: &WireRules,
+    write: impl Fn(&Part) -> Result<Option<Value>, UnsupportedPart>,
+) -> Result<Vec<Value>, ModelError> {
+    let written = parts.iter().filter_map(|part| write(part).transpose());
+    written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
+}
+
+/// Returns the text of a content that is one plain text, without data of this provider.
+pub(super) fn plain_text<'p>(parts: &'p [Part], provider: &str) -> Option<&'p str> {
+    let [part] = parts else { return None };
+    part.as_text().filter(|_| part.provider_data_of(provider).is_none())
+}
+
+fn push_media(turns: &mut Vec<WireTurn<'_>>, media: &mut Vec<Value>) {
+    if !media.is_empty() {
+        let content = TurnContent::Media(std::mem::take(media));
+        turns.push(WireTurn { content, data: None, joins: true });
+    }
+}

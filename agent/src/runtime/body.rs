@@ -1,0 +1,157 @@
+//! The body of one call: its attempts, and the hooks after it.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::checked::CheckedArguments;
+use super::config::Config;
+use super::hooks::{AfterCall, ToolCallInfo, call_hook, hook_error};
+use crate::loop_core::CallEnd;
+use crate::message::{Message, Part, ToolCall};
+use crate::{Control, Effect, FailureCode, StepKey, ToolContext, ToolOutcome, ToolOutput, ToolResult};
+
+/// A call that may run, with what its body needs of the run. It knows neither stores nor caches: they wrap it.
+pub(super) struct CallBody {
+    pub(super) config: Arc<Config>,
+    pub(super) key: StepKey,
+    pub(super) call: ToolCall,
+    pub(super) context: ToolContext,
+    pub(super) max_attempts: u32,
+    /// The reply with the call, if there are hooks.
+    pub(super) reply: Option<Arc<Message>>,
+    pub(super) checked: Option<Arc<CheckedArguments>>,
+    pub(super) begun: Instant,
+}
+
+/// Returns how often the body of a call may run.
+pub(super) fn max_attempts(config: &Config, tool: &str) -> u32 {
+    let policy = config.registry.get(tool).map(|tool| tool.policy());
+    let policy = policy.filter(|policy| policy.effect != Effect::Once);
+    policy.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1)
+}
+
+impl CallBody {
+    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks, only the body needs them if `is_read` is
+    /// not set, and reads them itself.
+    pub(super) fn check(&mut self, is_read: bool) {
+        let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
+        self.checked = match checked {
+            None if is_read || !self.config.hooks.is_empty() => {
+                self.config.checked(&self.call, &self.context)
+            }
+            checked => checked,
+        };
+    }
+
+    /// Runs the body from this attempt on, once more where that is allowed and something outside of it went wrong, and the hooks after it.
+    pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
+        let (ToolResult { outcome, coercions, .. }, attempt) = self.attempts(first_attempt).await;
+        let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut end = CallEnd::ran(outcome, millis).with_coercions(coercions);
+        end.attempt = attempt;
+        if self.config.hooks.is_empty() || !ended_by_itself(&end.outcome) {
+            return end;
+        }
+        Box::pin(self.after(end)).await
+    }
+
+    /// Returns the result of the last attempt, and its number.
+    async fn attempts(&self, first: u32) -> (ToolResult, u32) {
+        let mut attempt = first;
+        let mut context = self.context.clone();
+        if attempt > 1 {
+            context = self.context_of(attempt, self.max_attempts.max(attempt)).unwrap_or(context);
+        }
+        loop {
+            let registry = &self.config.registry;
+            let result = match &self.checked {
+                Some(checked) => registry.call_accepted(&self.call, checked.accepted(), &context).await,
+                None => registry.call(&self.call, &context).await,
+            };
+            if attempt >= self.max_attempts
+                || self.context.is_cancelled()
+                || !went_wrong_outside(&result.outcome)
+            {
+                return (result, attempt);
+            }
+            attempt += 1;
+            tracing::warn!(tool = %self.call.name, attempt, "a tool is run again");
+            context = self.context_of(attempt, self.max_attempts).unwrap_or(context);
+        }
+    }
+
+    fn context_of(&self, attempt: u32, max: u32) -> Option<ToolContext> {
+        self.context.to_builder().attempt(attempt, max).build().ok()
+    }
+
+    /// Returns the end as the hooks change it.
+    async fn after(&self, mut end: CallEnd) -> CallEnd {
+        let Self { config, call, context, reply, checked, .. } = self;
+        let info = ToolCallInfo::new(reply.clone(), call.clone(), checked.clone(), context.clone());
+        for hook in &config.hooks {
+            match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
+                Ok(change) => apply(change, &mut end),
+                Err(error) => {
+                    end.outcome = hook_error(&error.to_string());
+                    end.control = Control::Continue;
+                    break;
+                }
+            }
+        }
+        end
+    }
+}
+
+/// Whether another try may go better.
+fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
+    matches!(outcome, ToolOutcome::Failed { code, .. } if *code == FailureCode::PANIC || *code == FailureCode::TIMEOUT)
+}
+
+/// Whether hooks see it.
+fn ended_by_itself(outcome: &ToolOutcome) -> bool {
+    match outcome {
+        ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,
+        ToolOutcome::Failed { code, .. } => {
+            *code != FailureCode::TIMEOUT && *code != FailureCode::INVALID_ARGUMENTS
+        }
+        _ => false,
+    }
+}
+
+fn apply(change: AfterCall, end: &mut CallEnd) {
+    let AfterCall { content, metadata, is_error, control } = change;
+    end.control = control.unwrap_or(end.control);
+    if content.is_none() && metadata.is_none() && is_error.is_none() {
+        return;
+    }
+    let is_error = is_error.unwrap_or(end.outcome.is_error());
+    let metadata = metadata.unwrap_or_else(|| end.outcome.metadata().cloned().unwrap_or_default());
+    if is_error {
+        let text = match &content {
+            Some(parts) => parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"),
+            None => end.outcome.text().into_owned(),
+        };
+        match &mut end.outcome {
+            ToolOutcome::Retry { message, metadata: own }
+            | ToolOutcome::Failed { message, metadata: own, .. }
+            | ToolOutcome::Denied { message, metadata: own, .. } => (*message, *own) = (text, metadata),
+            outcome => {
+                let code = FailureCode::new("hook_set_error");
+                *outcome = ToolOutcome::Failed { code, message: text, metadata };
+            }
+        }
+        return;
+    }
+    let mut output = match std::mem::replace(&mut end.outcome, ToolOutcome::Completed(ToolOutput::empty())) {
+        ToolOutcome::Completed(output) => output,
+        other => ToolOutput::text(other.text()),
+    };
+    if let Some(content) = content {
+        output.content = content;
+        // It would say something else than the text.
+        output.structured = None;
+    }
+    output.metadata = metadata;
+    end.outcome = ToolOutcome::Completed(output);
+}

@@ -1,0 +1,40 @@
+//! The clock of models on tokio: it follows a paused clock of a test.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::TokioExecutor;
+use crate::model::ModelClock;
+use crate::tool::BoxFuture;
+use crate::tool::executor::Executor as _;
+
+/// Measures from its first use.
+#[derive(Debug, Default)]
+pub(crate) struct TokioClock {
+    start: OnceLock<Instant>,
+}
+
+impl ModelClock for TokioClock {
+    fn now(&self) -> Duration {
+        Instant::now().saturating_duration_since(*self.start.get_or_init(Instant::now))
+    }
+
+    fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
+        TokioExecutor.sleep(duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_follows_a_paused_clock() {
+        let clock = TokioClock::default();
+        assert_eq!(clock.now(), Duration::ZERO);
+        clock.sleep(Duration::from_secs(3600)).unwrap().await;
+        assert_eq!(clock.now().as_secs(), 3600);
+    }
+}

@@ -1,0 +1,83 @@
+//! The functions of the store, each one statement or one transaction.
+
+use super::SqlStore;
+use crate::message::UserMessage;
+use crate::step_key::StepKey;
+use crate::store::{
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
+    SessionEntry, Store, StoreError, StoredEntry,
+};
+use crate::tool::BoxFuture;
+
+impl Store for SqlStore {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+        Box::pin(self.do_begin(new))
+    }
+
+    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_finish(key, end))
+    }
+
+    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_defer(key, handle))
+    }
+
+    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
+        Box::pin(self.do_get(key))
+    }
+
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+        Box::pin(self.do_list(query))
+    }
+
+    fn pending_before(
+        &self,
+        at: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        Box::pin(self.do_pending(at, limit))
+    }
+
+    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(self.do_delete_finished(at))
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.do_append(session, expected, entries))
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        Box::pin(self.do_load(session, after, limit))
+    }
+
+    fn push_steering<'a>(
+        &'a self,
+        session: &'a str,
+        message: UserMessage,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_push(session, message))
+    }
+
+    fn take_steering<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a StepKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        Box::pin(self.do_take(session, key, limit))
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.do_delete(session))
+    }
+}

@@ -1,0 +1,125 @@
+//! Events of a run from its messages, where the events themselves are not kept: the earlier part of a long run, and the part of a run that
+//! another process drove.
+
+use std::sync::Arc;
+
+use crate::loop_core::{ApprovalDecision, Event, EventKind, outcome_of};
+use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage};
+use crate::tool::outcome::{DenialCode, FailureCode, ToolResult};
+use crate::tool::output::Control;
+
+/// A message of a run.
+#[derive(Clone)]
+pub(super) struct EarlierMessage {
+    pub(super) turn: u32,
+    pub(super) message: Arc<Message>,
+    pub(super) queued_id: Option<String>,
+}
+
+/// Returns the messages that a run has added, with their turns. The first is its prompt.
+pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
+    let mut replies = 0;
+    let with_turn = messages.iter().enumerate().map(|(at, message)| {
+        let (turn, queued_id) = match &**message {
+            Message::Assistant(_) => {
+                replies += 1;
+                (replies, None)
+            }
+            Message::ToolResult(_) => (replies, None),
+            // Messages that were queued have an id.
+            Message::User(user) => (replies + 1, user.id.clone().filter(|_| at > 0)),
+            _ => (replies + 1, None),
+        };
+        EarlierMessage { turn, message: message.clone(), queued_id }
+    });
+    with_turn.collect()
+}
+
+/// Returns the events of these messages. All have the number 0: no event that was sent has it.
+pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
+    let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
+    let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };
+    events.push(EventKind::AgentStart);
+    for message in messages {
+        events.add(message);
+    }
+    events.list
+}
+
+struct EarlierEvents<'a> {
+    run_id: &'a Arc<str>,
+    turn: u32,
+    /// The reply of the turn.
+    reply: Option<StopReason>,
+    /// Its calls without a result. They may not have started.
+    calls: Vec<ToolCall>,
+    usage: Usage,
+    list: Vec<Arc<Event>>,
+}
+
+impl EarlierEvents<'_> {
+    fn push(&mut self, kind: EventKind) {
+        self.list.push(Arc::new(Event::new(self.run_id.clone(), self.turn, 0, kind)));
+    }
+
+    fn add(&mut self, earlier: &EarlierMessage) {
+        let EarlierMessage { turn, message, queued_id } = earlier;
+        if *turn > self.turn {
+            if self.turn > 0 {
+                let (assistant, usage) = (self.reply.take(), std::mem::take(&mut self.usage));
+                self.push(EventKind::TurnEnd { assistant, tool_results: Vec::new(), usage });
+            }
+            self.turn = *turn;
+            self.push(EventKind::TurnStart);
+        }
+        let begins = match &**message {
+            Message::Assistant(_) => Arc::new(Message::from(AssistantMessage::default())),
+            _ => message.clone(),
+        };
+        if let Message::ToolResult(result) = &**message {
+            self.end_call(result);
+        }
+        self.push(EventKind::MessageStart { message: begins });
+        self.push(EventKind::MessageEnd { message: message.clone(), queued_id: queued_id.clone() });
+        if let Message::Assistant(reply) = &**message {
+            self.reply = Some(reply.stop_reason.clone());
+            self.usage += &reply.usage;
+            self.calls = reply.tool_calls().cloned().collect();
+        }
+    }
+
+    fn end_call(&mut self, message: &ToolResultMessage) {
+        let (call_id, tool) = (message.call_id.clone(), message.tool.clone());
+        if let Some(at) = self.calls.iter().position(|call| call.id == call_id) {
+            let call = self.calls.remove(at);
+            self.push(EventKind::ToolExecutionStart { call });
+        }
+        let code = message.code.as_deref().unwrap_or_default();
+        let was_denied = code == DenialCode::DENIED.as_str();
+        if was_denied || message.edited_args.is_some() {
+            // The id of the request is not known any more, and counts no more.
+            let args = message.edited_args.clone().unwrap_or_default();
+            let request_id = format!("decided/{call_id}");
+            self.push(EventKind::ApprovalRequired {
+                call_id: call_id.clone(),
+                tool: tool.clone(),
+                args,
+                request_id,
+            });
+            let decision = if was_denied { ApprovalDecision::Deny } else { ApprovalDecision::Allow };
+            let edited = message.edited_args.is_some();
+            self.push(EventKind::ApprovalResolved { call_id: call_id.clone(), decision, edited });
+        }
+        let ran = code != FailureCode::INVALID_ARGUMENTS.as_str();
+        let result = ToolResult::new(call_id, tool, outcome_of(message));
+        let control = Control::Continue;
+        self.push(EventKind::ToolExecutionEnd {
+            result,
+            control,
+            ran,
+            cached: false,
+            attempt: 1,
+            duration_ms: 0,
+        });
+    }
+}
