@@ -25,8 +25,7 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
-use crate::panics::catch;
-use crate::panics::panic_text;
+use crate::panics::{catch, panic_text};
 use crate::tool::cancel::Cancelled;
 use crate::tool::combine::shown_after;
 use crate::{CallRecord, StepKey, Tool, ToolDefinition};

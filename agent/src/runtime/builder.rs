@@ -236,8 +236,7 @@ impl AssistantBuilder {
     /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::Prompt::source).
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
     ///
     /// struct Admin;
     ///
