@@ -204,17 +204,6 @@ pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     }
 }
 
-/// Keeps letters and digits only, in lower case.
-pub(crate) fn fold(text: &str) -> String {
-    if text.is_ascii() {
-        let kept = text.bytes().filter(u8::is_ascii_alphanumeric);
-        let mut folded = String::with_capacity(text.len());
-        folded.extend(kept.map(|byte| char::from(byte.to_ascii_lowercase())));
-        return folded;
-    }
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
 /// Returns the text for a number that was sent for a string; `None` if reading may have changed the number.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);

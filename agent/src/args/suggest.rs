@@ -1,6 +1,6 @@
 //! Suggestions for misspelled names.
 
-use super::scalar::fold;
+use super::text::fold;
 use std::sync::OnceLock;
 
 /// Maximum length of compared names: the cost grows with the product of both lengths.

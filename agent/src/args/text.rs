@@ -1,4 +1,4 @@
-//! Cuts and quotes text for people and models.
+//! Cuts, folds and quotes text for people and models.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -7,6 +7,17 @@ pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
 /// Pointers are cut at some place above this many bytes.
 const MAX_POINTER: usize = 4_096;
+
+/// Keeps letters and digits only, in lower case.
+pub(crate) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        let kept = text.bytes().filter(u8::is_ascii_alphanumeric);
+        let mut folded = String::with_capacity(text.len());
+        folded.extend(kept.map(|byte| char::from(byte.to_ascii_lowercase())));
+        return folded;
+    }
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
 
 /// Returns at most `max` characters; `…` marks a cut.
 pub(crate) fn cut(text: &str, max: usize) -> String {

@@ -10,18 +10,19 @@ use super::part::Part;
 
 /// The parts of a conversation that one model does not get, counted.
 ///
-/// A [`HandOff`](super::HandOff) leaves out or rewrites what only another model understands. Failed replies count as left out
+/// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites what only another model understands. Failed replies count as left out
 /// only where the counts of the whole conversation show it: no model gets them.
 ///
 /// ```
-/// use agent::message::{AssistantMessage, Conversation, HandOff, HandOffLosses, Message, Part, Recipient};
+/// use agent::message::{AssistantMessage, Conversation, HandOffLosses, Message, Part};
+/// use agent::model::ModelInfo;
 ///
 /// let mut reply = AssistantMessage::new([Part::thinking("hm"), Part::text("Hi!")]);
 /// reply.provider = "anthropic".into();
 /// let conversation = Conversation::from_iter([Message::user("Hello"), reply.into()]);
 ///
-/// let sent = HandOff::of(&conversation, Recipient::new("openai", "responses", "gpt-5"));
-/// let losses = HandOffLosses::between(conversation.shared(), sent.messages());
+/// let sent = ModelInfo::new("openai", "responses", "gpt-5").hand_off(&conversation);
+/// let losses = HandOffLosses::between(&conversation.list(), &sent);
 /// assert_eq!((losses.thinking, losses.media), (1, 0));
 /// assert_eq!(losses.to_string(), "1 thinking part");
 /// ```

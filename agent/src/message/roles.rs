@@ -181,7 +181,7 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the result is marked as an error for the model.
     pub is_error: bool,
-    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with [`told`](Self::told). Those of this
+    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with [`content_for_model`](Self::content_for_model). Those of this
     /// library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,

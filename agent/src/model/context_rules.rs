@@ -68,7 +68,7 @@ pub struct ContextRules {
 #[non_exhaustive]
 pub enum ViewDecision {
     /// The request can be sent.
-    Send,
+    Fits,
     /// These results are [cleared](ConversationView::clear).
     Clear {
         /// The results, oldest first.
@@ -241,7 +241,7 @@ impl ContextRules {
         let used = estimate.upper_bound();
         let share = |share: f64| part_of(usable, thousandths(share));
         if used < share(self.clear_at) {
-            return ViewDecision::Send;
+            return ViewDecision::Fits;
         }
         if let Some(decision) = Self::shorten_newest(view, usable, size) {
             return decision;
@@ -269,7 +269,7 @@ impl ContextRules {
             return ViewDecision::Compact { at };
         }
         if used <= usable {
-            return ViewDecision::Send;
+            return ViewDecision::Fits;
         }
         if results.is_empty() {
             return ViewDecision::Full { needed: used, usable };

@@ -46,7 +46,7 @@ fn a_long_conversation_fits_at_every_turn_in_few_large_steps() {
             view.update(&conversation);
             for _ in 0..4 {
                 match decide(&rules, &view, usable) {
-                    ViewDecision::Send => break,
+                    ViewDecision::Fits => break,
                     ViewDecision::Clear { results } => {
                         let before = estimate_of(&view).tokens;
                         view.clear(results).unwrap();
@@ -134,7 +134,7 @@ fn a_result_longer_than_the_window_is_shortened() {
     };
     assert_eq!((index, bytes), (2, 8_000));
     view.shorten(index, bytes).unwrap();
-    assert_eq!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Send);
+    assert_eq!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Fits);
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn a_lowered_window_counts() {
     let mut conversation = Conversation::new();
     (0..6).for_each(|_| add_turn(&mut conversation, "read", 1_000));
     let mut view = ConversationView::of(&conversation);
-    assert_eq!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Send);
+    assert_eq!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Fits);
     view.lower_window(9_000).unwrap();
-    assert_ne!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Send);
+    assert_ne!(decide(&ContextRules::new(), &view, 100_000), ViewDecision::Fits);
 }
 
 #[test]

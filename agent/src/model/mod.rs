@@ -118,7 +118,8 @@ pub trait Model: Send + Sync {
     /// Returns the models that may answer: this model, unless it chooses among several, as [`Fallback`] does.
     ///
     /// ```
-    /// use agent::model::{Fallback, Model as _, ScriptedModel};
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Fallback, Model as _};
     ///
     /// let model = ScriptedModel::new(["Hello!"]);
     /// assert_eq!(model.candidates(), [model.info().clone()]);

@@ -3,7 +3,7 @@
 use super::Graph;
 use super::node::{Kind, NodeId};
 use crate::args::policy::Rules;
-use crate::args::scalar::fold;
+use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 
 /// Words that can also be distinguished without case and separators; computed when first needed.

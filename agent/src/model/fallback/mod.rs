@@ -53,7 +53,7 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 /// * **Breakers.** After three failures within a minute a model is not asked for 30 s, then 1 min, up to 10 min, or until its
 ///   `retry_after`; then one request tries it. If no model is left, the one that is due first is asked. Clones share the breakers.
 /// * **The reply** has the names of the model that gave it, and a [`FallbackRecord`] of the attempts and of what was lost where
-///   another model had given the reply before. Each model gets its own [hand-off](crate::message::HandOff) of the messages.
+///   another model had given the reply before. Each model gets its own [hand-off](crate::model::ModelInfo::hand_off) of the messages.
 /// * **Identity.** [`info`](Model::info) is that of the first model, with the capabilities that all of them have.
 #[derive(Clone)]
 pub struct Fallback {
