@@ -5,7 +5,7 @@ use agent::message::ToolCall;
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
     BoxFuture, CancelToken, FailureCode, Registry, StateKey, Tool, ToolContext, ToolDefinition, ToolError,
-    ToolOutcome, ToolOutput, ToolSet, tools,
+    ToolOptions, ToolOutcome, ToolOutput, ToolSet, tools,
 };
 use serde_json::{Value, json};
 use std::future::{Future, pending};
@@ -131,7 +131,7 @@ async fn the_context_has_a_timeout_for_tools_that_have_none() {
             text("late")
         })
     });
-    patient = patient.configure(|options| options.without_timeout()).unwrap();
+    patient = patient.configure(ToolOptions::without_timeout).unwrap();
     assert_eq!(outcome_with(patient, &cx).await.text(), "late");
 }
 

@@ -282,7 +282,7 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
                 #(#cfgs)*
                 let #injected = match #private::Inject::<#ty>::get(#cx) {
                     #private::Result::Ok(#state) => #state,
-                    #private::Result::Err(#state) => return #state,
+                    #private::Result::Err(#state) => return *#state,
                 };
             });
             passed.push(quote!(#(#cfgs)* #injected,));

@@ -105,12 +105,10 @@ pub(super) const ROWS: &[OptionRow] = &[
             quote!(.effect(#private::Effect::#effect))
         },
     ),
-    setting("timeout", timeout, |setting, _, private| match setting.value {
-        SettingValue::Timeout(Some(limit)) => {
-            let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            quote!(.timeout(#private::Duration::from_millis(#millis)))
-        }
-        _ => quote!(.without_timeout()),
+    setting("timeout", timeout, |setting, _, private| {
+        let SettingValue::Timeout(Some(limit)) = setting.value else { return quote!(.without_timeout()) };
+        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        quote!(.timeout(#private::Duration::from_millis(#millis)))
     }),
     setting("max_attempts", |entry, errors| entry.count(1, "3", errors).map(SettingValue::Count), set),
     setting("max_retries", |entry, errors| entry.count(0, "3", errors).map(SettingValue::Count), set),
@@ -153,7 +151,7 @@ pub(super) const ROWS: &[OptionRow] = &[
         options.inline = (entry.flag(errors) == Some(true)).then(|| entry.key.span());
     }),
     expansion("type", &[Function], |options, entry, errors| {
-        options.type_name = entry.name("SearchTool", errors)
+        options.type_name = entry.name("SearchTool", errors);
     }),
     expansion("set", &[Block], |options, entry, errors| {
         options.is_further = true;

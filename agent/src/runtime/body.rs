@@ -9,7 +9,7 @@ use super::config::Config;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook, hook_error};
 use crate::loop_core::CallEnd;
 use crate::message::{Message, Part, ToolCall};
-use crate::{Control, Effect, FailureCode, StepKey, ToolContext, ToolOutcome, ToolOutput, ToolResult};
+use crate::{Control, Effect, FailureCode, StepKey, Tool, ToolContext, ToolOutcome, ToolOutput, ToolResult};
 
 /// A call that may run, with what its body needs of the run. It knows neither stores nor caches: they wrap it.
 pub(super) struct CallBody {
@@ -26,7 +26,7 @@ pub(super) struct CallBody {
 
 /// Returns how often the body of a call may run.
 pub(super) fn max_attempts(config: &Config, tool: &str) -> u32 {
-    let policy = config.registry.get(tool).map(|tool| tool.policy());
+    let policy = config.registry.get(tool).map(Tool::policy);
     let policy = policy.filter(|policy| policy.effect != Effect::Once);
     policy.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1)
 }

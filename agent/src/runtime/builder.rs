@@ -39,6 +39,7 @@ use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
+use crate::tool::value::Tool;
 
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -478,7 +479,7 @@ impl AssistantBuilder {
                 uncached.iter().map(|(tool, reason)| format!("`{tool}`: {reason}")).collect();
             tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
         }
-        let formats_results = tools.into_iter().any(|tool| tool.formats_results());
+        let formats_results = tools.into_iter().any(Tool::formats_results);
         let config = Config {
             formats_results,
             model: self.model,

@@ -21,10 +21,10 @@ pub(super) fn check(
     tool: &Tool,
     args: &ToolArguments,
     source: Option<&Source>,
-) -> Result<CheckedArguments, ToolOutcome> {
+) -> Result<CheckedArguments, Box<ToolOutcome>> {
     match tool.check(args.text(), source) {
         Ok(accepted) => Ok(CheckedArguments { tool: tool.clone(), args: args.clone(), accepted }),
-        Err(error) => Err(error.into_outcome(tool.definition().name())),
+        Err(error) => Err(Box::new(error.into_outcome(tool.definition().name()))),
     }
 }
 

@@ -44,7 +44,7 @@ impl Performer {
         let tool = self.find(&sent.name, tools).map_err(|unknown| ended(*unknown))?;
         let checked = |args: &ToolArguments| match check(tool, args, source) {
             Ok(checked) => Ok(Arc::new(checked)),
-            Err(refused) => Err(Some(Box::new(CallEnd::new(refused)))),
+            Err(refused) => Err(ended(*refused)),
         };
         let mut call = Cow::Borrowed(sent);
         let mut valid = checked(&call.args)?;

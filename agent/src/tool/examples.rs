@@ -34,7 +34,7 @@ impl Registry {
     /// # Errors
     /// Lists every example that would be refused, with the report.
     pub fn check_examples(&self) -> Result<(), RegistryError> {
-        RegistryError::none_of(self.tools().flat_map(|tool| refused_examples(tool)).collect())
+        RegistryError::none_of(self.tools().flat_map(refused_examples).collect())
     }
 }
 

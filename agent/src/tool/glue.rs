@@ -165,7 +165,7 @@ impl Inject<ToolContext> {
         None
     }
 
-    pub fn get(cx: &ToolContext) -> Result<&ToolContext, ToolOutcome> {
+    pub fn get(cx: &ToolContext) -> Result<&ToolContext, Box<ToolOutcome>> {
         Ok(cx)
     }
 }
@@ -186,7 +186,7 @@ pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
         T: AppState;
-    fn get(cx: &ToolContext) -> Result<&T, ToolOutcome>;
+    fn get(cx: &ToolContext) -> Result<&T, Box<ToolOutcome>>;
 }
 
 impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
@@ -197,7 +197,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
         Some(StateKey::of::<T>())
     }
 
-    fn get(cx: &ToolContext) -> Result<&T, ToolOutcome> {
+    fn get(cx: &ToolContext) -> Result<&T, Box<ToolOutcome>> {
         // A registry has looked for it before the call; this is for tools that are called by hand.
         cx.get::<T>().ok_or_else(|| {
             tracing::error!(
@@ -205,10 +205,8 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
                 state = StateKey::of::<T>().name(),
                 "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
             );
-            ToolOutcome::failed(
-                FailureCode::TOOL_ERROR,
-                "The tool cannot run: the application did not set it up.",
-            )
+            let text = "The tool cannot run: the application did not set it up.";
+            Box::new(ToolOutcome::failed(FailureCode::TOOL_ERROR, text))
         })
     }
 }

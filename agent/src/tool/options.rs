@@ -40,6 +40,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 #[must_use = "options do nothing until a tool has them"]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ToolOptions {
     pub(super) name: Arc<str>,
     /// Empty if the tool may have none.

@@ -2,6 +2,7 @@
 
 use super::outcome::{FailureCode, ToolOutcome};
 use crate::message::{Content, Part};
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 
 const OPEN: &str = "<untrusted id=\"";
@@ -68,7 +69,7 @@ pub(super) fn neutralize(outcome: &mut ToolOutcome) {
 pub(super) fn neutralize_parts(parts: &mut [Part]) {
     for part in parts {
         if let Content::Text(text) = &mut part.content {
-            *text = neutral(text).into();
+            *text = neutral(text);
         }
     }
 }
@@ -100,7 +101,7 @@ fn neutral(text: &str) -> String {
             rest.get(..mark.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(mark))
         });
         if is_control(char) {
-            out.push_str(&format!("[U+{:04X}]", u32::from(char)));
+            let _ = write!(out, "[U+{:04X}]", u32::from(char));
         } else {
             out.push(char);
         }

@@ -87,7 +87,7 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
                 Err(outcome) => {
                     let edited = ToolCall { args: args.clone(), ..request.call.clone() };
                     telemetry::record_refusal(shown, &edited, &outcome, context);
-                    let mut end = CallEnd::new(outcome);
+                    let mut end = CallEnd::new(*outcome);
                     end.edited_args = Some(args);
                     Decided::AllowEnded(end)
                 }

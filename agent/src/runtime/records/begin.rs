@@ -21,6 +21,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
 use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
+use crate::tool::value::Tool;
 
 /// Maximum number of attempts of a call whose process died, unless its tool sets another one.
 pub(super) const ATTEMPTS: u32 = 3;
@@ -220,7 +221,7 @@ impl RunRecords {
         if let Some(handle) = &found.handle {
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }
-        let policy = config.registry.get(&again.tool).map(|tool| tool.policy());
+        let policy = config.registry.get(&again.tool).map(Tool::policy);
         let is_the_same = found.call.tool == again.tool
             && found.call.fingerprint == again.fingerprint
             && found.call.args == again.args;

@@ -20,6 +20,7 @@ use crate::tool::outcome::{FailureCode, ToolOutcome};
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
+use crate::tool::value::Tool;
 
 /// The error of [`Registry::invoke`].
 ///
@@ -167,7 +168,7 @@ impl Registry {
             }
             Ok(tool) => match check(tool, &call.args, cx.source()) {
                 Ok(checked) => (checked.value().clone(), None),
-                Err(refused) => (sent(), Some(refused)),
+                Err(refused) => (sent(), Some(*refused)),
             },
         };
         let withheld = secrets.value(&call.name, &args);
@@ -184,7 +185,7 @@ impl Registry {
 
     /// Returns whether the tool's policy allows this attempt.
     fn may_begin(&self, call: &ToolCall, attempt: u32) -> bool {
-        let policy = self.get(&call.name).map(|tool| tool.policy());
+        let policy = self.get(&call.name).map(Tool::policy);
         attempt == 1
             || policy.is_some_and(|policy| {
                 policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
