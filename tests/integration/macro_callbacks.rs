@@ -1,6 +1,6 @@
 //! The options of `#[tool]` that take a function: `prepare`, `parameters_for`, `examples_for`, `format_result`, `triggers_follow_up`.
 
-#![expect(clippy::items_after_statements, clippy::unnecessary_wraps, reason = "tools as people write them")]
+#![expect(clippy::unnecessary_wraps, reason = "tools as people write them")]
 
 use crate::macro_support::{failure, text};
 use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};

@@ -206,7 +206,7 @@ async fn missing_state_is_an_outcome_and_found_before() {
 #[tokio::test]
 async fn a_tool_may_keep_its_errors_to_itself() {
     let mut tool = body("t", |_| Box::pin(async { ToolError::new("password is hunter2").into() }));
-    tool = tool.configure(|options| options.redact_errors()).unwrap();
+    tool = tool.configure(ToolOptions::redact_errors).unwrap();
     let outcome = outcome(tool).await;
     assert_eq!(code(&outcome), "tool_error");
     assert!(!outcome.text().contains("hunter2"));
