@@ -2,6 +2,15 @@
 //!
 //! [`HttpOptions::on_traffic`](crate::provider::http::HttpOptions::on_traffic) listens to the traffic of models, and
 //! `ClientConfig::on_traffic` (feature `mcp-client`) to that of an MCP server. One function can listen to both.
+//!
+//! ```
+//! use agent::traffic::Traffic;
+//!
+//! fn log(traffic: &Traffic<'_>) {
+//!     eprintln!("{} {}: {:?}", traffic.server, traffic.exchange, traffic.kind);
+//! }
+//! # let listener: fn(&Traffic<'_>) = log;
+//! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
