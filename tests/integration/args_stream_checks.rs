@@ -223,6 +223,9 @@ fn a_parameter_beside_a_wrapper_keeps_its_path() {
     let report = plan.parse::<Value>(r#"{"Cd":{"a":null},"b":{"c":false}}"#).unwrap_err();
     let paths: Vec<&str> = report.issues().iter().map(|issue| issue.path.as_str()).collect();
     assert_eq!(paths, ["/Cd", "/Cd/a", "/b/c", "/b/a"]);
+    let report = plan.parse::<Value>(r#"{"calls":[{"a":1},{"a":2}],"b":5}"#).unwrap_err();
+    let paths: Vec<&str> = report.issues().iter().map(|issue| issue.path.as_str()).collect();
+    assert_eq!(paths, ["/calls", "/b"]);
 }
 
 /// Unions at the root, and arguments that are no object, are left to the parse.

@@ -183,6 +183,11 @@ pub(crate) fn issues_inside(
         let issue = told.iter_mut().find(|issue| issue.path == at)?;
         issue.problem =
             format!("unknown parameter: send {calls} calls, each with what is inside one of these");
+        let is_at_top = |issue: &Issue| issue.path.rfind('/') == Some(0);
+        let is_beside = |issue: &&Issue| {
+            !is_at_top(issue) || !matches!(issue.code, IssueCode::Unknown | IssueCode::Missing)
+        };
+        told.extend(issues.iter().filter(is_beside).cloned());
         let count = told.len();
         return Some((told, count));
     }
