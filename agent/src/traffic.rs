@@ -36,7 +36,7 @@ use crate::panics::Observer;
 ///     lines.lock().unwrap().push((traffic.exchange, format!("{} {:?}", traffic.server, traffic.kind)));
 /// });
 /// let model = HttpModel::builder("openai/gpt-5").key("s3cret").base_url("http://127.0.0.1:9/v1").options(options).build()?;
-/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // nobody listens there
+/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // no server listens there
 ///
 /// let log = log.lock().unwrap();
 /// let ((first, request), (last, end)) = (log.first().unwrap(), log.last().unwrap());
