@@ -2,6 +2,15 @@
 //!
 //! [`HttpOptions::on_traffic`](crate::provider::http::HttpOptions::on_traffic) listens to the traffic of models, and
 //! `ClientConfig::on_traffic` (feature `mcp-client`) to that of an MCP server. One function can listen to both.
+//!
+//! ```
+//! use agent::traffic::Traffic;
+//!
+//! fn log(traffic: &Traffic<'_>) {
+//!     eprintln!("{} {}: {:?}", traffic.server, traffic.exchange, traffic.kind);
+//! }
+//! # let listener: fn(&Traffic<'_>) = log;
+//! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +36,7 @@ use crate::panics::Observer;
 ///     lines.lock().unwrap().push((traffic.exchange, format!("{} {:?}", traffic.server, traffic.kind)));
 /// });
 /// let model = HttpModel::builder("openai/gpt-5").key("s3cret").base_url("http://127.0.0.1:9/v1").options(options).build()?;
-/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // nobody listens there
+/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // no server listens there
 ///
 /// let log = log.lock().unwrap();
 /// let ((first, request), (last, end)) = (log.first().unwrap(), log.last().unwrap());

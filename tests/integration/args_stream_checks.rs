@@ -209,6 +209,25 @@ proptest! {
     }
 }
 
+/// What is missing in a parameter beside a wrapper is reported there, and not inside the wrapper.
+#[test]
+fn a_parameter_beside_a_wrapper_keeps_its_path() {
+    let schema = json!({
+        "type": "object", "additionalProperties": false,
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false},
+        },
+    });
+    let plan = compile(&schema, CoercionPolicy::exact(), UnknownKeys::Deny);
+    let report = plan.parse::<Value>(r#"{"Cd":{"a":null},"b":{"c":false}}"#).unwrap_err();
+    let paths: Vec<&str> = report.issues().iter().map(|issue| issue.path.as_str()).collect();
+    assert_eq!(paths, ["/Cd", "/Cd/a", "/b/c", "/b/a"]);
+    let report = plan.parse::<Value>(r#"{"calls":[{"a":1},{"a":2}],"b":5}"#).unwrap_err();
+    let paths: Vec<&str> = report.issues().iter().map(|issue| issue.path.as_str()).collect();
+    assert_eq!(paths, ["/calls", "/b"]);
+}
+
 /// Unions at the root, and arguments that are no object, are left to the parse.
 #[test]
 fn what_only_the_whole_can_tell() {

@@ -10,8 +10,8 @@ use crate::tool::BoxFuture;
 ///
 /// ```
 /// use agent::BoxFuture;
-/// use agent::model::{Fallback, ModelClock};
 /// use agent::ScriptedModel;
+/// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
 /// use std::{sync::Arc, time::Duration};
 ///
 /// /// A clock that never advances, and cannot wait.
@@ -27,8 +27,11 @@ use crate::tool::BoxFuture;
 ///     }
 /// }
 ///
-/// let model = Fallback::new([ScriptedModel::new(["Hello!"])]).with_clock(Arc::new(StoppedClock));
-/// # drop(model);
+/// let clock = Arc::new(StoppedClock);
+/// assert!(clock.now().is_zero() && clock.sleep(Duration::from_secs(1)).is_none());
+/// let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1)).with_clock(clock.clone());
+/// let model = Fallback::new([limited]).with_clock(clock);
+/// assert_eq!(model.candidates().len(), 1);
 /// ```
 pub trait ModelClock: Send + Sync + 'static {
     /// Returns the time since a fixed moment in the past. It never decreases.

@@ -63,7 +63,20 @@ pub struct ContextRules {
     window: Option<u64>,
 }
 
-/// The step that a request needs first. [`ContextRules`] has an example.
+/// The step that a request needs first. [`ContextRules`] has an example of a loop.
+///
+/// ```
+/// use agent::Effect;
+/// use agent::message::{Conversation, ConversationView, Message};
+/// use agent::model::{ContextRules, ModelInfo, ModelRequest, TokenEstimator, ViewDecision};
+///
+/// let conversation = Conversation::from_iter([Message::user("Hi")]);
+/// let view = ConversationView::of(&conversation);
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+/// let estimate = ModelRequest::default().estimate_view(&view, &info, &TokenEstimator);
+/// let decision = ContextRules::new().decide(&view, estimate, 10_000, &info, &TokenEstimator, |_| Effect::Pure);
+/// assert_eq!(decision, ViewDecision::Fits);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewDecision {

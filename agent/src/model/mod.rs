@@ -130,6 +130,14 @@ pub trait Model: Send + Sync {
     }
 
     /// Limits the requests to this model: see [`RateLimits`].
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Model as _, RateLimits};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1));
+    /// assert_eq!(model.info().provider, "scripted");
+    /// ```
     fn limited(self, limits: RateLimits) -> LimitedModel<Self>
     where
         Self: Sized,

@@ -183,6 +183,11 @@ pub(crate) fn issues_inside(
         let issue = told.iter_mut().find(|issue| issue.path == at)?;
         issue.problem =
             format!("unknown parameter: send {calls} calls, each with what is inside one of these");
+        let is_at_top = |issue: &Issue| issue.path.rfind('/') == Some(0);
+        let is_beside = |issue: &&Issue| {
+            !is_at_top(issue) || !matches!(issue.code, IssueCode::Unknown | IssueCode::Missing)
+        };
+        told.extend(issues.iter().filter(is_beside).cloned());
         let count = told.len();
         return Some((told, count));
     }
@@ -214,7 +219,9 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            if issue.code != IssueCode::Missing && !keys.contains(&key) {
+            // What is missing at the top belongs inside, too; what is missing in a parameter beside the wrapper does not.
+            let is_parameter_missing = issue.code == IssueCode::Missing && issue.path.rfind('/') == Some(0);
+            if !is_parameter_missing && !keys.contains(&key) {
                 return issue;
             }
             if is_text {

@@ -71,7 +71,25 @@ pub enum ViewChangeKind {
     },
 }
 
-/// A result whose content is replaced by a line. [`ConversationView::clear`](super::ConversationView::clear) has an example.
+/// A result whose content is replaced by a line.
+///
+/// ```
+/// use agent::message::{
+///     AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage,
+/// };
+///
+/// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+/// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
+/// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("And?")]);
+/// let mut view = ConversationView::of(&conversation);
+/// let change = view.clear([ClearedResult::new(2, "[the result of search was removed]")])?;
+/// assert_eq!(view.messages()[2].text(), "[the result of search was removed]");
+///
+/// // The change is stored, and makes the same view again.
+/// let again = ConversationView::fold(&conversation, [change]);
+/// assert_eq!(again.messages(), view.messages());
+/// # Ok::<(), agent::message::ViewError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClearedResult {

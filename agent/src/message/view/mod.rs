@@ -63,7 +63,12 @@ impl ConversationView {
     /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
     /// order is left out, with a warning in the log; [`changes`](Self::changes) has those that apply.
     ///
-    /// [`ViewChange`] has an example.
+    /// ```
+    /// use agent::message::{Conversation, ConversationView, Message};
+    ///
+    /// let conversation = Conversation::from_iter([Message::user("Hi")]);
+    /// assert_eq!(ConversationView::fold(&conversation, []).messages().len(), 1);
+    /// ```
     pub fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::of(conversation);
         let hashes = prefix_hashes(&view.conversation);

@@ -135,7 +135,19 @@ impl Fallback {
         self
     }
 
-    /// Sets the clock of waits and breakers. Default: that of tokio. [`ModelClock`] has an example.
+    /// Sets the clock of waits and breakers. Default: that of tokio.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
+    /// use std::sync::Arc;
+    ///
+    /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
+    ///     let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1));
+    ///     Fallback::new([limited.with_clock(clock.clone())]).with_clock(clock)
+    /// }
+    /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
+    /// ```
     pub fn with_clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
         self.clock = clock;
         self

@@ -50,7 +50,13 @@ pub struct FallbackRecord {
 
 /// One attempt that gave no reply.
 ///
-/// [`FallbackRecord`] has an example.
+/// ```
+/// use agent::model::ModelAttempt;
+///
+/// let mut attempt = ModelAttempt::default();
+/// (attempt.model, attempt.kind, attempt.status) = ("large-1".into(), "overloaded".into(), Some(529));
+/// assert_eq!(agent::json!(attempt)["kind"], "overloaded");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

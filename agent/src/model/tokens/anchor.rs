@@ -8,7 +8,15 @@ use crate::model::ModelInfo;
 
 /// An estimated number of tokens.
 ///
-/// [`ModelRequest::estimate_tokens`](crate::model::ModelRequest::estimate_tokens) has an example.
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, TokenEstimate, TokenEstimator};
+///
+/// let request = ModelRequest::new([Message::user("How is the weather in Rome?")]);
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
+/// let estimate: TokenEstimate = request.estimate_tokens(&info, &TokenEstimator);
+/// assert!(!estimate.is_anchored && estimate.error > 0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenEstimate {

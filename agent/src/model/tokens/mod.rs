@@ -34,6 +34,7 @@ use crate::tool::definition::ToolDefinition;
 ///     }
 /// }
 ///
+/// assert_eq!((WordCounter.count_text("a b c"), WordCounter.count_json("{}")), (3, 1));
 /// let request = ModelRequest::new([Message::user("How is the weather?")]);
 /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
 /// assert_eq!(request.estimate_tokens(&info, &WordCounter).tokens, 4 + 4 + 8);     // 4 words, a message, a request

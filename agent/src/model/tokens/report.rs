@@ -53,7 +53,17 @@ pub struct ContextReport {
     pub parts: Vec<ContextPart>,
 }
 
-/// One source of tokens in a request. [`ContextReport`] has an example.
+/// One source of tokens in a request.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ContextPart, ContextReport, ContextSource, ModelInfo, ModelRequest, TokenEstimator};
+///
+/// let request = ModelRequest::new([Message::user("How is the weather in Rome?")]);
+/// let report = ContextReport::of(&request, &ModelInfo::new("acme", "acme-chat", "large-1"), &TokenEstimator);
+/// let from_user = |part: &&ContextPart| part.source == ContextSource::User;
+/// assert_eq!(report.parts.iter().find(from_user).unwrap().items, 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ContextPart {
@@ -65,7 +75,13 @@ pub struct ContextPart {
     pub items: usize,
 }
 
-/// Where tokens of a request come from. [`ContextReport`] has an example.
+/// Where tokens of a request come from.
+///
+/// ```
+/// use agent::model::ContextSource;
+///
+/// assert_eq!(ContextSource::System.to_string(), "system");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -115,7 +115,7 @@ impl UiBody {
             *wait = crate::default_executor().sleep(*after);
         }
         match wait {
-            // Outside of a runtime with a clock there are no comments.
+            // Comments need a clock: without one, an idle stream stays silent.
             None => Poll::Pending,
             Some(waiting) => waiting.as_mut().poll(cx).map(|()| {
                 *wait = None;
