@@ -27,6 +27,7 @@ mod lint_secrets;
 mod macro_actions;
 mod macro_arguments;
 mod macro_blocks;
+mod macro_callbacks;
 mod macro_clashes;
 mod macro_constraints;
 mod macro_defaults;
