@@ -257,13 +257,13 @@ const _: () = {
                                 Database,
                             >::get(cx) {
                                 ::agent::__private::Result::Ok(state) => state,
-                                ::agent::__private::Result::Err(state) => return state,
+                                ::agent::__private::Result::Err(state) => return *state,
                             };
                             let injected4 = match ::agent::__private::Inject::<
                                 ToolContext,
                             >::get(cx) {
                                 ::agent::__private::Result::Ok(state) => state,
-                                ::agent::__private::Result::Err(state) => return state,
+                                ::agent::__private::Result::Err(state) => return *state,
                             };
                             {
                                 #[allow(unused_imports)]

@@ -125,8 +125,8 @@ impl Assistant {
     /// conversation like any other, with the same events, and are stored with its session.
     ///
     /// The model is asked at once if the [policy](crate::ToolPolicy::follow_up) of one of the tools requires it, if a tool itself
-    /// ([`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up)) does, or if messages are queued. Otherwise it reads the results with
-    /// the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
+    /// ([`triggers_follow_up`](crate::ToolOptions::triggers_follow_up)) does, or if messages are queued. Otherwise it reads the results
+    /// with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
     ///
     /// ```
     /// use agent::message::ToolCall;
