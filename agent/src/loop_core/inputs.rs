@@ -101,6 +101,7 @@ pub struct Ready {
 /// assert_eq!((ran.ran, ran.duration_ms, ran.attempt), (true, 12, 1));
 /// let blocked = CallEnd::new(ToolError::denied("not on Sundays"));
 /// assert!(!blocked.ran && blocked.outcome.is_error());
+/// assert_eq!(ran.clone().with_coercions(blocked.coercions), ran);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

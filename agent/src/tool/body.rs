@@ -40,6 +40,35 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// assert_eq!(result.outcome.text(), r#"{"n":1}"#);
 /// # Ok(()) }
 /// ```
+///
+/// A body whose arguments are a type of its own parses them in the check, once:
+///
+/// ```
+/// use agent::args::InvalidArguments;
+/// use agent::tool::{AcceptedArguments, ToolBody};
+/// use agent::{BoxFuture, IntoOutcome, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, args::{Plan, PlanOptions}};
+///
+/// #[derive(ToolArgs)]
+/// struct Days { first: u8, last: u8 }
+///
+/// struct Count;
+///
+/// impl ToolBody for Count {
+///     fn call<'a>(&'a self, arguments: &'a AcceptedArguments, _cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+///         Box::pin(async move { arguments.take::<Days>().map(|days| days.last.abs_diff(days.first).to_string()).into_outcome() })
+///     }
+///     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+///         AcceptedArguments::parse::<Days>(definition, text)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let definition = ToolDefinition::new(Plan::for_type::<Days>("count", PlanOptions::default())?, "Counts days.")?;
+/// let accepted = Count.check(&definition, r#"{"first": 3, "last": 7}"#)?;
+/// assert!(Count.requires().is_empty() && Count.reads_context());
+/// assert_eq!(Count.call(&accepted, &ToolContext::new()).await.text(), "4");
+/// # Ok(()) }
+/// ```
 pub trait ToolBody: Send + Sync + 'static {
     /// Runs one call with arguments that [`check`](Self::check) accepted. Dropping the future stops the call.
     fn call<'a>(

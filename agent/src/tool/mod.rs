@@ -2,6 +2,26 @@
 //!
 //! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](crate::ToolPolicy) is a part, and a body. Most tools
 //! need nothing from here: `#[tool]` and closures make their bodies.
+//!
+//! ```
+//! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+//!
+//! /// Reads a note.
+//! #[tool]
+//! fn read_note(name: String) -> String {
+//!     format!("the note {name}")
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+//! // Every call of every tool, on its way to the body.
+//! let shouted = tools![read_note].map(|tool| {
+//!     Ok(tool.wrap(|call| Box::pin(async move { agent::ToolOutput::text(call.run().await.text().to_uppercase()).into() })))
+//! });
+//! let call = ToolCall::new("1", "read_note", r#"{"name": "tea"}"#);
+//! let result = Registry::new(shouted)?.call(&call, &ToolContext::new()).await;
+//! assert_eq!(result.outcome.text(), "THE NOTE TEA");
+//! # Ok(()) }
+//! ```
 
 // The modules: `value` has the tool, `definition` and `options` what is set about it, `body` its body, `hidden` the arguments that the
 // application adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results.

@@ -76,6 +76,15 @@ type TriggersFollowUp = dyn Fn(&CallRecord<'_>) -> bool + Send + Sync;
 macro_rules! setters {
     ($options:ident) => {
         /// Sets the name that the model calls: `[A-Za-z0-9_-]{1,64}`.
+        ///
+        /// ```
+        /// use agent::{ToolBuilder, ToolContext, Value};
+        ///
+        /// let ping = ToolBuilder::new("png").name("ping").undescribed();
+        /// let ping = ping.build(|_: Value, _: ToolContext| async { "pong" })?;
+        /// assert_eq!((ping.definition().name(), ping.definition().description()), ("ping", ""));
+        /// # Ok::<(), agent::DefinitionError>(())
+        /// ```
         pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
             let options = self.$options();
             options.name = name.into();
@@ -104,6 +113,22 @@ macro_rules! setters {
         }
 
         /// Sets the hints for clients, and nothing else. Default: none.
+        ///
+        /// ```
+        /// use agent::{Effect, ToolAnnotations, ToolBuilder, ToolContext, Value};
+        ///
+        /// let delete = ToolBuilder::new("delete")
+        ///     .description("Deletes a draft.")
+        ///     .annotations(ToolAnnotations::NONE)
+        ///     .destructive(true)
+        ///     .idempotent(true)
+        ///     .open_world(false)
+        ///     .build(|_: Value, _: ToolContext| async { "deleted" })?;
+        /// let hints = delete.definition().annotations();
+        /// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
+        /// assert_eq!(delete.policy().effect, Effect::Idempotent);
+        /// # Ok::<(), agent::DefinitionError>(())
+        /// ```
         pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
             let options = self.$options();
             options.annotations = annotations;
@@ -146,6 +171,32 @@ macro_rules! setters {
         }
 
         /// Sets the effects of running the tool.
+        ///
+        /// ```
+        /// use agent::{Effect, Timeout, ToolBuilder, ToolContext, Value};
+        /// use std::time::Duration;
+        ///
+        /// let wait = ToolBuilder::new("wait_for_build")
+        ///     .description("Waits for a build.")
+        ///     .effect(Effect::Pure)
+        ///     .timeout(Duration::from_secs(60))
+        ///     .max_attempts(2)
+        ///     .max_retries(1)
+        ///     .max_result_bytes(10_000)
+        ///     .cache(false)
+        ///     .exclusive()
+        ///     .allow_repeat()
+        ///     .follow_up()
+        ///     .redact_errors()
+        ///     .build(|_: Value, _: ToolContext| async { "green" })?;
+        /// let policy = wait.policy();
+        /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(60))));
+        /// assert_eq!((policy.max_attempts, policy.max_retries, policy.cache), (Some(2), Some(1), Some(false)));
+        /// assert!(policy.exclusive && policy.allow_repeat && policy.follow_up && policy.redact_errors);
+        /// let patient = wait.configure(|options| options.without_timeout())?;
+        /// assert_eq!(patient.policy().timeout, Timeout::Never);
+        /// # Ok::<(), agent::DefinitionError>(())
+        /// ```
         pub fn effect(mut self, effect: Effect) -> Self {
             let options = self.$options();
             options.policy.effect = effect;
@@ -264,6 +315,25 @@ macro_rules! setters {
         }
 
         /// Sets data for clients under a key: `_meta` of the Model Context Protocol. Models never see it.
+        ///
+        /// ```
+        /// use agent::{Json, ToolBuilder, ToolContext, Value, json};
+        ///
+        /// let roll = ToolBuilder::new("roll")
+        ///     .description("Rolls a die.")
+        ///     .title("Die")
+        ///     .example(json!({}))
+        ///     .output_schema(json!({"type": "integer"}))
+        ///     .meta("example.com/icon", "die.svg")
+        ///     .strict(false)
+        ///     .defer()
+        ///     .build(|_: Value, _: ToolContext| async { Json(4) })?;
+        /// let definition = roll.definition();
+        /// assert_eq!((definition.examples(), &definition.meta()["example.com/icon"]), (&[json!({})][..], &json!("die.svg")));
+        /// assert_eq!(definition.output_schema(), Some(&json!({"type": "integer"})));
+        /// assert!(definition.is_deferred());
+        /// # Ok::<(), agent::DefinitionError>(())
+        /// ```
         pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
             let options = self.$options();
             options.meta.insert(key.into(), value.into());
@@ -292,6 +362,22 @@ macro_rules! setters {
         }
 
         /// Sets how arguments are checked, as [`coerce`](Self::coerce) and [`unknown`](Self::unknown) do together.
+        ///
+        /// ```
+        /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
+        /// use agent::{ToolBuilder, ToolContext, Value};
+        ///
+        /// let exact = ToolBuilder::new("count")
+        ///     .description("Counts.")
+        ///     .required_integer("to", "The last number.")
+        ///     .arguments(PlanOptions::default())
+        ///     .coerce(CoercionPolicy::exact())
+        ///     .unknown(UnknownKeys::Strip)
+        ///     .build(|_: Value, _: ToolContext| async { "done" })?;
+        /// assert!(exact.validate(r#"{"to": "3"}"#).is_err());
+        /// assert!(exact.validate(r#"{"to": 3, "by": 1}"#).is_ok());
+        /// # Ok::<(), agent::DefinitionError>(())
+        /// ```
         pub fn arguments(mut self, how: PlanOptions) -> Self {
             let options = self.$options();
             options.arguments = how;

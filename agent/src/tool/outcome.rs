@@ -452,6 +452,7 @@ impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
 /// let result = ToolResult::new("call_1", "add", ToolOutput::text("42"));
 /// let message = result.to_message().expect("it has ended");
 /// assert_eq!((message.call_id.as_str(), message.text().as_str()), ("call_1", "42"));
+/// assert_eq!(result.clone().with_coercions(result.coercions.clone()), result);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -367,6 +367,24 @@ impl Registry {
     }
 
     /// Runs a call whose arguments were [checked](Tool::check) before: they are not parsed again.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: u32) -> u32 {
+    ///     2 * n
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::new(tools![double])?;
+    /// let call = ToolCall::new("1", "double", r#"{"n": "4"}"#);
+    /// let accepted = registry.fetch("double")?.check(call.args.text(), None)?;
+    /// assert_eq!(accepted.value()["n"], 4);
+    /// assert_eq!(registry.call_accepted(&call, &accepted, &ToolContext::new()).await.outcome.text(), "8");
+    /// # Ok(()) }
+    /// ```
     pub async fn call_accepted(
         &self,
         call: &ToolCall,

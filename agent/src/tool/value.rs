@@ -95,6 +95,40 @@ struct CallDefinitions<'t> {
 
 impl Tool {
     /// Creates a tool of its definition and a body.
+    ///
+    /// ```
+    /// use agent::args::{Plan, PlanOptions};
+    /// use agent::tool::{AcceptedArguments, ToolBody};
+    /// use agent::{BoxFuture, IntoOutcome, Source, StateKey, Tool, ToolContext, ToolDefinition, ToolOutcome, json};
+    ///
+    /// struct Shop(&'static str);
+    ///
+    /// /// Says what the shop sells.
+    /// struct Ask([StateKey; 1]);
+    ///
+    /// impl ToolBody for Ask {
+    ///     fn call<'a>(&'a self, _: &'a AcceptedArguments, cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    ///         Box::pin(async move { cx.get::<Shop>().map_or("closed", |shop| shop.0).into_outcome() })
+    ///     }
+    ///     fn requires(&self) -> &[StateKey] {
+    ///         &self.0
+    ///     }
+    ///     fn reads_context(&self) -> bool {
+    ///         false
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let plan = Plan::compile("ask", &json!({"type": "object"}), PlanOptions::default())?;
+    /// let ask = Tool::from_body(ToolDefinition::new(plan, "Says what the shop sells.")?, Ask([StateKey::of::<Shop>()]));
+    /// assert!(ask.requires() == [StateKey::of::<Shop>()] && !ask.reads_context());
+    /// assert!(ask.definition_for(&Source::new("a customer"))?.is_none());
+    /// let strict = ask.with_schema(json!({"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}))?;
+    /// assert!(strict.validate("{}").is_err());
+    /// let cx = ToolContext::builder().state(Shop("tea")).build()?;
+    /// assert_eq!(strict.call(r#"{"what": "?"}"#, &cx).await.outcome.text(), "tea");
+    /// # Ok(()) }
+    /// ```
     pub fn from_body(definition: ToolDefinition, body: impl ToolBody) -> Self {
         Self { definition, body: Arc::new(body), hidden: None }
     }
