@@ -38,7 +38,7 @@ use std::time::Duration;
 /// assert_eq!(registry.fetch("search_notes")?.definition().description(), "Searches the notes.");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[must_use = "options do nothing until a tool has them"]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ToolOptions {
@@ -86,29 +86,25 @@ macro_rules! setters {
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-            let options = self.$options();
-            options.name = name.into();
+            self.$options().name = name.into();
             self
         }
 
         /// Sets what the tool does, for the model. A description is required, unless the tool is [undescribed](Self::undescribed).
         pub fn description(mut self, text: impl Into<Arc<str>>) -> Self {
-            let options = self.$options();
-            options.description = text.into();
+            self.$options().description = text.into();
             self
         }
 
         /// Allows an empty description. Models then choose the tool by its name alone.
         pub fn undescribed(mut self) -> Self {
-            let options = self.$options();
-            options.may_be_undescribed = true;
+            self.$options().may_be_undescribed = true;
             self
         }
 
         /// Sets a human-readable name.
         pub fn title(mut self, title: impl Into<Arc<str>>) -> Self {
-            let options = self.$options();
-            options.title = Some(title.into());
+            self.$options().title = Some(title.into());
             self
         }
 
@@ -117,21 +113,16 @@ macro_rules! setters {
         /// ```
         /// use agent::{Effect, ToolAnnotations, ToolBuilder, ToolContext, Value};
         ///
-        /// let delete = ToolBuilder::new("delete")
-        ///     .description("Deletes a draft.")
-        ///     .annotations(ToolAnnotations::NONE)
-        ///     .destructive(true)
-        ///     .idempotent(true)
-        ///     .open_world(false)
-        ///     .build(|_: Value, _: ToolContext| async { "deleted" })?;
+        /// let delete = ToolBuilder::new("delete").description("Deletes a draft.");
+        /// let delete = delete.annotations(ToolAnnotations::NONE).destructive(true).idempotent(true).open_world(false);
+        /// let delete = delete.build(|_: Value, _: ToolContext| async { "deleted" })?;
         /// let hints = delete.definition().annotations();
         /// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
         /// assert_eq!(delete.policy().effect, Effect::Idempotent);
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-            let options = self.$options();
-            options.annotations = annotations;
+            self.$options().annotations = annotations;
             self
         }
 
@@ -147,8 +138,7 @@ macro_rules! setters {
 
         /// Sets the hint that the tool may delete or overwrite data.
         pub fn destructive(mut self, hint: bool) -> Self {
-            let options = self.$options();
-            options.annotations.destructive = Some(hint);
+            self.$options().annotations.destructive = Some(hint);
             self
         }
 
@@ -165,8 +155,7 @@ macro_rules! setters {
 
         /// Sets the hint that the tool interacts with systems outside of the application.
         pub fn open_world(mut self, hint: bool) -> Self {
-            let options = self.$options();
-            options.annotations.open_world = Some(hint);
+            self.$options().annotations.open_world = Some(hint);
             self
         }
 
@@ -198,43 +187,37 @@ macro_rules! setters {
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn effect(mut self, effect: Effect) -> Self {
-            let options = self.$options();
-            options.policy.effect = effect;
+            self.$options().policy.effect = effect;
             self
         }
 
         /// Sets how long a body may take.
         pub fn timeout(mut self, after: Duration) -> Self {
-            let options = self.$options();
-            options.policy.timeout = Timeout::After(after);
+            self.$options().policy.timeout = Timeout::After(after);
             self
         }
 
         /// Removes the time limit, also that of the caller.
         pub fn without_timeout(mut self) -> Self {
-            let options = self.$options();
-            options.policy.timeout = Timeout::Never;
+            self.$options().policy.timeout = Timeout::Never;
             self
         }
 
         /// Hides the text of the body's errors from the model.
         pub fn redact_errors(mut self) -> Self {
-            let options = self.$options();
-            options.policy.redact_errors = true;
+            self.$options().policy.redact_errors = true;
             self
         }
 
         /// Sets the maximum number of times that the body may be started for one call.
         pub fn max_attempts(mut self, attempts: u32) -> Self {
-            let options = self.$options();
-            options.policy.max_attempts = Some(attempts);
+            self.$options().policy.max_attempts = Some(attempts);
             self
         }
 
         /// Sets how many more calls a model gets in a run after one with bad arguments.
         pub fn max_retries(mut self, retries: u32) -> Self {
-            let options = self.$options();
-            options.policy.max_retries = Some(retries);
+            self.$options().policy.max_retries = Some(retries);
             self
         }
 
@@ -253,64 +236,55 @@ macro_rules! setters {
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn approval(mut self, approval: Approval) -> Self {
-            let options = self.$options();
-            options.policy.approval = approval;
+            self.$options().policy.approval = approval;
             self
         }
 
         /// Runs no other call of the same reply at the same time.
         pub fn exclusive(mut self) -> Self {
-            let options = self.$options();
-            options.policy.exclusive = true;
+            self.$options().policy.exclusive = true;
             self
         }
 
         /// Sets whether a completed result is cached for the same arguments.
         pub fn cache(mut self, cache: bool) -> Self {
-            let options = self.$options();
-            options.policy.cache = Some(cache);
+            self.$options().policy.cache = Some(cache);
             self
         }
 
         /// Allows any number of repetitions of the same call, as in polling: the loop guard does not count it.
         pub fn allow_repeat(mut self) -> Self {
-            let options = self.$options();
-            options.policy.allow_repeat = true;
+            self.$options().policy.allow_repeat = true;
             self
         }
 
         /// Asks the model at once when a call that was made outside of a run is recorded (`Assistant::record`).
         pub fn follow_up(mut self) -> Self {
-            let options = self.$options();
-            options.policy.follow_up = true;
+            self.$options().policy.follow_up = true;
             self
         }
 
         /// Sets the maximum length of a result in bytes; longer ones are cut.
         pub fn max_result_bytes(mut self, bytes: usize) -> Self {
-            let options = self.$options();
-            options.policy.max_result_bytes = Some(bytes);
+            self.$options().policy.max_result_bytes = Some(bytes);
             self
         }
 
         /// Sets whether providers are asked to enforce the schema while the model writes. By default the application decides.
         pub fn strict(mut self, strict: bool) -> Self {
-            let options = self.$options();
-            options.strict = Some(strict);
+            self.$options().strict = Some(strict);
             self
         }
 
         /// Shows the tool to models only after they [searched](crate::ToolSet::with_tool_search) for it.
         pub fn defer(mut self) -> Self {
-            let options = self.$options();
-            options.deferred = true;
+            self.$options().deferred = true;
             self
         }
 
         /// Adds an example of valid arguments. [`Registry::check_examples`](crate::Registry::check_examples) checks them.
         pub fn example(mut self, arguments: Value) -> Self {
-            let options = self.$options();
-            options.examples.push(arguments);
+            self.$options().examples.push(arguments);
             self
         }
 
@@ -319,12 +293,9 @@ macro_rules! setters {
         /// ```
         /// use agent::{Json, ToolBuilder, ToolContext, Value, json};
         ///
-        /// let roll = ToolBuilder::new("roll")
-        ///     .description("Rolls a die.")
-        ///     .title("Die")
-        ///     .example(json!({}))
-        ///     .output_schema(json!({"type": "integer"}))
-        ///     .meta("example.com/icon", "die.svg")
+        /// let roll = ToolBuilder::new("roll").description("Rolls a die.").title("Die").example(json!({}));
+        /// let roll = roll.output_schema(json!({"type": "integer"})).meta("example.com/icon", "die.svg");
+        /// let roll = roll
         ///     .strict(false)
         ///     .defer()
         ///     .build(|_: Value, _: ToolContext| async { Json(4) })?;
@@ -335,15 +306,13 @@ macro_rules! setters {
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-            let options = self.$options();
-            options.meta.insert(key.into(), value.into());
+            self.$options().meta.insert(key.into(), value.into());
             self
         }
 
         /// Sets the JSON Schema of the structured result; `None` if it is not known.
         pub fn output_schema(mut self, schema: impl Into<Option<Value>>) -> Self {
-            let options = self.$options();
-            options.output_schema = schema.into();
+            self.$options().output_schema = schema.into();
             self
         }
 
@@ -367,20 +336,14 @@ macro_rules! setters {
         /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
         /// use agent::{ToolBuilder, ToolContext, Value};
         ///
-        /// let exact = ToolBuilder::new("count")
-        ///     .description("Counts.")
-        ///     .required_integer("to", "The last number.")
-        ///     .arguments(PlanOptions::default())
-        ///     .coerce(CoercionPolicy::exact())
-        ///     .unknown(UnknownKeys::Strip)
-        ///     .build(|_: Value, _: ToolContext| async { "done" })?;
-        /// assert!(exact.validate(r#"{"to": "3"}"#).is_err());
-        /// assert!(exact.validate(r#"{"to": 3, "by": 1}"#).is_ok());
+        /// let exact = ToolBuilder::new("count").description("Counts.").required_integer("to", "The last number.");
+        /// let exact = exact.arguments(PlanOptions::default()).coerce(CoercionPolicy::exact()).unknown(UnknownKeys::Strip);
+        /// let exact = exact.build(|_: Value, _: ToolContext| async { "done" })?;
+        /// assert!(exact.validate(r#"{"to": "3"}"#).is_err() && exact.validate(r#"{"to": 3, "by": 1}"#).is_ok());
         /// # Ok::<(), agent::DefinitionError>(())
         /// ```
         pub fn arguments(mut self, how: PlanOptions) -> Self {
-            let options = self.$options();
-            options.arguments = how;
+            self.$options().arguments = how;
             self
         }
 
@@ -404,8 +367,7 @@ macro_rules! setters {
         /// # Ok(()) }
         /// ```
         pub fn untrusted(mut self) -> Self {
-            let options = self.$options();
-            options.untrusted = true;
+            self.$options().untrusted = true;
             self
         }
 
@@ -425,8 +387,7 @@ macro_rules! setters {
         /// # Ok(()) }
         /// ```
         pub fn neutralize(mut self) -> Self {
-            let options = self.$options();
-            options.neutralizes = true;
+            self.$options().neutralizes = true;
             self
         }
 
@@ -457,8 +418,7 @@ macro_rules! setters {
             mut self,
             prepare: impl Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync + 'static,
         ) -> Self {
-            let options = self.$options();
-            options.prepare = Some(Arc::new(prepare));
+            self.$options().prepare = Some(Arc::new(prepare));
             self
         }
 
@@ -492,8 +452,7 @@ macro_rules! setters {
             mut self,
             parameters: impl Fn(&Source) -> Option<Parameters> + Send + Sync + 'static,
         ) -> Self {
-            let options = self.$options();
-            options.parameters_for = Some(Arc::new(parameters));
+            self.$options().parameters_for = Some(Arc::new(parameters));
             self
         }
 
@@ -520,8 +479,7 @@ macro_rules! setters {
             mut self,
             examples: impl Fn(&Source) -> Option<Vec<Value>> + Send + Sync + 'static,
         ) -> Self {
-            let options = self.$options();
-            options.examples_for = Some(Arc::new(examples));
+            self.$options().examples_for = Some(Arc::new(examples));
             self
         }
 
@@ -557,8 +515,7 @@ macro_rules! setters {
             mut self,
             format: impl Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync + 'static,
         ) -> Self {
-            let options = self.$options();
-            options.format_result = Some(Arc::new(format));
+            self.$options().format_result = Some(Arc::new(format));
             self
         }
 
@@ -586,8 +543,7 @@ macro_rules! setters {
             mut self,
             triggers: impl Fn(&CallRecord<'_>) -> bool + Send + Sync + 'static,
         ) -> Self {
-            let options = self.$options();
-            options.triggers_follow_up = Some(Arc::new(triggers));
+            self.$options().triggers_follow_up = Some(Arc::new(triggers));
             self
         }
     };
@@ -617,28 +573,7 @@ impl ToolOptions {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self {
-            name: name.into(),
-            description: "".into(),
-            may_be_undescribed: false,
-            title: None,
-            annotations: ToolAnnotations::NONE,
-            output_schema: None,
-            examples: Vec::new(),
-            strict: None,
-            deferred: false,
-            meta: Map::new(),
-            is_in_code: false,
-            policy: ToolPolicy::DEFAULT,
-            arguments: PlanOptions::default(),
-            untrusted: false,
-            neutralizes: false,
-            prepare: None,
-            parameters_for: None,
-            examples_for: None,
-            format_result: None,
-            triggers_follow_up: None,
-        }
+        Self { name: name.into(), ..Self::default() }
     }
 
     /// Checks the name and the description.
