@@ -35,7 +35,7 @@ pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
 /// What a tool accepts, compiled from a JSON Schema.
@@ -206,7 +206,8 @@ impl Plan {
             && (is_type || has_words_of(&of_type, description))
         {
             let recursive = schema.get_mut("$defs").and_then(Value::as_object_mut);
-            let mut places: Vec<&mut Value> = recursive.into_iter().flat_map(Map::values_mut).collect();
+            let mut places: Vec<&mut Value> =
+                recursive.into_iter().flat_map(serde_json::Map::values_mut).collect();
             for place in places.iter_mut().filter_map(|place| place.as_object_mut()) {
                 if place.get("description").and_then(Value::as_str) == Some(&of_type) {
                     place.remove("description");
