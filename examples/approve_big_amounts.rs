@@ -9,8 +9,8 @@
 //! when the decision has been made, also in another process.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::loop_core::ApprovalRequest;
 use agent::model::reply;
+use agent::run::ApprovalRequest;
 use agent::{Assistant, Decision, EventKind, ScriptedModel, json, tool, tools};
 use std::error::Error;
 

@@ -8,8 +8,8 @@
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::{
-    Effect, Registry, Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet, Value,
-    message::ToolCall, tool, tools,
+    Registry, Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet, Value, message::ToolCall, tool,
+    tool::Effect, tools,
 };
 use std::error::Error;
 

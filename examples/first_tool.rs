@@ -5,7 +5,7 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use agent::{Registry, RegistryError, ToolContext, message::ToolCall, tool, tools};
+use agent::{Registry, ToolContext, message::ToolCall, tool, tool::RegistryError, tools};
 
 /// Books a room in a hotel.
 #[tool]

@@ -13,7 +13,7 @@
 #[expect(dead_code, reason = "its tools are wanted, not its run")]
 mod quickstart;
 
-use agent::{Lint, Registry};
+use agent::{Registry, lint::Lint};
 use std::error::Error;
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@
 
 use agent::message::ToolCall;
 use agent::model::reply;
-use agent::{Assistant, EventKind, Progress, RecordedTurn, ScriptedModel, ToolContext, tool, tools};
+use agent::{Assistant, EventKind, Progress, ScriptedModel, ToolContext, run::RecordedTurn, tool, tools};
 use std::error::Error;
 use std::time::Duration;
 

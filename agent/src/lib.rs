@@ -47,15 +47,28 @@
 //!
 //! # Overview
 //!
+//! The names here are those that most programs use. Everything else is in the module of its topic:
+//!
 //! | to | see |
 //! | --- | --- |
-//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`Tool`], [`ToolBuilder`]; by hand [`tool::ToolBody`](mod@tool) |
+//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`Tool`], [`ToolBuilder`]; by hand [`tool`](mod@tool) |
 //! | combine tools and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
-//! | learn what is accepted, coerced and reported | [`args`] |
-//! | learn what each provider receives, and what its schemas cannot express | [`schema`], [`Registry::check_dialect`] |
+//! | check tools in a test | [`lint`] |
 //! | talk to a model | [`Assistant`] (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
+//! | watch, steer and resume a run | [`run`] |
+//! | change what a run does | `hooks` (feature `runtime`) |
 //! | read or store a conversation | [`message`] |
 //! | record calls, recover after a crash | [`store`] |
+//! | learn what is accepted, coerced and reported | [`args`] |
+//!
+//! Each of these modules is the page of one extension:
+//!
+//! | your own | module |
+//! | --- | --- |
+//! | provider, or server of a known protocol | [`provider`] |
+//! | store | [`store`] |
+//! | driver or engine | [`steps`], on the loop of [`loop_core`] |
+//! | schemas in the dialect of a provider | [`schema`] |
 //!
 //! # Features
 //!
@@ -85,6 +98,9 @@ mod error_text;
 // The guide has only documentation and doctests, so it is not part of any build.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
+#[cfg(feature = "runtime")]
+pub mod hooks;
+pub mod lint;
 pub mod loop_core;
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 mod masking;
@@ -99,6 +115,7 @@ mod private_files;
 pub mod provider;
 #[cfg(any(feature = "http", feature = "mcp-client", feature = "testing"))]
 mod quoted;
+pub mod run;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
@@ -190,65 +207,38 @@ pub fn model(
     provider::absent::model(name)
 }
 
-pub use args::{ArgumentError, Base64, HumanDuration, Violations};
-pub use loop_core::{
-    Event, EventKind, LoopGuard, RecordedTurn, RunStop, StateError, SteeringPolicy, UsageLimits,
-};
+pub use loop_core::config::UsageLimits;
+pub use loop_core::end::RunStop;
+pub use loop_core::event::{Event, EventKind};
 pub use model::scripted::ScriptedModel;
-pub use parse_error::ParseError;
 #[cfg(feature = "runtime")]
-pub use runtime::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
-    EventStream, HookError, Hooks, InvokeError, Metric, NotCached, NotDelivered, OpenError, Prompt,
-    QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunError, RunHandle, RunOutput,
-    Subscription, ToolCallInfo, ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
-};
-pub use step_key::{StepKey, StepKind};
+pub use runtime::{Assistant, AssistantBuilder, Decision, Decisions, RunError, RunOutput};
 pub use tool::BoxFuture;
-pub use tool::annotations::ToolAnnotations;
-pub use tool::approval::{Approval, ApprovalRule};
-pub use tool::arguments::{Argument, ToolArgs};
+pub use tool::approval::Approval;
+pub use tool::arguments::ToolArgs;
 pub use tool::body::RunTool;
-/// A tool made at run time is a [`Tool`].
-#[deprecated(
-    note = "a tool is one value: write `Tool::new(name, description, schema, body)`, or `ToolBuilder` for options"
-)]
-#[doc(hidden)]
-pub type DynamicTool = Tool;
 pub use tool::builder::ToolBuilder;
-pub use tool::call_error::CallError;
-pub use tool::call_record::CallRecord;
-pub use tool::cancel::{CancelToken, Cancelled};
-pub use tool::context::{ToolContext, ToolContextBuilder};
+pub use tool::cancel::CancelToken;
+pub use tool::context::ToolContext;
 pub use tool::definition::ToolDefinition;
-pub use tool::definition_error::DefinitionError;
-pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDialect};
 pub use tool::error::ToolError;
-pub use tool::executor::Executor;
-pub use tool::lint::{Lint, LintFinding, LintReport};
-pub use tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
-pub use tool::options::ToolOptions;
-pub use tool::outcome::{DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolResult};
+pub use tool::outcome::{ToolOutcome, ToolResult};
 pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::parameters::Parameters;
-pub use tool::policy::{Effect, Timeout, ToolPolicy};
-pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
-pub use tool::progress::{Progress, ToolUpdate};
-pub use tool::registry::{CheckedCall, Registry};
-pub use tool::set::{IntoTools, ToolSet};
-pub use tool::source::Source;
-pub use tool::state::{DuplicateState, StateKey};
+pub use tool::progress::Progress;
+pub use tool::registry::Registry;
+pub use tool::set::ToolSet;
 pub use tool::value::Tool;
 
 /// Returns the executor that calls use by default.
 #[cfg(feature = "runtime")]
-fn default_executor() -> std::sync::Arc<dyn Executor> {
+fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
     std::sync::Arc::new(runtime::TokioExecutor)
 }
 
 /// Returns the executor that calls use by default.
 #[cfg(not(feature = "runtime"))]
-fn default_executor() -> std::sync::Arc<dyn Executor> {
+fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 

@@ -1,13 +1,14 @@
 //! The error of texts that are not what they are parsed as.
 
-/// The error of a text that is not what it was parsed as: a [`StepKey`](crate::StepKey), a [`Thinking`](crate::model::Thinking) level, the
+/// The error of a text that is not what it was parsed as: a [`StepKey`](crate::steps::StepKey), a [`Thinking`](crate::model::Thinking) level, the
 /// name of a [`Dialect`](crate::schema::Dialect), or base64. Its sentence says what is accepted.
 ///
 /// ```
 /// use agent::message::Blob;
 /// use agent::model::Thinking;
 /// use agent::schema::Dialect;
-/// use agent::{ParseError, StepKey};
+/// use agent::args::ParseError;
+/// use agent::steps::StepKey;
 ///
 /// let errors: [ParseError; 4] = [
 ///     "run-1/tool".parse::<StepKey>().unwrap_err(),

@@ -14,12 +14,12 @@ use crate::parse_error::ParseError;
 /// serde uses, too, is `RUN/TURN/KIND/ORD`.
 ///
 /// ```
-/// use agent::{StepKey, StepKind};
+/// use agent::steps::{StepKey, StepKind};
 ///
 /// let key = StepKey::new("run-1", 2, StepKind::Tool, 0);
 /// assert_eq!(key.to_string(), "run-1/2/tool/0");
 /// assert_eq!("run-1/2/tool/0".parse::<StepKey>()?, key);
-/// # Ok::<(), agent::ParseError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -44,12 +44,12 @@ impl StepKey {
 /// The kind of a step.
 ///
 /// ```
-/// use agent::{StepKey, StepKind};
+/// use agent::steps::{StepKey, StepKind};
 ///
 /// let key: StepKey = "run-1/2/turn_end/0".parse()?;
 /// assert_eq!(key.kind, StepKind::TurnEnd);
 /// assert_eq!(StepKind::TurnEnd.as_str(), "turn_end");
-/// # Ok::<(), agent::ParseError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -2,15 +2,15 @@
 //!
 //! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs are implementations of [`Steps`], and a host of your own,
 //! such as a job queue, is another one. Each step has a [`StepKey`] that is the same on every replay, so a host that records its steps finds
-//! the recorded result by its key. If the futures of the host are not `Send`, match on [`Effect`] directly.
+//! the recorded result by its key. If the futures of the host are not `Send`, match on [`Step`] directly.
 //!
 //! ```
-//! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
+//! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
 //! use agent::message::{Conversation, Message, MessageList, ToolCall};
 //! use agent::model::{Model, ModelRequest, StepCx, reply};
 //! use agent::ScriptedModel;
 //! use agent::steps::{SharedLoop, StepError, Steps, drive};
-//! use agent::{Registry, StepKey, ToolContext, tool, tools};
+//! use agent::{Registry, ToolContext, steps::StepKey, tool, tools};
 //!
 //! /// Adds two numbers.
 //! #[tool(inline)]
@@ -21,11 +21,11 @@
 //! struct Plain { model: ScriptedModel, tools: Registry }
 //!
 //! impl Steps for Plain {
-//!     async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+//!     async fn model(&mut self, key: StepKey, messages: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
 //!         let mut request = ModelRequest::default().with_tools(self.tools.definitions());
 //!         request.messages = messages;
 //!         let reply = self.model.call(&StepCx::new().with_key(key), &request).await;
-//!         reply.map(Reply::new).map_err(|error| StepError::terminal(error.to_string()))
+//!         reply.map(ModelReply::new).map_err(|error| StepError::terminal(error.to_string()))
 //!     }
 //!
 //!     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
@@ -52,12 +52,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::StepKey;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Ready,
-    RecordError, Reply, StateError, TurnSummary, Verdict,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue,
+    Ready, RecordError, StateError, Step, TurnDecision, TurnSummary,
 };
 use crate::message::{Message, MessageList, ToolCall};
+pub use crate::step_key::{StepKey, StepKind};
 
 /// The loop of a run that is driven: its driver records what happens, and others may look at it meanwhile.
 ///
@@ -105,15 +105,15 @@ impl fmt::Debug for SharedLoop {
     }
 }
 
-/// The work that a run needs, with one function for each [`Effect`].
+/// The work that a run needs, with one function for each [`Step`].
 ///
 /// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each itself, as it arrives. A failure
-/// of a model or a tool is a result, too (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed, or that the run has to end:
+/// of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the host failed, or that the run has to end:
 /// see [`StepError`].
 ///
 /// ```
-/// use agent::StepKey;
-/// use agent::loop_core::Reply;
+/// use agent::steps::StepKey;
+/// use agent::loop_core::ModelReply;
 /// use agent::message::{AssistantMessage, MessageList, ToolCall};
 /// use agent::steps::{SharedLoop, StepError, Steps};
 ///
@@ -121,9 +121,9 @@ impl fmt::Debug for SharedLoop {
 /// struct Parrot;
 ///
 /// impl Steps for Parrot {
-///     async fn model(&mut self, _: StepKey, messages: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+///     async fn model(&mut self, _: StepKey, messages: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
 ///         let last = messages.last().map(|message| message.text()).unwrap_or_default();
-///         Ok(Reply::new(AssistantMessage::from(last)))
+///         Ok(ModelReply::new(AssistantMessage::from(last)))
 ///     }
 ///
 ///     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
@@ -141,7 +141,7 @@ pub trait Steps: Send {
         key: StepKey,
         messages: MessageList,
         run: &SharedLoop,
-    ) -> impl Future<Output = Result<Reply, StepError>> + Send;
+    ) -> impl Future<Output = Result<ModelReply, StepError>> + Send;
 
     /// Runs calls, concurrently or one after the other, and [records](AgentLoop::record_call_end) the end of each.
     fn tools(
@@ -180,8 +180,8 @@ pub trait Steps: Send {
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
         run: &SharedLoop,
-    ) -> impl Future<Output = Result<Vec<Decided>, StepError>> + Send {
-        std::future::ready(Ok(vec![Decided::Later; requests.len()]))
+    ) -> impl Future<Output = Result<Vec<CallDecision>, StepError>> + Send {
+        std::future::ready(Ok(vec![CallDecision::Later; requests.len()]))
     }
 
     /// Waits for results from outside, by the handles that the tools gave, and returns the end of each call. Returning `None`, the default,
@@ -199,8 +199,8 @@ pub trait Steps: Send {
         key: StepKey,
         summary: TurnSummary,
         run: &SharedLoop,
-    ) -> impl Future<Output = Result<Verdict, StepError>> + Send {
-        std::future::ready(Ok(Verdict::default()))
+    ) -> impl Future<Output = Result<TurnDecision, StepError>> + Send {
+        std::future::ready(Ok(TurnDecision::default()))
     }
 
     /// Is called before each step, and before the end, when all events so far were received: the place to store the run, or to end it with an
@@ -313,16 +313,16 @@ impl StepError {
 /// A suspended run continues when it is driven again.
 ///
 /// ```
-/// use agent::StepKey;
-/// use agent::loop_core::{AgentLoop, LoopConfig, Reply};
+/// use agent::steps::StepKey;
+/// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};
 /// use agent::message::{AssistantMessage, Conversation, Message, MessageList, ToolCall};
 /// use agent::steps::{SharedLoop, StepError, Steps, drive};
 ///
 /// struct Hello;
 ///
 /// impl Steps for Hello {
-///     async fn model(&mut self, _: StepKey, _: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
-///         Ok(Reply::new(AssistantMessage::from("Hello!")))
+///     async fn model(&mut self, _: StepKey, _: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
+///         Ok(ModelReply::new(AssistantMessage::from("Hello!")))
 ///     }
 /// #     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
 /// #         Err(StepError::terminal("there are no tools"))
@@ -383,34 +383,34 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
     steps.before_step(run).await?;
     let Some(effect) = run.lock().next_if_settled() else { return Ok(Advanced::Stepped) };
     match effect {
-        Effect::Poll { key, queue } => {
+        Step::Poll { key, queue } => {
             let messages = steps.poll(key, queue, run).await?;
             run.lock().record_messages(messages)?;
         }
-        Effect::CallModel { key, messages } => {
+        Step::CallModel { key, messages } => {
             let reply = steps.model(key, messages, run).await?;
             run.lock().record_reply(reply)?;
         }
-        Effect::Prepare { key, calls } => {
+        Step::Prepare { key, calls } => {
             steps.prepare(key, calls, run).await?;
             run.lock().check_recorded()?;
         }
-        Effect::Approve { requests } => {
+        Step::Approve { requests } => {
             let decided = steps.approvals(requests, run).await?;
             let mut run = run.lock();
             if !run.is_asking() {
                 return Ok(Advanced::Stepped);
             }
-            if decided.contains(&Decided::Later) {
+            if decided.contains(&CallDecision::Later) {
                 return Ok(Advanced::Suspended);
             }
             run.record_decisions(decided)?;
         }
-        Effect::CallTools { calls } => {
+        Step::CallTools { calls } => {
             steps.tools(calls, run).await?;
             run.lock().check_recorded()?;
         }
-        Effect::Await { deferred } => {
+        Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
             let Some(ends) = steps.await_deferred(deferred).await? else { return Ok(Advanced::Suspended) };
             if ords.len() != ends.len() {
@@ -419,11 +419,11 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
             let mut run = run.lock();
             ords.into_iter().zip(ends).try_for_each(|(ord, end)| run.record_call_end(ord, end))?;
         }
-        Effect::TurnEnd { key, summary } => {
+        Step::TurnEnd { key, summary } => {
             let verdict = steps.turn_end(key, summary, run).await?;
             run.lock().record_turn_end(verdict)?;
         }
-        Effect::Done(_) => return Ok(Advanced::Done),
+        Step::Done(_) => return Ok(Advanced::Done),
     }
     Ok(Advanced::Stepped)
 }

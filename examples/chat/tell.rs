@@ -3,9 +3,9 @@
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};
 use agent::args::{Coercion, Coercions};
-use agent::loop_core::ApprovalDecision;
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
+use agent::run::ApprovalDecision;
 use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -9,8 +9,11 @@ use crate::screen::{Plain, Screen, Show};
 use crate::signals::{self, Signal};
 use crate::tell::Teller;
 use crate::terminal::{self, Keys};
-use agent::loop_core::Queue;
-use agent::{Delivery, Run, RunError};
+use agent::run::Queue;
+use agent::{
+    RunError,
+    run::{Delivery, Run},
+};
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use agent::args::{CoercionPolicy, CoercionRule, Plan, PlanOptions};
-use agent::{ToolArgs, ToolOutput, Violations};
+use agent::{ToolArgs, ToolOutput, args::Violations};
 use serde_json::{Value, json};
 
 /// The whole setup of a scenario.

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use agent::loop_core::Queue;
 use agent::message::Message;
-use agent::{Assistant, Delivery, Event, EventKind, Receipt, RunError, RunOutput, RunStop};
+use agent::run::Queue;
+use agent::{
+    Assistant, Event, EventKind, RunError, RunOutput, RunStop,
+    run::{Delivery, Receipt},
+};
 use serde_json::{Map, Value, json};
 
 use super::given::{Action, Given};

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
 use agent::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, Control, Decision, LoopGuard, QueueMode,
-    ScriptedModel, SteeringPolicy, UsageLimits,
+    Assistant, AssistantBuilder, Control, Decision, ScriptedModel, UsageLimits,
+    hooks::{AfterCall, BeforeCall},
+    run::{LoopGuard, QueueMode, SteeringPolicy},
 };
 
 use super::given::{After, Before, Given, Going, Guard, Limits, Mode, Past, Ruling, Steering, Taken, Word};

@@ -6,7 +6,7 @@ use agent::args::{Plan, PlanOptions};
 use agent::message::{CacheMark, Conversation, Message};
 use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebLimits};
 use agent::provider::HttpRequest;
-use agent::{ToolDefinition, ToolOptions, Value, json};
+use agent::{ToolDefinition, Value, json, tool::ToolOptions};
 
 use crate::Options;
 

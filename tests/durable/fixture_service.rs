@@ -18,7 +18,7 @@ use agent::ScriptedModel;
 use agent::durable::{Client, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
-use agent::{Assistant, Decision, QueueMode, ToolContext, ToolError, Value, json, tool, tools};
+use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::QueueMode, tool, tools};
 use tokio::time::sleep;
 
 /// Where things are noted, line by line.

@@ -4,8 +4,8 @@ use super::mcp_support::{call, run};
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
 use agent::mcp::Server;
 use agent::{
-    Assistant, HumanDuration, Registry, ScriptedModel, ToolContext, json, message::ToolCall, model::reply,
-    tool, tools,
+    Assistant, Registry, ScriptedModel, ToolContext, args::HumanDuration, json, message::ToolCall,
+    model::reply, tool, tools,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};

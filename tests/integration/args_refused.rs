@@ -1,7 +1,7 @@
 //! Refusals by types of other crates: one report lists them beside everything else.
 
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
-use agent::{Base64, ToolArgs};
+use agent::{ToolArgs, args::Base64};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use agent::model::reply;
-use agent::{Assistant, BuildError, RegistryProblem, RunError, ScriptedModel, ToolContext, tool, tools};
+use agent::{
+    Assistant, RunError, ScriptedModel, ToolContext, run::BuildError, tool, tool::RegistryProblem, tools,
+};
 
 struct Database(&'static str);
 

@@ -1,7 +1,7 @@
 //! All tools at once: what a dialect cannot express, and what of a request may be strict.
 
 use agent::schema::Dialect;
-use agent::{Registry, StrictBudget, Tool, ToolSet, tools};
+use agent::{Registry, Tool, ToolSet, lint::StrictBudget, tools};
 use serde_json::{Map, Value, json};
 
 fn tool(name: &str, optional: usize, unions: usize) -> Tool {

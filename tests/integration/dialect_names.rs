@@ -3,7 +3,7 @@
 #![expect(dead_code, reason = "these tools are looked at, not called")]
 
 use agent::schema::{Dialect, render};
-use agent::{Lint, Registry, ToolArgs, tool, tools};
+use agent::{Registry, ToolArgs, lint::Lint, tool, tools};
 
 #[derive(ToolArgs)]
 struct Box_ {

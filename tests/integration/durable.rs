@@ -11,7 +11,8 @@ use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
-    Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, json, tool, tools,
+    Assistant, CancelToken, Decision, RunStop, ToolOutput, hooks::BeforeCall, json, run::QueueMode, tool,
+    tools,
 };
 use serde_json::Value;
 

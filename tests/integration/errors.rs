@@ -8,8 +8,8 @@ use agent::provider::http::HttpModel;
 use agent::schema::Dialect;
 use agent::store::{StoreError, StoreErrorKind};
 use agent::{
-    Assistant, Decisions, Registry, ScriptedModel, StepKey, Tool, ToolContext, ToolError, UsageLimits, Value,
-    json, tool, tools,
+    Assistant, Decisions, Registry, ScriptedModel, Tool, ToolContext, ToolError, UsageLimits, Value, json,
+    steps::StepKey, tool, tools,
 };
 
 struct Database;

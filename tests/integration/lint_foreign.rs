@@ -1,6 +1,9 @@
 //! The lint of tools that the application only uses: few findings, each with something that the application can do.
 
-use agent::{Lint, LintReport, Registry, Tool, ToolSet, json};
+use agent::{
+    Registry, Tool, ToolSet, json,
+    lint::{Lint, LintReport},
+};
 use serde_json::Value;
 
 fn foreign(name: &str, description: &str, properties: Value) -> Tool {

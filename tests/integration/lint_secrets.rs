@@ -2,7 +2,7 @@
 
 #![expect(dead_code, unused_variables, reason = "these tools are looked at, not called")]
 
-use agent::{Lint, Registry, ToolArgs, tool, tools};
+use agent::{Registry, ToolArgs, lint::Lint, tool, tools};
 
 /// Derived: it shows everything.
 #[derive(Debug, ToolArgs)]

@@ -7,8 +7,10 @@ use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
 use agent::model::reply;
 use agent::tool::ArgumentMap;
 use agent::{
-    Assistant, CallRecord, Parameters, Registry, RunTool, ScriptedModel, Source, ToolContext, ToolError,
-    ToolSet, Value, json, tool, tools,
+    Assistant, Parameters, Registry, RunTool, ScriptedModel, ToolContext, ToolError, ToolSet, Value, json,
+    tool,
+    tool::{CallRecord, Source},
+    tools,
 };
 
 struct Admin;

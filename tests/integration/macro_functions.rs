@@ -7,7 +7,11 @@
 )]
 
 use crate::macro_support::{definition, failure, property, text};
-use agent::{Effect, Registry, Timeout, ToolContext, ToolSet, tool, tools};
+use agent::{
+    Registry, ToolContext, ToolSet, tool,
+    tool::{Effect, Timeout},
+    tools,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -180,7 +184,7 @@ fn where_inline(cx: &ToolContext) -> bool {
 /// An executor with a thread for each piece of work.
 #[derive(Debug)]
 struct Threads;
-impl agent::Executor for Threads {
+impl tool::Executor for Threads {
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> agent::BoxFuture<'static, ()> {
         Box::pin(async move { thread::spawn(work).join().expect("work does not panic") })
     }

@@ -4,8 +4,9 @@
 
 use crate::macro_support::{definition, text};
 use agent::{
-    Approval, Effect, Registry, RunTool, Timeout, ToolArgs, ToolContext, ToolPolicy, ToolSet, Value, json,
-    tool, tools,
+    Approval, Registry, RunTool, ToolArgs, ToolContext, ToolSet, Value, json, tool,
+    tool::{Effect, Timeout, ToolPolicy},
+    tools,
 };
 
 /// How the only tool of `set` may be run.

@@ -9,7 +9,7 @@
 )]
 
 use crate::macro_support::{failure, outcome, text};
-use agent::{FailureCode, Json, RunTool, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tools};
+use agent::{Json, RunTool, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tool::FailureCode, tools};
 use serde_json::json;
 use std::fmt;
 

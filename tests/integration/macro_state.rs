@@ -101,7 +101,7 @@ async fn work_that_nobody_waits_for_does_not_begin() {
     /// Keeps the work for later.
     #[derive(Default)]
     struct Later(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
-    impl agent::Executor for Later {
+    impl tool::Executor for Later {
         fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> agent::BoxFuture<'static, ()> {
             self.0.lock().expect("sound").push(work);
             Box::pin(std::future::pending())

@@ -6,7 +6,7 @@
 use crate::macro_support::{failure, text};
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
 use agent::message::ToolCall;
-use agent::{Registry, ToolArgs, Violations, tool, tools};
+use agent::{Registry, ToolArgs, args::Violations, tool, tools};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::json;

@@ -8,8 +8,8 @@ use agent::mcp::{Client, Server};
 use agent::message::{Content, ToolCall};
 use agent::model::reply;
 use agent::{
-    Assistant, CancelToken, Effect, Progress, Registry, ScriptedModel, Tool, ToolContext, ToolOutcome, json,
-    tool, tools,
+    Assistant, CancelToken, Progress, Registry, ScriptedModel, Tool, ToolContext, ToolOutcome, json, tool,
+    tool::Effect, tools,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions};
 use agent::traffic::TrafficKind;
-use agent::{BoxFuture, FailureCode, Registry, ToolContext, ToolOutcome, json, tool, tools};
+use agent::{BoxFuture, Registry, ToolContext, ToolOutcome, json, tool, tool::FailureCode, tools};
 
 use crate::mcp_mock::{Answer, Mock};
 use crate::mcp_support::{ask, run};

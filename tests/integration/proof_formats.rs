@@ -1,7 +1,11 @@
 //! The proof of `agent::testing` on every format that the engine enforces: those of types and those that authors ask for.
 
 use agent::testing::{SchemaModel, assert_agrees, fuzz_tools};
-use agent::{Assistant, Base64, HumanDuration, ToolArgs, tool, tools};
+use agent::{
+    Assistant, ToolArgs,
+    args::{Base64, HumanDuration},
+    tool, tools,
+};
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use rust_decimal::Decimal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use agent::loop_core::Limit;
 use agent::message::{Message, StopReason, ToolResultMessage};
 use agent::model::{Model as _, ModelRequest, StepCx, ToolChoice};
 use agent::provider::gemini::Gemini;
 use agent::provider::http::{ApiKey, HttpModel, HttpModelBuilder};
 use agent::provider::openai::OpenAiResponses;
+use agent::run::Limit;
 use agent::{Assistant, Registry, RunError, ToolContext, json, tool, tools};
 
 /// Adds two numbers.

@@ -4,8 +4,10 @@ use agent::args::{Plan, PlanOptions};
 use agent::message::ToolCall;
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, CancelToken, FailureCode, Registry, StateKey, Tool, ToolContext, ToolDefinition, ToolError,
-    ToolOptions, ToolOutcome, ToolOutput, ToolSet, tools,
+    BoxFuture, CancelToken, Registry, Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput,
+    ToolSet,
+    tool::{FailureCode, StateKey, ToolOptions},
+    tools,
 };
 use serde_json::{Value, json};
 use std::future::{Future, pending};

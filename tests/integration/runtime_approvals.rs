@@ -10,8 +10,9 @@ use agent::loop_core::AgentLoop;
 use agent::message::{Message, ToolArguments, ToolResultMessage};
 use agent::model::{reply, reply_with};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ResumeError, RunError,
-    RunOutput, RunStop, Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Decision, Decisions, EventKind, RunError, RunOutput, RunStop, Tool,
+    ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, hooks::BeforeCall, json, run::ResumeError, tool,
+    tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -448,7 +449,7 @@ async fn results_arrive_from_outside_by_call_id() {
     assert_eq!(run.pending().len(), 1);
     let again = Decisions::new().deliver("call_3", text("another cake"));
     assert!(matches!(refused(&assistant, &run, again).await, ResumeError::NoSuchCall { .. }));
-    let burnt = ToolOutcome::failed(agent::FailureCode::TOOL_ERROR, "burnt");
+    let burnt = ToolOutcome::failed(tool::FailureCode::TOOL_ERROR, "burnt");
     let output = assistant.resume(&run, Decisions::new().deliver("call_1", burnt)).await.unwrap();
     assert_eq!((output.text().as_str(), output.stop), ("done", RunStop::Completed));
     assert_eq!(outline(&assistant)[2..5], ["bake failed(tool_error)", "look seen oven", "bake a cake"]);

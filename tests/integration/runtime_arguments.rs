@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
 use agent::args::CoercionPolicy;
-use agent::loop_core::ApprovalRequest;
 use agent::model::reply;
+use agent::run::ApprovalRequest;
 use agent::{
-    ArgumentError, Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunTool, Tool, ToolArgs,
-    ToolContext, ToolSet, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Decision, Decisions, RunTool, Tool, ToolArgs, ToolContext, ToolSet, Value,
+    args::ArgumentError, hooks::BeforeCall, json, tool, tools,
 };
 
 /// What bodies got.
@@ -127,7 +127,7 @@ async fn hooks_and_approvers_read_what_the_body_gets() {
             })
             .after_tool_call(|call, _| async move {
                 call.arg::<u128>("amount")?;
-                Ok(agent::AfterCall::default())
+                Ok(agent::hooks::AfterCall::default())
             })
             .on_approval(move |request: ApprovalRequest| {
                 let read = || {
@@ -192,7 +192,7 @@ async fn the_arguments_of_an_action_are_those_of_its_variant() {
     }
 }
 
-type Rule = fn(&agent::ToolCallInfo) -> Result<(), ArgumentError>;
+type Rule = fn(&agent::hooks::ToolCallInfo) -> Result<(), ArgumentError>;
 
 #[tokio::test]
 async fn a_rule_that_cannot_be_evaluated_lets_nothing_through() {

@@ -3,12 +3,16 @@
 
 use std::collections::HashMap;
 
-use agent::loop_core::{
-    AgentLoop, CallEnd, Decided, Effect, Event, EventKind, LoopConfig, Prepared, Ready, Reply, RunStop,
-    Signature, SteeringPolicy, ToolEntry, UsageLimits, Verdict,
-};
 use agent::message::{AssistantMessage, Conversation, Message, Part, StopReason, ToolArguments, Usage};
-use agent::{Control, FailureCode, ToolOutcome, ToolOutput, json};
+use agent::{Control, ToolOutcome, ToolOutput, json, tool::FailureCode};
+use agent::{
+    Event, EventKind, RunStop, UsageLimits,
+    loop_core::{
+        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Signature, Step,
+        ToolEntry, TurnDecision,
+    },
+    run::SteeringPolicy,
+};
 use proptest::prelude::*;
 
 /// Choices, one byte each; zeros when they are used up, so that every run ends.
@@ -62,7 +66,7 @@ impl Chance<'_> {
         }
     }
 
-    fn reply(&mut self) -> Reply {
+    fn reply(&mut self) -> ModelReply {
         let calls = self.below(5);
         // Ids twice, unknown tools, an exclusive one.
         let call =
@@ -80,20 +84,23 @@ impl Chance<'_> {
             8 => message.stop_reason = StopReason::Pause,
             _ => {}
         }
-        Reply::new(message)
+        ModelReply::new(message)
     }
 
     fn messages(&mut self) -> Vec<std::sync::Arc<Message>> {
         (0..self.below(3)).map(|n| Message::user(format!("m{n}")).into()).collect()
     }
 
-    fn decided(&mut self) -> Decided {
+    fn decided(&mut self) -> CallDecision {
         match self.below(5) {
-            0 => Decided::Deny("no".into()),
-            1 => Decided::Allow(Some(json!({"edited": true}).into())),
-            2 => Decided::AllowEnded(CallEnd::new(ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, "no"))),
-            3 => Decided::Later,
-            _ => Decided::Allow(None),
+            0 => CallDecision::Deny("no".into()),
+            1 => CallDecision::Allow(Some(json!({"edited": true}).into())),
+            2 => CallDecision::AllowEnded(CallEnd::new(ToolOutcome::failed(
+                FailureCode::INVALID_ARGUMENTS,
+                "no",
+            ))),
+            3 => CallDecision::Later,
+            _ => CallDecision::Allow(None),
         }
     }
 }
@@ -140,15 +147,15 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
         // A result that does not fit changes nothing.
         let before = run.clone();
         let wrong = match run.next() {
-            Effect::TurnEnd { .. } => run.record_decisions(vec![chance.decided()]),
-            _ => run.record_turn_end(Verdict::default()),
+            Step::TurnEnd { .. } => run.record_decisions(vec![chance.decided()]),
+            _ => run.record_turn_end(TurnDecision::default()),
         };
         assert!(wrong.is_err());
         assert_eq!(run, before);
         match run.next() {
-            Effect::Done(_) => break,
-            Effect::Poll { .. } => run.record_messages(chance.messages()).unwrap(),
-            Effect::CallModel { messages, .. } => {
+            Step::Done(_) => break,
+            Step::Poll { .. } => run.record_messages(chance.messages()).unwrap(),
+            Step::CallModel { messages, .. } => {
                 assert!(messages.iter().cloned().collect::<Conversation>().is_sound());
                 if chance.one_in(2) {
                     run.record_reply_start(AssistantMessageStart::shared()).unwrap();
@@ -159,7 +166,7 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
                 }
                 run.record_reply(chance.reply()).unwrap();
             }
-            Effect::Prepare { calls, key, .. } => {
+            Step::Prepare { calls, key, .. } => {
                 for (ord, _) in (key.ord..).zip(calls) {
                     // Out of turn, and twice.
                     if chance.one_in(4) {
@@ -171,14 +178,14 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
                     run.record_prepared(ord, chance.prepared()).unwrap();
                 }
             }
-            Effect::Approve { requests, .. } => {
+            Step::Approve { requests, .. } => {
                 if chance.one_in(4) {
                     assert!(!run.suspend().is_empty());
                     run.resume();
                 }
                 run.record_decisions(requests.iter().map(|_| chance.decided()).collect()).unwrap();
             }
-            Effect::CallTools { mut calls, .. } => {
+            Step::CallTools { mut calls, .. } => {
                 // In any order.
                 while !calls.is_empty() {
                     let at = usize::from(chance.below(u8::try_from(calls.len()).unwrap()));
@@ -191,7 +198,7 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
                     let _ = run.record_call_update(key.ord, agent::Progress::new("late"));
                 }
             }
-            Effect::Await { deferred, .. } => {
+            Step::Await { deferred, .. } => {
                 if chance.one_in(2) {
                     assert!(!run.suspend().is_empty());
                     run.resume();
@@ -200,9 +207,9 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
                     run.record_call_end(key.ord, chance.end()).unwrap();
                 }
             }
-            Effect::TurnEnd { .. } => {
+            Step::TurnEnd { .. } => {
                 let go_on = [None, Some(true), Some(false), None][usize::from(chance.below(4))];
-                run.record_turn_end(Verdict { go_on, is_queued: chance.one_in(4) }).unwrap();
+                run.record_turn_end(TurnDecision { go_on, is_queued: chance.one_in(4) }).unwrap();
             }
             other => panic!("{other:?}"),
         }
@@ -399,11 +406,11 @@ fn a_thousand_calls_of_one_message_are_a_batch() {
     let mut run = AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [Message::user("go")]);
     run.record_messages(Vec::new()).unwrap();
     let calls = (0..1000).map(|_| Part::tool_call("same", "t", "{}"));
-    run.record_reply(Reply::new(AssistantMessage::new(calls))).unwrap();
+    run.record_reply(ModelReply::new(AssistantMessage::new(calls))).unwrap();
     for ord in 0..1000 {
         run.record_prepared(ord, Prepared::Ready(Ready::default())).unwrap();
     }
-    let Effect::CallTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
+    let Step::CallTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!(calls.len(), 1000);
     run.abort("enough");
     assert!(run.conversation().is_sound());

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::loop_core::{AgentLoop, ApprovalRequest};
+use agent::loop_core::AgentLoop;
 use agent::message::OutcomeKind;
 use agent::model::reply;
+use agent::run::ApprovalRequest;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Control, Decision, Decisions, RunStop, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Control, Decision, Decisions, RunStop, Value, hooks::BeforeCall, json, tool,
+    tools,
 };
 
 /// Writes a file.

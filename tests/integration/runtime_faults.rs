@@ -11,8 +11,10 @@ use agent::ScriptedModel;
 use agent::message::{Message, Part};
 use agent::model::{ModelError, ModelErrorKind, reply};
 use agent::{
-    AfterCall, Assistant, BeforeCall, Delivery, EventKind, NotDelivered, RunError, Tool, ToolContext,
-    ToolError, ToolOutput, ToolSet, Value, json,
+    Assistant, EventKind, RunError, Tool, ToolContext, ToolError, ToolOutput, ToolSet, Value,
+    hooks::{AfterCall, BeforeCall},
+    json,
+    run::{Delivery, NotDelivered},
 };
 use tokio::time::sleep;
 
@@ -161,7 +163,7 @@ async fn a_run_can_be_cancelled_wherever_it_waits() {
         match run.await {
             Err(RunError::Aborted { reason, .. }) => {
                 assert_eq!(reason, "enough");
-                let waits = assistant.queued(agent::loop_core::Queue::FollowUp).len();
+                let waits = assistant.queued(agent::run::Queue::FollowUp).len();
                 assert_eq!(
                     usize::from(kept.status().is_none()),
                     waits,
@@ -321,8 +323,12 @@ async fn tools_that_fail_from_outside_are_run_again_where_that_is_allowed() {
         assistant.messages().get(2).unwrap().text()
     };
     assert_eq!(
-        play(flaky.configure(|options| options.effect(agent::Effect::Idempotent).max_attempts(3)).unwrap())
-            .await,
+        play(
+            flaky
+                .configure(|options| options.effect(agent::tool::Effect::Idempotent).max_attempts(3))
+                .unwrap()
+        )
+        .await,
         "attempt 3 of 3"
     );
     runs.store(0, Ordering::SeqCst);

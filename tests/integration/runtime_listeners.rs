@@ -11,8 +11,8 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::model::reply;
 use agent::{
-    Approval, Assistant, AssistantBuilder, Decision, HookError, Tool, ToolContext, ToolOutput, ToolSet,
-    Value, json,
+    Approval, Assistant, AssistantBuilder, Decision, Tool, ToolContext, ToolOutput, ToolSet, Value,
+    hooks::HookError, json,
 };
 use tokio::time::{Instant, timeout};
 
@@ -133,7 +133,7 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
             let waited = waits(&hook);
             async move {
                 waited.await;
-                Ok(agent::BeforeCall::Continue)
+                Ok(agent::hooks::BeforeCall::Continue)
             }
         })
         .build()
@@ -248,10 +248,10 @@ async fn whatever_panics_the_run_does_not() {
     }
     let drops: [(&str, Change); 5] = [
         ("before_tool_call drop", |builder| {
-            builder.before_tool_call(|_| BadFuture::new(Ok(agent::BeforeCall::Continue)))
+            builder.before_tool_call(|_| BadFuture::new(Ok(agent::hooks::BeforeCall::Continue)))
         }),
         ("after_tool_call drop", |builder| {
-            builder.after_tool_call(|_, _| BadFuture::new(Ok(agent::AfterCall::default())))
+            builder.after_tool_call(|_, _| BadFuture::new(Ok(agent::hooks::AfterCall::default())))
         }),
         ("approver drop", |builder| builder.on_approval(|_| BadFuture::new(Decision::Allow))),
         ("approver at once", |builder| {

@@ -8,8 +8,14 @@ use agent::message::{Message, OutcomeKind, Part};
 use agent::model::reply;
 use agent::store::{InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::{
-    AfterCall, Assistant, AssistantBuilder, EventKind, FailureCode, IntoOutcome, Registry, RunStop,
-    ToolContext, ToolError, ToolOutcome, ToolOutput, Value, json, message::ToolCall, tool, tools,
+    Assistant, AssistantBuilder, EventKind, Registry, RunStop, ToolContext, ToolError, ToolOutcome,
+    ToolOutput, Value,
+    hooks::AfterCall,
+    json,
+    message::ToolCall,
+    tool,
+    tool::{FailureCode, IntoOutcome},
+    tools,
 };
 
 use serde_json::Map;
@@ -186,7 +192,7 @@ async fn metadata_makes_no_new_result_for_the_loop_guard() {
     let state = std::sync::atomic::AtomicU32::new(0);
     let assistant = Assistant::builder(model).tools(tools![poll]).state(state).build().unwrap();
     let error = assistant.prompt("go").await.unwrap_err();
-    assert_eq!(error.as_limit().unwrap().limit, agent::loop_core::Limit::RepeatedCalls, "{error}");
+    assert_eq!(error.as_limit().unwrap().limit, agent::run::Limit::RepeatedCalls, "{error}");
 }
 
 /// Takes notes.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
-    Approval, Assistant, AssistantBuilder, BeforeCall, Decision, EventKind, RunError, Tool, ToolContext,
-    ToolOutput, ToolSet, Value, json,
+    Approval, Assistant, AssistantBuilder, Decision, EventKind, RunError, Tool, ToolContext, ToolOutput,
+    ToolSet, Value, hooks::BeforeCall, json,
 };
 use tokio::time::{Instant, sleep};
 
@@ -110,7 +110,7 @@ async fn a_model_that_never_ends_is_ended_by_the_limit_of_time() {
         agent::UsageLimits { wall_time: Some(Duration::from_secs(9)), ..agent::UsageLimits::default() };
     let assistant = Assistant::builder(model).limits(limits).build().unwrap();
     let error = assistant.prompt("go").await.unwrap_err();
-    assert_eq!(error.as_limit().unwrap().limit, agent::loop_core::Limit::WallTime);
+    assert_eq!(error.as_limit().unwrap().limit, agent::run::Limit::WallTime);
     assert_goes_on(&assistant).await;
 }
 
@@ -366,7 +366,7 @@ fn outcomes_of_later_versions_load_and_are_kept() {
     assert!(serde_json::from_value::<agent::ToolOutcome>(json!({"message": "?"})).is_err());
     for outcome in [
         agent::ToolOutcome::from(ToolOutput::text("a").with_metadata("k", 1)),
-        agent::ToolOutcome::failed(agent::FailureCode::new("own_word"), "b"),
+        agent::ToolOutcome::failed(agent::tool::FailureCode::new("own_word"), "b"),
         agent::ToolOutcome::Deferred { handle: "h".into() },
     ] {
         let again: agent::ToolOutcome =

@@ -8,8 +8,8 @@ use agent::ScriptedModel;
 use agent::message::{Conversation, Message, Part};
 use agent::model::{Capabilities, ModelInfo, reply};
 use agent::{
-    Assistant, Parameters, Source, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput, Value, json,
-    tools,
+    Assistant, Parameters, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput, Value, json,
+    tool::Source, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -58,7 +58,7 @@ async fn arguments_are_prepared_before_they_are_checked_and_shown_to_hooks() {
         .tools(tools![{ list(&Arc::default()) }])
         .before_tool_call(move |call| {
             write.lock().unwrap().push(call.args().clone());
-            async { Ok(agent::BeforeCall::Continue) }
+            async { Ok(agent::hooks::BeforeCall::Continue) }
         })
         .build()
         .unwrap();

@@ -8,7 +8,10 @@ use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Metric, RequestMetric, ToolCallMetric, Value, tool, tools,
+    Assistant, AssistantBuilder, Value,
+    hooks::BeforeCall,
+    run::{Metric, RequestMetric, ToolCallMetric},
+    tool, tools,
 };
 use tokio::time::sleep;
 
@@ -213,7 +216,7 @@ async fn every_request_and_call_is_measured_on_the_clock_of_the_runtime() {
         reply().tool_call("balance", "{}"),
         reply().text("done").usage(Usage::new(20, 7)),
     ]);
-    let blocks = |call: agent::ToolCallInfo| async move {
+    let blocks = |call: agent::hooks::ToolCallInfo| async move {
         Ok(if call.args()["to"] == "b" { BeforeCall::block("no") } else { BeforeCall::Continue })
     };
     let builder = Assistant::builder(model).tools(tools![transfer, balance]).before_tool_call(blocks);

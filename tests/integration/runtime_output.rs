@@ -6,7 +6,7 @@ use agent::ScriptedModel;
 use agent::durable::Service;
 use agent::model::{Capabilities, ModelInfo, OutputSchema, Thinking, reply};
 use agent::schema::Dialect;
-use agent::{Assistant, BuildError, Control, RunError, RunStop, ToolOutput, Value, json, tool, tools};
+use agent::{Assistant, Control, RunError, RunStop, ToolOutput, Value, json, run::BuildError, tool, tools};
 
 /// Ends the run.
 #[tool(read_only)]

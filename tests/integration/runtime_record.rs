@@ -9,8 +9,8 @@ use agent::message::{Conversation, Message, Part, ToolCall};
 use agent::model::reply;
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
-    Assistant, AssistantBuilder, Control, EventKind, IntoOutcome, RecordedTurn, RunStop, ToolBuilder,
-    ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Control, EventKind, RunStop, ToolBuilder, ToolContext, ToolOutcome,
+    ToolOutput, Value, json, run::RecordedTurn, tool, tool::IntoOutcome, tools,
 };
 
 /// Goes on in the background.

@@ -9,8 +9,12 @@ use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::AgentLoop;
 use agent::model::reply;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, ResumeError, RunError, RunStop,
-    Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, UsageLimits, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Decision, Decisions, RunError, RunStop, Tool, ToolContext, ToolOutcome,
+    ToolOutput, ToolSet, UsageLimits, Value,
+    hooks::BeforeCall,
+    json,
+    run::{BuildError, ResumeError},
+    tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -349,7 +353,7 @@ async fn after_waiting_twice(
     let (mut next, mut asked_again) = (next, Vec::new());
     if let Some(waits) = output.snapshot.take() {
         let waits: AgentLoop = serde_json::from_value(stored(&waits)).unwrap();
-        let shown = |request: &agent::loop_core::ApprovalRequest| {
+        let shown = |request: &agent::run::ApprovalRequest| {
             format!("{} {}", request.request_id.split_once('/').unwrap().1, request.call.args.text())
         };
         asked_again = waits.approval_requests().iter().map(shown).collect();

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::loop_core::{AgentLoop, ApprovalRequest};
+use agent::loop_core::AgentLoop;
 use agent::model::reply;
+use agent::run::ApprovalRequest;
 use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::testing::EventLog;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ToolArgs, Value, json, tool,
-    tools,
+    Assistant, AssistantBuilder, Decision, Decisions, EventKind, ToolArgs, Value, hooks::BeforeCall, json,
+    tool, tools,
 };
 
 use crate::trace_support::{Traces, hear};

@@ -7,8 +7,14 @@ use agent::ScriptedModel;
 use agent::durable::Service;
 use agent::model::reply;
 use agent::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, NotCached, ResultCache, Source, Tool, ToolContext,
-    ToolError, ToolSet, Value, json, message::Part, tool, tools,
+    Assistant, AssistantBuilder, Tool, ToolContext, ToolError, ToolSet, Value,
+    hooks::{AfterCall, BeforeCall},
+    json,
+    message::Part,
+    run::{NotCached, ResultCache},
+    tool,
+    tool::Source,
+    tools,
 };
 
 use crate::trace_support::{Traces, hear};

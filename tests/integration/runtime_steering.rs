@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use agent::loop_core::Queue;
 use agent::message::Message;
 use agent::model::reply;
-use agent::{Assistant, Decision, Decisions, EventKind, RunStop, ScriptedModel, SteeringPolicy, tool, tools};
+use agent::run::Queue;
+use agent::{
+    Assistant, Decision, Decisions, EventKind, RunStop, ScriptedModel, run::SteeringPolicy, tool, tools,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::assistant_support::{assert_sound, outline};
@@ -154,7 +156,7 @@ async fn a_message_while_somebody_is_asked_takes_the_question_back() {
         let (output, receipt) = tokio::join!(assistant.prompt("go").into_future(), steers);
         assert_eq!(output.unwrap().stop, RunStop::Completed);
         assert!(dropped.load(Ordering::SeqCst) && begun.elapsed() < hour, "nobody is asked any longer");
-        assert!(matches!(receipt.delivered().await, agent::Delivery::Delivered { turn: 2, .. }));
+        assert!(matches!(receipt.delivered().await, agent::run::Delivery::Delivered { turn: 2, .. }));
         let said = outline(&assistant);
         assert_eq!(
             said[2..],

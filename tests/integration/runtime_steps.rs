@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use agent::ScriptedModel;
-use agent::loop_core::{
-    AgentLoop, CallEnd, Decided, End, Event, LoopConfig, Prepared, Ready, Reply, UsageLimits,
-};
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
 use agent::model::reply;
 use agent::steps::{SharedLoop, StepError, Steps, drive};
-use agent::{Assistant, EventKind, RunStop, StepKey, ToolOutput, tool, tools};
+use agent::{Assistant, EventKind, RunStop, ToolOutput, steps::StepKey, tool, tools};
+use agent::{
+    Event, UsageLimits,
+    loop_core::{AgentLoop, CallDecision, CallEnd, End, LoopConfig, ModelReply, Prepared, Ready},
+};
 
 /// A way to break the contract.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,9 +28,9 @@ enum Fault {
 struct Faulty(Fault);
 
 impl Steps for Faulty {
-    async fn model(&mut self, key: StepKey, _: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+    async fn model(&mut self, key: StepKey, _: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
         let calls = [Part::tool_call("a", "t", "{}"), Part::tool_call("b", "t", "{}")];
-        Ok(Reply::new(if key.turn == 1 { AssistantMessage::new(calls) } else { "done".into() }))
+        Ok(ModelReply::new(if key.turn == 1 { AssistantMessage::new(calls) } else { "done".into() }))
     }
 
     async fn prepare(
@@ -54,10 +55,10 @@ impl Steps for Faulty {
 
     async fn approvals(
         &mut self,
-        _: Vec<(StepKey, agent::loop_core::ApprovalRequest)>,
+        _: Vec<(StepKey, agent::run::ApprovalRequest)>,
         _: &SharedLoop,
-    ) -> Result<Vec<Decided>, StepError> {
-        Ok(vec![Decided::Allow(None)])
+    ) -> Result<Vec<CallDecision>, StepError> {
+        Ok(vec![CallDecision::Allow(None)])
     }
 
     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {

@@ -10,7 +10,7 @@ use agent::model::{ModelRequest, reply};
 use agent::testing::EventLog;
 use agent::{
     Assistant, AssistantBuilder, Decisions, EventKind, RunError, RunStop, ToolArgs, ToolDefinition,
-    TurnTools, tool, tools,
+    hooks::TurnTools, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};

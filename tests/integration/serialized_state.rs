@@ -5,15 +5,19 @@ use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
 use agent::durable::{Crash, Rehearsal, RunRequest, Service, ServiceError};
-use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
+use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
 use agent::model::reply;
 use agent::steps::{SharedLoop, StepError, Steps, drive};
 use agent::store::{InvocationQuery, MemoryStore, Store as _};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, BuildError, Decisions, ResumeError, RunError, RunStop,
-    StateError, StepKey, ToolContext, Value, json, tool, tools,
+    Assistant, AssistantBuilder, Decisions, RunError, RunStop, ToolContext, Value,
+    hooks::BeforeCall,
+    json,
+    run::{BuildError, ResumeError, StateError},
+    steps::StepKey,
+    tool, tools,
 };
 use serde::{Deserialize, Serialize};
 
@@ -260,7 +264,7 @@ async fn a_prompt_shadows_the_state_of_the_assistant_and_is_not_cached() {
         .cache_results()
         .after_tool_call(move |_, _| {
             counter.fetch_add(1, Ordering::Relaxed);
-            async { Ok(agent::AfterCall::default()) }
+            async { Ok(agent::hooks::AfterCall::default()) }
         })
         .build()
         .unwrap();
@@ -385,9 +389,9 @@ async fn a_durable_run_without_its_state_is_refused_before_its_first_step() {
 struct Own;
 
 impl Steps for Own {
-    async fn model(&mut self, key: StepKey, _: MessageList, _: &SharedLoop) -> Result<Reply, StepError> {
+    async fn model(&mut self, key: StepKey, _: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
         let call = AssistantMessage::new([Part::tool_call("1", "greet", "{}")]);
-        Ok(Reply::new(if key.turn == 1 { call } else { AssistantMessage::from("done") }))
+        Ok(ModelReply::new(if key.turn == 1 { call } else { AssistantMessage::from("done") }))
     }
 
     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {

@@ -8,7 +8,10 @@ use agent::store::{
     StoreError, StoreErrorKind,
 };
 use agent::testing::assert_store;
-use agent::{StepKey, StepKind, ToolOutcome, ToolOutput, json};
+use agent::{
+    ToolOutcome, ToolOutput, json,
+    steps::{StepKey, StepKind},
+};
 
 use crate::store_support::{Folder, postgres, unique};
 

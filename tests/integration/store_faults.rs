@@ -11,7 +11,11 @@ use agent::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation,
     SessionEntry, SqlStore, Store as _, StoreErrorKind,
 };
-use agent::{Assistant, RunError, StepKey, StepKind, json, tool, tools};
+use agent::{
+    Assistant, RunError, json,
+    steps::{StepKey, StepKind},
+    tool, tools,
+};
 
 use crate::assistant_support::assert_sound;
 use crate::store_support::{Fault, Faulty, Folder, postgres, unique};

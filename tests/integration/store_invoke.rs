@@ -8,7 +8,9 @@ use agent::message::ToolCall;
 use agent::store::{
     InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SqlStore, Store, StoreErrorKind,
 };
-use agent::{CancelToken, InvokeError, Registry, Source, ToolContext, ToolOutcome, json, tool, tools};
+use agent::{
+    CancelToken, Registry, ToolContext, ToolOutcome, json, run::InvokeError, tool, tool::Source, tools,
+};
 
 use crate::store_support::{Fault, Faulty, Folder};
 

@@ -13,8 +13,13 @@ use agent::store::{
     Store as _,
 };
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, OpenError, RunError, RunStop, Source, StepKey,
-    StepKind, ToolContext, ToolError, ToolOutcome, json, tool, tools,
+    Assistant, AssistantBuilder, Decision, Decisions, RunError, RunStop, ToolContext, ToolError, ToolOutcome,
+    json,
+    run::OpenError,
+    steps::{StepKey, StepKind},
+    tool,
+    tool::Source,
+    tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};

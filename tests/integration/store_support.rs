@@ -10,7 +10,7 @@ use agent::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, MemoryStore,
     NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
 };
-use agent::{BoxFuture, StepKey};
+use agent::{BoxFuture, steps::StepKey};
 
 /// A folder that goes with its test.
 pub(crate) struct Folder(PathBuf);

@@ -1,7 +1,7 @@
 //! Tools with checks of their authors, under the proofs and the models for tests.
 
 use agent::testing::{CallKind, SchemaModel, assert_agrees};
-use agent::{Assistant, ToolArgs, ToolSet, Violations, tool, tools};
+use agent::{Assistant, ToolArgs, ToolSet, args::Violations, tool, tools};
 
 /// A flight.
 #[derive(ToolArgs)]

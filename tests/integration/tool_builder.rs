@@ -4,8 +4,10 @@ use agent::args::{PlanOptions, UnknownKeys};
 use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    BoxFuture, CallError, CallRecord, DefinitionError, Effect, Parameters, Registry, Source, Tool,
-    ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput, Value, json, tools,
+    BoxFuture, Parameters, Registry, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolOutcome,
+    ToolOutput, Value, json,
+    tool::{CallError, CallRecord, DefinitionError, Effect, Source},
+    tools,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

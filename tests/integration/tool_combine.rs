@@ -4,8 +4,8 @@ use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
 use agent::message::ToolCall;
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
-    Approval, Parameters, Registry, Source, Tool, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput,
-    ToolSet, Value, Violations, json, tool, tools,
+    Approval, Parameters, Registry, Tool, ToolArgs, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet,
+    Value, args::Violations, json, tool, tool::Source, tools,
 };
 
 /// Finds documents.
@@ -343,7 +343,7 @@ async fn a_tool_written_by_hand_can_be_changed() {
             arguments: &'a AcceptedArguments,
             _: &'a ToolContext,
         ) -> agent::BoxFuture<'a, agent::ToolOutcome> {
-            use agent::IntoOutcome as _;
+            use agent::tool::IntoOutcome as _;
             Box::pin(async move { agent::Json(arguments.value()).into_outcome() })
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::macro_support::text;
 use agent::message::ToolCall;
-use agent::{Progress, Registry, ToolContext, ToolSet, ToolUpdate, tool, tools};
+use agent::{Progress, Registry, ToolContext, ToolSet, tool, tool::ToolUpdate, tools};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -71,7 +71,7 @@ struct Kept(Mutex<Option<ToolContext>>);
 
 type Seen = Arc<Mutex<Vec<ToolUpdate>>>;
 
-fn watched() -> (Seen, agent::ToolContextBuilder) {
+fn watched() -> (Seen, tool::ToolContextBuilder) {
     let seen = Seen::default();
     let sink = seen.clone();
     (seen, ToolContext::builder().on_progress(move |update| sink.lock().expect("sound").push(update)))
@@ -221,7 +221,7 @@ async fn bodies_log_in_the_span_of_their_call() {
 /// Runs blocking work where it is awaited.
 struct Here;
 
-impl agent::Executor for Here {
+impl tool::Executor for Here {
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> agent::BoxFuture<'static, ()> {
         Box::pin(async move { work() })
     }

@@ -2,7 +2,11 @@
 
 #![expect(dead_code, unused_variables, reason = "these tools are looked at, not called")]
 
-use agent::{Lint, Registry, ToolArgs, ToolManifest, ToolSet, tool, tools};
+use agent::{
+    Registry, ToolArgs, ToolSet,
+    lint::{Lint, ToolManifest},
+    tool, tools,
+};
 use expect_test::expect;
 
 fn found(set: ToolSet) -> String {

@@ -238,9 +238,7 @@ async fn arguments_can_be_hidden_except_where_a_person_decides() {
 }
 
 /// A run that waits for a decision with a call beside it, and what it becomes.
-pub(crate) async fn suspended(
-    decide: impl Fn(&agent::loop_core::ApprovalRequest) -> Decision,
-) -> (String, String) {
+pub(crate) async fn suspended(decide: impl Fn(&agent::run::ApprovalRequest) -> Decision) -> (String, String) {
     let model = ScriptedModel::new([
         reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("send", r#"{"to": "Ann", "amount": 5}"#),
         reply().text("done"),

@@ -165,7 +165,7 @@ async fn sleeps(#[arg(range(..=60_000))] milliseconds: u64) -> &'static str {
     "Slept."
 }
 
-fn schema_tool() -> Result<Tool, agent::DefinitionError> {
+fn schema_tool() -> Result<Tool, tool::DefinitionError> {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

@@ -13,7 +13,11 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::model::{ModelRequest, reply};
 use agent::store::{NewInvocation, SqlStore, Store as _};
-use agent::{Assistant, RunError, StepKey, StepKind, ToolContext, json, tool, tools};
+use agent::{
+    Assistant, RunError, ToolContext, json,
+    steps::{StepKey, StepKind},
+    tool, tools,
+};
 use tokio::time::sleep;
 
 /// Where things are noted, line by line.

@@ -44,6 +44,7 @@ mod suggest;
 mod text;
 mod types;
 
+pub use crate::parse_error::ParseError;
 pub use argument::ArgumentError;
 pub(crate) use argument::argument_without_plan;
 pub use coercion::{Coercion, CoercionRule, Coercions};

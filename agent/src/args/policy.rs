@@ -229,7 +229,7 @@ impl std::error::Error for UnknownPolicy {}
 ///     n * 2
 /// }
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 /// // `#[tool(unknown = "strip")]` says the same for one tool.
 /// let tools = tools![double].with_options(PlanOptions::default().unknown(UnknownKeys::Strip));
 /// let call = ToolCall::new("call_1", "double", r#"{"n": 2, "why": "for the sum"}"#);

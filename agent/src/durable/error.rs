@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![cancel_order]).build()?;
 /// assert!(matches!(Service::new(&assistant), Ok(_) | Err(ServiceError::NoTimeLimit { .. })));
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -130,7 +130,7 @@ impl Inbox {
 mod tests {
     use super::*;
     use crate::message::UserMessage;
-    use crate::{StepKey, StepKind};
+    use crate::step_key::{StepKey, StepKind};
 
     fn message(text: &str, id: Option<&str>) -> Arc<Message> {
         let mut message = UserMessage::from(text);

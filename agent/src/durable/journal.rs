@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::PendingAsk;
 use crate::loop_core::{CallEnd, Queue, RunState};
 use crate::message::{Message, ToolCall};
+use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::{BoxFuture, StepKey};
+use crate::tool::BoxFuture;
 
 /// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot request two at once, so the
 /// order of steps never depends on timing.

@@ -8,11 +8,11 @@ use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
 use super::running::{ActiveRuns, STEERED};
 use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
-use crate::CancelToken;
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
 use crate::runtime::{ServedAssistant, ServedCall, mark_steered};
 use crate::steps::{SharedLoop, StepError, drive};
+use crate::tool::cancel::CancelToken;
 
 /// The assistant that is served, the same for every run.
 pub(super) struct Served {

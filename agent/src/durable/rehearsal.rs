@@ -18,8 +18,10 @@ use super::play::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::{Message, UserMessage};
+use crate::runtime::Decision;
+use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
+use crate::tool::{BoxFuture, outcome::ToolOutcome};
 
 /// A durable run without an engine, on an in-memory journal. Tests use it to check that a run recovers when its process dies.
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StepKey;
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
 use crate::message::{AssistantMessage, Message, Usage};
+use crate::step_key::StepKey;
 
 /// A request to start a run.
 ///
@@ -142,7 +142,7 @@ impl RunRequest {
     /// `follow_up`. The run continues a [conversation](Self::with_history), or that of the served assistant.
     ///
     /// ```
-    /// use agent::RecordedTurn;
+    /// use agent::run::RecordedTurn;
     /// use agent::durable::RunRequest;
     /// use agent::message::ToolCall;
     ///

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::CancelToken;
+use crate::tool::cancel::CancelToken;
 
 /// The reason of a token that a steering message cancelled.
 pub(super) const STEERED: &str = "a new message came";

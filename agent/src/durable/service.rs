@@ -11,8 +11,9 @@ use super::play::Served;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
 use super::{ServeError, ServiceError};
+use crate::runtime::Assistant;
 use crate::runtime::ServedAssistant;
-use crate::{Assistant, CancelToken};
+use crate::tool::cancel::CancelToken;
 
 /// Serves the durable runs of an assistant to the engine.
 ///

@@ -12,14 +12,19 @@ use super::journal::{
 };
 use super::play::{Served, call_tool};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Effect, Event, LimitReached, Prepared, Queue, Reply, SteeringPolicy,
-    TurnSummary, Verdict, steered,
+    ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, SteeringPolicy,
+    Step, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
+use crate::runtime::Decision;
 use crate::runtime::{CheckedAgain, Performer};
+use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
-use crate::{Decision, FailureCode, InterruptionCode, StepKey, ToolDefinition, ToolOutcome};
+use crate::tool::{
+    definition::ToolDefinition,
+    outcome::{FailureCode, InterruptionCode, ToolOutcome},
+};
 
 /// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
 /// same on every replay.
@@ -329,7 +334,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         key: StepKey,
         messages: MessageList,
         _: &SharedLoop,
-    ) -> Result<Reply, StepError> {
+    ) -> Result<ModelReply, StepError> {
         let reply = match self.turn_tools(key.turn, || messages.clone()).await? {
             Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
             Ok(tools) => {
@@ -372,7 +377,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         self.check_again(&calls, run).await?;
         let next = run.lock().next_if_settled();
         match next {
-            Some(Effect::CallTools { calls }) if self.stop.is_none() => self.run_calls(calls, run).await,
+            Some(Step::CallTools { calls }) if self.stop.is_none() => self.run_calls(calls, run).await,
             _ => self.before_step(run).await,
         }
     }
@@ -427,7 +432,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
         run: &SharedLoop,
-    ) -> Result<Vec<Decided>, StepError> {
+    ) -> Result<Vec<CallDecision>, StepError> {
         if self.is_steered(run).await? {
             return Ok(Vec::new());
         }
@@ -455,7 +460,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             (request, decided)
         });
         let decided: Vec<_> = decided.collect();
-        let is_edited = decided.iter().any(|(_, decided)| matches!(decided, Decided::Allow(Some(_))));
+        let is_edited = decided.iter().any(|(_, decided)| matches!(decided, CallDecision::Allow(Some(_))));
         if !is_edited || has_waited || !self.served.assistant.has_hooks() {
             return Ok(decided.into_iter().map(|(_, decided)| decided).collect());
         }
@@ -477,9 +482,9 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         key: StepKey,
         summary: TurnSummary,
         _: &SharedLoop,
-    ) -> Result<Verdict, StepError> {
+    ) -> Result<TurnDecision, StepError> {
         let is_last = summary.turn >= self.served.assistant.max_turns();
-        let mut verdict = Verdict::default();
+        let mut verdict = TurnDecision::default();
         if self.served.assistant.has_hooks() {
             let performer = self.performer.clone();
             let work = Box::pin(async move {

@@ -28,7 +28,7 @@
 //!     n * 2
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 //! let registry = Registry::new(tools![double])?;
 //! let (right, wrong) = (
 //!     ToolCall::new("call_1", "double", r#"{"n": "21"}"#),

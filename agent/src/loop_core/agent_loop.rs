@@ -11,8 +11,8 @@ use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
 use super::{
-    CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Queue, Reply, TurnSummary,
-    Verdict,
+    CallCoercions, End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step,
+    TurnDecision, TurnSummary,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::step_key::{StepKey, StepKind};
@@ -197,28 +197,26 @@ impl AgentLoop {
     }
 
     /// Returns the next step. It changes nothing, and returns the same step until the result is recorded.
-    pub fn next(&self) -> Effect {
+    pub fn next(&self) -> Step {
         match &self.phase {
-            Phase::PollFirst => Effect::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
-            Phase::PollSteering(_) => {
-                Effect::Poll { key: self.key(StepKind::Poll, 1), queue: Queue::Steering }
-            }
+            Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
+            Phase::PollSteering(_) => Step::Poll { key: self.key(StepKind::Poll, 1), queue: Queue::Steering },
             Phase::PollFollowUps(_) => {
-                Effect::Poll { key: self.key(StepKind::Poll, 2), queue: Queue::FollowUp }
+                Step::Poll { key: self.key(StepKind::Poll, 2), queue: Queue::FollowUp }
             }
             Phase::CallModel => {
-                Effect::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
+                Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
             // Only a driver that is about to take a step sees this phase.
-            Phase::Skip => Effect::Prepare {
+            Phase::Skip => Step::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
             },
             Phase::Approve => self.approve_effect(),
             Phase::CallTools => self.call_effect(),
             Phase::Await => self.await_effect(),
-            Phase::TurnEnd => Effect::TurnEnd {
+            Phase::TurnEnd => Step::TurnEnd {
                 key: self.key(StepKind::TurnEnd, 0),
                 summary: TurnSummary {
                     run_id: self.run.clone(),
@@ -228,7 +226,7 @@ impl AgentLoop {
                     usage: self.usage.clone(),
                 },
             },
-            Phase::Ending(end) | Phase::Done(end) => Effect::Done(end.clone()),
+            Phase::Ending(end) | Phase::Done(end) => Step::Done(end.clone()),
         }
     }
 
@@ -422,7 +420,7 @@ impl AgentLoop {
         }
     }
 
-    pub(super) fn take_reply(&mut self, Reply { message, is_cut, limit }: Reply) {
+    pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit }: ModelReply) {
         self.requests += 1;
         self.turn_usage.clone_from(&message.usage);
         self.usage += &message.usage;
@@ -477,7 +475,7 @@ impl AgentLoop {
         });
     }
 
-    pub(super) fn take_verdict(&mut self, Verdict { go_on, is_queued }: Verdict) {
+    pub(super) fn take_verdict(&mut self, TurnDecision { go_on, is_queued }: TurnDecision) {
         let continues = self.is_reply_needed() || is_queued || go_on == Some(true);
         if go_on == Some(false) {
             let end = if continues { End::Terminated } else { End::Completed };

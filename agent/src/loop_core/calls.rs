@@ -6,8 +6,8 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::{
-    AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
-    LoopGuard, Prepared, Ready, Signature,
+    AgentLoop, ApprovalDecision, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached,
+    LoopGuard, Prepared, Ready, Signature, Step,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::step_key::StepKind;
@@ -18,18 +18,18 @@ const TRUNCATED: &str =
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl AgentLoop {
-    pub(super) fn prepare_effect(&self) -> Effect {
+    pub(super) fn prepare_effect(&self) -> Step {
         let first = self.batch.segment.start;
         let calls = self.batch.current().iter().map(|slot| slot.call.clone()).collect();
-        Effect::Prepare { key: self.key(StepKind::Prepare, first), calls }
+        Step::Prepare { key: self.key(StepKind::Prepare, first), calls }
     }
 
-    pub(super) fn call_effect(&self) -> Effect {
+    pub(super) fn call_effect(&self) -> Step {
         let ready = self.batch.positions(|state| *state == SlotState::Ready);
         let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
         let mut calls = Vec::with_capacity(ready.len());
         calls.extend(ready.into_iter().filter_map(call));
-        Effect::CallTools { calls }
+        Step::CallTools { calls }
     }
 
     /// Enters a new segment.
@@ -193,12 +193,12 @@ impl AgentLoop {
         None
     }
 
-    pub(super) fn decide(&mut self, at: usize, decided: Decided) {
+    pub(super) fn decide(&mut self, at: usize, decided: CallDecision) {
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         let call_id = slot.call.id.clone();
         let (decision, edited, end) = match decided {
-            Decided::Later => return,
-            Decided::Allow(edited) => {
+            CallDecision::Later => return,
+            CallDecision::Allow(edited) => {
                 slot.state = SlotState::Ready;
                 slot.mac = None;
                 slot.is_approved = true;
@@ -208,8 +208,8 @@ impl AgentLoop {
                 slot.args = edited.or(slot.args.take());
                 (ApprovalDecision::Allow, is_edited, None)
             }
-            Decided::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
-            Decided::Deny(message) => {
+            CallDecision::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
+            CallDecision::Deny(message) => {
                 let outcome = ToolOutcome::denied(DenialCode::DENIED, message);
                 (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
             }

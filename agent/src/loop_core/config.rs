@@ -92,11 +92,11 @@ pub struct UsageLimits {
 /// same result. A user message restarts the count.
 ///
 /// ```
-/// use agent::{Assistant, LoopGuard, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::LoopGuard};
 ///
 /// let guard = LoopGuard { refuse_at: 2, end_at: 3 };
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).loop_guard(Some(guard)).build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopGuard {
@@ -119,13 +119,13 @@ impl Default for LoopGuard {
 /// message is delivered.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, SteeringPolicy};
+/// use agent::{Assistant, ScriptedModel, run::SteeringPolicy};
 ///
 /// // "Stop that" stops what runs, not only what comes next.
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .steering_policy(SteeringPolicy::CancelRunning)
 ///     .build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -130,7 +130,7 @@ impl fmt::Display for RunStop {
 /// A limit that was reached, with the amount that was used.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, UsageLimits, loop_core::Limit};
+/// use agent::{Assistant, ScriptedModel, UsageLimits, run::Limit};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
@@ -178,7 +178,7 @@ macro_rules! limits {
         /// A quantity that can be limited.
         ///
         /// ```
-        /// use agent::loop_core::{Limit, LimitReached};
+        /// use agent::run::{Limit, LimitReached};
         ///
         /// let reached = LimitReached::new(Limit::TotalTokens, 1_000.0, 1_200.0);
         /// assert_eq!(reached.limit.as_str(), "total_tokens");

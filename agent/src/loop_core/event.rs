@@ -215,7 +215,7 @@ pub enum EventKind {
 /// # use agent::model::reply;
 /// # use agent::ScriptedModel;
 /// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
-/// use agent::loop_core::ApprovalDecision;
+/// use agent::run::ApprovalDecision;
 /// use agent::{Assistant, Decision, EventKind};
 ///
 /// let assistant = Assistant::builder(model)

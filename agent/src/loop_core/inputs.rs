@@ -11,17 +11,17 @@ use crate::tool::output::Control;
 /// A reply of the model: complete, or as far as it arrived before it failed.
 ///
 /// ```
-/// use agent::loop_core::Reply;
+/// use agent::loop_core::ModelReply;
 /// use agent::message::{AssistantMessage, StopReason};
 ///
 /// // A reply that failed is recorded, too: it ends the run.
 /// let mut message = AssistantMessage::from("One mom");
 /// (message.stop_reason, message.error) = (StopReason::Error, Some("the connection broke".into()));
-/// assert!(Reply::new(message).message.stop_reason.is_failure());
+/// assert!(ModelReply::new(message).message.stop_reason.is_failure());
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct ModelReply {
     /// The message. A stop reason of `error` or `aborted` ends the run, and the message's `error` gives the reason.
     pub message: AssistantMessage,
     /// Whether the token limit of the request cut the reply although its stop reason does not say so.
@@ -32,7 +32,7 @@ pub struct Reply {
     pub limit: Option<LimitReached>,
 }
 
-impl Reply {
+impl ModelReply {
     /// Creates a reply that was not cut.
     pub fn new(message: AssistantMessage) -> Self {
         Self { message, is_cut: false, limit: None }
@@ -205,21 +205,22 @@ impl CallCoercions {
 /// The decision on a call.
 ///
 /// ```
-/// use agent::loop_core::{ApprovalRequest, Decided};
+/// use agent::loop_core::CallDecision;
+/// use agent::run::ApprovalRequest;
 ///
 /// /// For a driver whose rule is a limit.
-/// fn decide(request: &ApprovalRequest) -> Decided {
+/// fn decide(request: &ApprovalRequest) -> CallDecision {
 ///     match request.arg::<u64>("amount") {
-///         Ok(0..=100) => Decided::Allow(None),
-///         Ok(_) => Decided::Later,
-///         Err(error) => Decided::Deny(error.to_string()),
+///         Ok(0..=100) => CallDecision::Allow(None),
+///         Ok(_) => CallDecision::Later,
+///         Err(error) => CallDecision::Deny(error.to_string()),
 ///     }
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
-pub enum Decided {
+pub enum CallDecision {
     /// The call runs, with these arguments if the decision changed them. The driver validates changed arguments.
     Allow(Option<ToolArguments>),
     /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since.
@@ -233,14 +234,14 @@ pub enum Decided {
 /// The decision of the hook at the end of a turn, and whether messages wait.
 ///
 /// ```
-/// use agent::loop_core::Verdict;
+/// use agent::loop_core::TurnDecision;
 ///
-/// let stop = Verdict { go_on: Some(false), ..Verdict::default() };
+/// let stop = TurnDecision { go_on: Some(false), ..TurnDecision::default() };
 /// assert!(!stop.is_queued);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Verdict {
+pub struct TurnDecision {
     /// Whether the hook ends the run (`Some(false)`), continues it (`Some(true)`), or leaves this to the loop (`None`).
     pub go_on: Option<bool>,
     /// Whether a queue holds messages.
@@ -250,11 +251,11 @@ pub struct Verdict {
 /// The error for a result that does not fit what the run waits for. The loop is unchanged.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, LoopConfig, RecordError, Verdict};
+/// use agent::loop_core::{AgentLoop, LoopConfig, RecordError, TurnDecision};
 /// use agent::message::{Conversation, Message};
 ///
 /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// let error = run.record_turn_end(Verdict::default()).unwrap_err();
+/// let error = run.record_turn_end(TurnDecision::default()).unwrap_err();
 /// assert!(matches!(error, RecordError::WrongKind { wanted: "messages", .. }));
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

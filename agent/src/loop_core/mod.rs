@@ -6,23 +6,23 @@
 //! stored between any two steps and continued elsewhere.
 //!
 //! [`steps::drive`](crate::steps::drive) drives a run, that of an [`Assistant`](crate::Assistant) and that of your own
-//! [`Steps`](crate::steps::Steps). Without it, match on [`Effect`]:
+//! [`Steps`](crate::steps::Steps). Without it, match on [`Step`]:
 //!
 //! ```
-//! use agent::loop_core::{AgentLoop, Effect, LoopConfig, Reply, Verdict};
+//! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step, TurnDecision};
 //! use agent::message::{AssistantMessage, Conversation, Message};
 //!
 //! let prompt = Message::user("Hi");
 //! let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [prompt]);
 //! let end = loop {
 //!     match run.next() {
-//!         Effect::Poll { .. } => run.record_messages(Vec::new())?,
-//!         Effect::CallModel { messages, .. } => {
+//!         Step::Poll { .. } => run.record_messages(Vec::new())?,
+//!         Step::CallModel { messages, .. } => {
 //!             assert_eq!(messages.len(), 1);
-//!             run.record_reply(Reply::new(AssistantMessage::from("Hello!")))?;
+//!             run.record_reply(ModelReply::new(AssistantMessage::from("Hello!")))?;
 //!         }
-//!         Effect::TurnEnd { .. } => run.record_turn_end(Verdict::default())?,
-//!         Effect::Done(end) => break end,
+//!         Step::TurnEnd { .. } => run.record_turn_end(TurnDecision::default())?,
+//!         Step::Done(end) => break end,
 //!         other => unreachable!("no tool was called: {other:?}"),
 //!     }
 //! };
@@ -36,15 +36,15 @@ mod again;
 mod agent_loop;
 mod batch;
 mod calls;
-mod config;
-mod effect;
-mod end;
-mod event;
+pub(crate) mod config;
+
+pub(crate) mod end;
+pub(crate) mod event;
 mod event_json;
 mod guard;
-mod inputs;
+pub(crate) mod inputs;
 mod large;
-mod record;
+pub(crate) mod record;
 mod recording;
 #[cfg(feature = "runtime")]
 mod restore;
@@ -53,7 +53,8 @@ mod run_state;
 mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;
-mod state;
+pub(crate) mod state;
+pub(crate) mod step;
 mod waiting;
 
 #[cfg(feature = "runtime")]
@@ -61,20 +62,28 @@ pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::steered;
-pub use config::{LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, UsageLimits};
-pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
-pub use end::{End, Limit, LimitReached, RunStop};
-pub use event::{ApprovalDecision, Event, EventKind};
+// The types that users of an assistant see are named in `agent` and `agent::run`.
+#[cfg(feature = "runtime")]
+pub(crate) use config::UsageLimits;
+pub use config::{LoopConfig, ToolEntry};
+pub(crate) use config::{LoopGuard, SteeringPolicy};
+pub use end::End;
+pub(crate) use end::{Limit, LimitReached, RunStop};
+pub(crate) use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
-pub use inputs::{CallCoercions, CallEnd, Decided, Prepared, Ready, RecordError, Reply, Verdict};
+pub(crate) use inputs::CallCoercions;
+pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};
-pub use record::RecordedTurn;
+#[cfg(feature = "runtime")]
+pub(crate) use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{StoredMessage, outcome_of};
-pub use state::StateError;
+pub(crate) use state::StateError;
 #[cfg(feature = "runtime")]
 pub(crate) use state::{RunState, read_state};
+pub use step::Step;
+pub(crate) use step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::SignedCall;
 

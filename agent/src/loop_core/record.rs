@@ -13,7 +13,7 @@ use crate::tool::outcome::{FailureCode, IntoOutcome, ToolOutcome};
 /// `Assistant::record` makes them a turn of the conversation.
 ///
 /// ```
-/// use agent::RecordedTurn;
+/// use agent::run::RecordedTurn;
 /// use agent::message::ToolCall;
 ///
 /// let turn = RecordedTurn::new()
@@ -56,7 +56,8 @@ impl RecordedTurn {
     #[cfg(feature = "runtime")]
     pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, crate::message::ToolResultMessage)> {
         self.calls.iter().filter_map(|(call, outcome)| {
-            let result = crate::ToolResult::new(&*call.id, &*call.name, settled(outcome.clone()));
+            let result =
+                crate::tool::outcome::ToolResult::new(&*call.id, &*call.name, settled(outcome.clone()));
             Some((call, result.to_message()?))
         })
     }
@@ -69,15 +70,15 @@ impl AgentLoop {
     /// any turn.
     ///
     /// ```
-    /// use agent::RecordedTurn;
-    /// use agent::loop_core::{AgentLoop, Effect, LoopConfig};
+    /// use agent::run::RecordedTurn;
+    /// use agent::loop_core::{AgentLoop, LoopConfig, Step};
     /// use agent::message::{Conversation, Message, ToolCall};
     ///
     /// let prompt = Message::user("Tell me when the export is done.");
     /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [prompt]);
     /// run.record(RecordedTurn::new().with_call(ToolCall::new("1", "export", "{}"), "1,200 rows"), true)?;
     /// assert_eq!(run.added().len(), 3);
-    /// assert!(matches!(run.next(), Effect::TurnEnd { .. }));
+    /// assert!(matches!(run.next(), Step::TurnEnd { .. }));
     /// # Ok::<(), agent::loop_core::RecordError>(())
     /// ```
     ///

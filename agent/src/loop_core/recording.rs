@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
-use super::{AgentLoop, CallEnd, Decided, Effect, End, EventKind, Prepared, RecordError, Reply, Verdict};
-use crate::Progress;
+use super::{
+    AgentLoop, CallDecision, CallEnd, End, EventKind, ModelReply, Prepared, RecordError, Step, TurnDecision,
+};
 use crate::message::Message;
 use crate::model::ModelEvent;
+use crate::tool::progress::Progress;
 
 /// # Recording
 ///
-/// Each [effect](super::Effect) names the method that records its result. A result that does not fit is refused, and changes nothing.
+/// Each [effect](super::Step) names the method that records its result. A result that does not fit is refused, and changes nothing.
 impl AgentLoop {
-    /// Records the messages that a queue had; none if it was empty. For [`Effect::Poll`](super::Effect::Poll).
+    /// Records the messages that a queue had; none if it was empty. For [`Step::Poll`](super::Step::Poll).
     ///
     /// # Errors
     /// Returns an error if the run does not wait for messages.
@@ -64,11 +66,11 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the reply of the model. For [`Effect::CallModel`](super::Effect::CallModel).
+    /// Records the reply of the model. For [`Step::CallModel`](super::Step::CallModel).
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.
-    pub fn record_reply(&mut self, reply: Reply) -> Result<(), RecordError> {
+    pub fn record_reply(&mut self, reply: ModelReply) -> Result<(), RecordError> {
         if self.phase != Phase::CallModel {
             return Err(self.unexpected());
         }
@@ -87,7 +89,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the result of preparing the call at this position. For [`Effect::Prepare`](super::Effect::Prepare), once for each call, in
+    /// Records the result of preparing the call at this position. For [`Step::Prepare`](super::Step::Prepare), once for each call, in
     /// call order.
     ///
     /// # Errors
@@ -99,12 +101,12 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the decision on each call that waits for one, in the order of the requests. For [`Effect::Approve`](super::Effect::Approve).
-    /// With a [`Later`](Decided::Later) among them, all calls keep waiting.
+    /// Records the decision on each call that waits for one, in the order of the requests. For [`Step::Approve`](super::Step::Approve).
+    /// With a [`Later`](CallDecision::Later) among them, all calls keep waiting.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for as many decisions.
-    pub fn record_decisions(&mut self, decided: Vec<Decided>) -> Result<(), RecordError> {
+    pub fn record_decisions(&mut self, decided: Vec<CallDecision>) -> Result<(), RecordError> {
         if self.phase != Phase::Approve {
             return Err(self.unexpected());
         }
@@ -112,7 +114,7 @@ impl AgentLoop {
         if asked.len() != decided.len() {
             return Err(RecordError::WrongCount { wanted: asked.len(), got: decided.len() });
         }
-        if decided.contains(&Decided::Later) {
+        if decided.contains(&CallDecision::Later) {
             return Ok(());
         }
         for (at, decided) in asked.into_iter().zip(decided) {
@@ -135,8 +137,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records how the call at this position ended, or its result from outside. For [`Effect::CallTools`](super::Effect::CallTools) and
-    /// [`Effect::Await`](super::Effect::Await), once for each call, in any order. Later ends of the same call are ignored.
+    /// Records how the call at this position ended, or its result from outside. For [`Step::CallTools`](super::Step::CallTools) and
+    /// [`Step::Await`](super::Step::Await), once for each call, in any order. Later ends of the same call are ignored.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
@@ -147,11 +149,11 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records whether the run continues after a turn. For [`Effect::TurnEnd`](super::Effect::TurnEnd).
+    /// Records whether the run continues after a turn. For [`Step::TurnEnd`](super::Step::TurnEnd).
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.
-    pub fn record_turn_end(&mut self, verdict: Verdict) -> Result<(), RecordError> {
+    pub fn record_turn_end(&mut self, verdict: TurnDecision) -> Result<(), RecordError> {
         if self.phase != Phase::TurnEnd {
             return Err(self.unexpected());
         }
@@ -207,7 +209,7 @@ impl AgentLoop {
     }
 
     /// Returns what has to happen next, or `None` if a transition has to be taken before.
-    pub(crate) fn next_if_settled(&self) -> Option<Effect> {
+    pub(crate) fn next_if_settled(&self) -> Option<Step> {
         self.transition().is_none().then(|| self.next())
     }
 

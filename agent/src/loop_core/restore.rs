@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::{AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
+use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Step, TurnDecision};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
 use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome};
@@ -34,15 +34,15 @@ impl AgentLoop {
         while let Some(next) = rest.first() {
             let turn = core.turn;
             match (core.next(), &*next.message) {
-                (Effect::Poll { .. }, _) if core.phase == Phase::PollFirst => {
+                (Step::Poll { .. }, _) if core.phase == Phase::PollFirst => {
                     core.record_messages(Vec::new()).ok()?;
                 }
-                (Effect::Poll { .. }, _) => {
+                (Step::Poll { .. }, _) => {
                     let messages = take_injected(&mut rest, turn.saturating_add(1));
                     core.record_messages(messages).ok()?;
                 }
-                (Effect::CallModel { .. }, Message::Assistant(reply)) if next.turn == turn => {
-                    let mut reply = Reply::new(reply.clone());
+                (Step::CallModel { .. }, Message::Assistant(reply)) if next.turn == turn => {
+                    let mut reply = ModelReply::new(reply.clone());
                     reply.is_cut = next.is_cut;
                     core.record_reply(reply).ok()?;
                     // The loop itself ends the calls of a reply that was cut.
@@ -53,7 +53,7 @@ impl AgentLoop {
                         rest = rest.get(results.count()..)?;
                     }
                 }
-                (Effect::Prepare { key, calls }, Message::ToolResult(_)) => {
+                (Step::Prepare { key, calls }, Message::ToolResult(_)) => {
                     let (results, others) = rest.split_at_checked(calls.len())?;
                     let mut outcomes = Vec::with_capacity(calls.len());
                     for (call, stored) in calls.iter().zip(results) {
@@ -69,8 +69,8 @@ impl AgentLoop {
                     }
                     rest = others;
                 }
-                (Effect::TurnEnd { .. }, _) if next.turn > turn => {
-                    core.record_turn_end(Verdict { go_on: Some(true), is_queued: false }).ok()?;
+                (Step::TurnEnd { .. }, _) if next.turn > turn => {
+                    core.record_turn_end(TurnDecision { go_on: Some(true), is_queued: false }).ok()?;
                 }
                 _ => return None,
             }
@@ -202,13 +202,13 @@ mod tests {
     fn a_run_is_restored_to_the_step_after_its_last_message() {
         let whole = complete_run();
         let next = |count: usize| restore(whole.get(..count).unwrap()).unwrap().next();
-        assert!(matches!(next(0), Effect::Poll { queue: Queue::Steering, .. }));
-        assert!(matches!(next(1), Effect::Poll { queue: Queue::Steering, .. }));
-        assert!(matches!(next(2), Effect::Prepare { calls, .. } if calls.len() == 2));
-        assert!(matches!(next(4), Effect::TurnEnd { summary, .. } if summary.turn == 1));
-        assert!(matches!(next(5), Effect::CallModel { key, .. } if key.to_string() == "run-1/2/model/0"));
-        assert!(matches!(next(6), Effect::Prepare { key, .. } if key.turn == 2));
-        assert!(matches!(next(8), Effect::TurnEnd { summary, .. } if summary.turn == 3));
+        assert!(matches!(next(0), Step::Poll { queue: Queue::Steering, .. }));
+        assert!(matches!(next(1), Step::Poll { queue: Queue::Steering, .. }));
+        assert!(matches!(next(2), Step::Prepare { calls, .. } if calls.len() == 2));
+        assert!(matches!(next(4), Step::TurnEnd { summary, .. } if summary.turn == 1));
+        assert!(matches!(next(5), Step::CallModel { key, .. } if key.to_string() == "run-1/2/model/0"));
+        assert!(matches!(next(6), Step::Prepare { key, .. } if key.turn == 2));
+        assert!(matches!(next(8), Step::TurnEnd { summary, .. } if summary.turn == 3));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             core.conversation().last().unwrap().as_tool_result().unwrap().code.as_deref(),
             Some("truncated")
         );
-        assert!(matches!(core.next(), Effect::TurnEnd { .. }));
+        assert!(matches!(core.next(), Step::TurnEnd { .. }));
     }
 
     #[test]

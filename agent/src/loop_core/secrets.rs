@@ -152,7 +152,7 @@ impl AgentLoop {
     /// An assistant sets its tools itself; this method is for other drivers.
     ///
     /// ```
-    /// use agent::loop_core::{AgentLoop, LoopConfig, Reply};
+    /// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};
     /// use agent::message::{AssistantMessage, Conversation, Message, Part};
     /// use agent::{Registry, tool, tools};
     ///
@@ -165,7 +165,7 @@ impl AgentLoop {
     ///     .with_tools(tools.definitions());
     /// run.record_messages(Vec::new())?;
     /// let call = Part::tool_call("c1", "log_in", r#"{"user": "ann", "password": "hunter2"}"#);
-    /// run.record_reply(Reply::new(AssistantMessage::new([call])))?;
+    /// run.record_reply(ModelReply::new(AssistantMessage::new([call])))?;
     /// while let Some(event) = run.take_event() {
     ///     assert!(!serde_json::to_string(&event)?.contains("hunter2"));
     /// }

@@ -17,7 +17,7 @@ pub(super) const MAX_BYTES: usize = 64 << 10;
 /// The error for state that travels with a run as JSON. It never contains the value, which may be secret.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, StateError};
+/// use agent::{Assistant, ScriptedModel, run::StateError};
 ///
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct Customer {

@@ -46,7 +46,7 @@ mod tries {
 
     use crate::loop_core::restore::StoredMessage;
     use crate::loop_core::{
-        AgentLoop, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
+        AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, ToolEntry, TurnDecision,
     };
     use crate::message::{AssistantMessage, Conversation, Message, Part};
     use crate::tool::outcome::{FailureCode, ToolOutcome};
@@ -63,7 +63,7 @@ mod tries {
         fn outcome(&mut self) -> ToolOutcome {
             match self.below(6) {
                 0 => ToolOutcome::Completed(ToolOutput::text("done")),
-                1 => crate::ToolError::retry(format!("try {}", self.below(2))).into(),
+                1 => crate::tool::error::ToolError::retry(format!("try {}", self.below(2))).into(),
                 _ => {
                     let issues: Vec<_> =
                         ["a", "b", "c", "d"].into_iter().filter(|_| self.below(2) == 0).collect();
@@ -96,15 +96,15 @@ mod tries {
                 core = serde_json::from_str(&serde_json::to_string(&core).unwrap()).unwrap();
             }
             match core.next() {
-                Effect::Poll { .. } => core.record_messages(Vec::new()).unwrap(),
-                Effect::CallModel { key, .. } => {
+                Step::Poll { .. } => core.record_messages(Vec::new()).unwrap(),
+                Step::CallModel { key, .. } => {
                     let turn = key.turn as usize - 1;
                     let calls = script.get(turn).map_or(0, Vec::len);
                     let calls = (0..calls).map(|at| Part::tool_call(format!("{turn}.{at}"), "t", "{}"));
                     let parts: Vec<_> = calls.chain([Part::text("so")]).collect();
-                    core.record_reply(Reply::new(AssistantMessage::new(parts))).unwrap();
+                    core.record_reply(ModelReply::new(AssistantMessage::new(parts))).unwrap();
                 }
-                Effect::Prepare { key, calls } => {
+                Step::Prepare { key, calls } => {
                     for (ord, call) in (key.ord..).zip(calls) {
                         let prepared = match outcome(script, &call.id) {
                             refused @ ToolOutcome::Failed { .. } => {
@@ -115,14 +115,14 @@ mod tries {
                         core.record_prepared(ord, prepared).unwrap();
                     }
                 }
-                Effect::CallTools { calls } => {
+                Step::CallTools { calls } => {
                     for (key, call) in calls {
                         let end = CallEnd::ran(outcome(script, &call.id).clone(), 0);
                         core.record_call_end(key.ord, end).unwrap();
                     }
                 }
-                Effect::TurnEnd { .. } => core.record_turn_end(Verdict::default()).unwrap(),
-                Effect::Done(_) => return core,
+                Step::TurnEnd { .. } => core.record_turn_end(TurnDecision::default()).unwrap(),
+                Step::Done(_) => return core,
                 other => panic!("{other:?}"),
             }
         }

@@ -2,14 +2,14 @@
 
 use super::agent_loop::{Origin, Phase};
 use super::batch::SlotState;
-use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
+use super::{AgentLoop, ApprovalRequest, EventKind, PendingCall, Step};
 #[cfg(feature = "runtime")]
 use crate::message::{ToolArguments, ToolCall};
 use crate::step_key::{StepKey, StepKind};
 
 impl AgentLoop {
-    pub(super) fn approve_effect(&self) -> Effect {
-        Effect::Approve { requests: self.requests() }
+    pub(super) fn approve_effect(&self) -> Step {
+        Step::Approve { requests: self.requests() }
     }
 
     fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
@@ -81,12 +81,12 @@ impl AgentLoop {
         })
     }
 
-    pub(super) fn await_effect(&self) -> Effect {
+    pub(super) fn await_effect(&self) -> Step {
         let handle = |at: usize| match &self.batch.slots.get(at)?.state {
             SlotState::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
             _ => None,
         };
-        Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
+        Step::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
     }
 
     /// Returns the decisions and results from outside that the run waits for.

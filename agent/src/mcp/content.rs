@@ -124,7 +124,7 @@ mod incoming {
 }
 
 #[cfg(feature = "mcp-client")]
-impl crate::ToolOutput {
+impl crate::tool::output::ToolOutput {
     /// Returns the first item of the content as JSON text, in the form of MCP; `None` if there is no content.
     ///
     /// ```
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_first_item_is_the_protocols_json() {
-        use crate::ToolOutput;
+        use crate::tool::output::ToolOutput;
 
         let json = |output: &ToolOutput| {
             output.first_item_json().map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap())

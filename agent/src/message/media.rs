@@ -22,7 +22,7 @@ use crate::parse_error::ParseError;
 /// assert_eq!(blob.to_base64(), "AQID");
 /// assert_eq!(Blob::from_base64("AQID")?, blob);
 /// assert_eq!(blob.len(), 3);                           // it is the bytes
-/// # Ok::<(), agent::ParseError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Blob(Arc<[u8]>);

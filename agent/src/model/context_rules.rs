@@ -27,7 +27,7 @@ const MAX_RESERVE: u64 = 32_000;
 /// When the view of a conversation is changed, and what stays.
 ///
 /// ```
-/// use agent::Effect;
+/// use agent::tool::Effect;
 /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
 /// use agent::model::{TokenEstimator, ContextRules, ModelInfo, ModelRequest, ViewDecision};
 ///
@@ -66,7 +66,7 @@ pub struct ContextRules {
 /// The step that a request needs first. [`ContextRules`] has an example of a loop.
 ///
 /// ```
-/// use agent::Effect;
+/// use agent::tool::Effect;
 /// use agent::message::{Conversation, ConversationView, Message};
 /// use agent::model::{ContextRules, ModelInfo, ModelRequest, TokenEstimator, ViewDecision};
 ///

@@ -85,7 +85,7 @@ impl ManagedTool {
     ///     tools.iter().all(|tool| tool.name() != result.tool_name() || tool.is_renderable())
     /// };
     /// assert!(!is_shown(&ManagedResult::WebSearch(WebSearchResult::default())));
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn without_rendering(self) -> Self {
         if self.is_renderable() { Self::Unrendered(Box::new(self)) } else { self }

@@ -373,7 +373,7 @@ impl ModelInfo {
 ///
 /// ```
 /// use agent::model::StepCx;
-/// use agent::{StepKey, StepKind};
+/// use agent::steps::{StepKey, StepKind};
 ///
 /// let key = StepKey::new("run-1", 2, StepKind::Model, 0);
 /// let second = StepCx::new().with_key(key.clone()).with_attempt(2).retried_by_caller();

@@ -307,7 +307,7 @@ impl ModelRequest {
 ///     .request(|request| request.with_tool_choice(ToolChoice::Required))
 ///     .build()?;
 /// # drop(assistant);
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

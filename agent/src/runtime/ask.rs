@@ -20,15 +20,16 @@ use super::hooks::HookError;
 use super::observe::{Metric, RequestMetric, RequestTiming};
 use super::perform::Performer;
 use super::telemetry;
-use crate::loop_core::Reply;
+use crate::loop_core::ModelReply;
 use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::panics::{catch, panic_text};
+use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
 use crate::tool::combine::shown_after;
-use crate::{CallRecord, StepKey, Tool, ToolDefinition};
+use crate::tool::{call_record::CallRecord, definition::ToolDefinition, value::Tool};
 
 /// A reply while it streams.
 pub(super) struct ReplyStream {
@@ -121,13 +122,13 @@ impl Performer {
                 let message = failed(self.no_message(), &error);
                 telemetry::end_request(&span, &message, Some(error.kind().as_str()), None);
                 self.measure(turn, timing, &message, Some(&error));
-                Err(Box::new((Reply::new(message), error)))
+                Err(Box::new((ModelReply::new(message), error)))
             }
         }
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.
-    pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> Reply {
+    pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, .. } = reply;
         let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),
@@ -140,7 +141,7 @@ impl Performer {
         telemetry::end_request(&span, &message, kind, timing.first_piece());
         self.measure(turn, timing, &message, failure);
         telemetry::record_output(&span, &self.config, &message);
-        let mut reply = Reply::new(message);
+        let mut reply = ModelReply::new(message);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply
     }
@@ -187,7 +188,7 @@ impl Performer {
         messages: MessageList,
         tools: &Arc<[ToolDefinition]>,
         timeout: Duration,
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let request = match self.request(messages, tools).await {
             Some(Ok(request)) => request,
             Some(Err(error)) => return Ok(self.refused_request(&error).0),
@@ -229,8 +230,8 @@ impl Performer {
     }
 
     /// Returns the reply of a model that failed before it said anything.
-    pub(crate) fn no_reply(&self, error: &ModelError) -> Reply {
-        Reply::new(failed(self.no_message(), error))
+    pub(crate) fn no_reply(&self, error: &ModelError) -> ModelReply {
+        ModelReply::new(failed(self.no_message(), error))
     }
 
     fn no_message(&self) -> AssistantMessage {
@@ -243,7 +244,7 @@ impl Performer {
 }
 
 /// A reply that failed, and its error.
-pub(super) type FailedReply = (Reply, ModelError);
+pub(super) type FailedReply = (ModelReply, ModelError);
 
 /// Returns the message of a reply that did not arrive whole.
 pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> AssistantMessage {

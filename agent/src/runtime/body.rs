@@ -9,7 +9,14 @@ use super::config::Config;
 use super::hooks::{AfterCall, ToolCallInfo, call_hook, hook_error};
 use crate::loop_core::CallEnd;
 use crate::message::{Message, Part, ToolCall};
-use crate::{Control, Effect, FailureCode, StepKey, Tool, ToolContext, ToolOutcome, ToolOutput, ToolResult};
+use crate::step_key::StepKey;
+use crate::tool::{
+    context::ToolContext,
+    outcome::{FailureCode, ToolOutcome, ToolResult},
+    output::{Control, ToolOutput},
+    policy::Effect,
+    value::Tool,
+};
 
 /// A call that may run, with what its body needs of the run. It knows neither stores nor caches: they wrap it.
 pub(super) struct CallBody {

@@ -58,7 +58,7 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 ///     .on_event(|event| println!("{event:?}"))
 ///     .build()?;
 /// assert!(!assistant.is_busy());
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[doc = include_str!("../docs/assistant_builder.md")]
 #[must_use = "call `build`"]
@@ -154,7 +154,7 @@ impl AssistantBuilder {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
     ///     .request(|request| request.with_thinking(Thinking::High).with_max_tokens(2000))
     ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn request(mut self, change: impl FnOnce(ModelRequest) -> ModelRequest) -> Self {
         self.request = change(self.request);
@@ -234,10 +234,10 @@ impl AssistantBuilder {
         self.shared_state(Arc::new(value))
     }
 
-    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::Prompt::source).
+    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::run::Prompt::source).
     ///
     /// ```
-    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::{Assistant, Parameters, ScriptedModel, ToolBuilder, ToolContext, Value, tool::Source, tools};
     ///
     /// struct Admin;
     ///
@@ -377,13 +377,13 @@ impl AssistantBuilder {
     /// Keeps completed results like [`cache_results`](Self::cache_results), in a [cache](ResultCache) that several assistants can share.
     ///
     /// ```
-    /// use agent::{Assistant, ResultCache, ScriptedModel};
+    /// use agent::{Assistant, ScriptedModel, run::ResultCache};
     ///
     /// let cache = ResultCache::new();
     /// let first = Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results_in(&cache).build()?;
     /// let second = Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results_in(&cache).build()?;
     /// # drop((first, second));
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn cache_results_in(mut self, cache: &ResultCache) -> Self {
         self.shared_cache = Some(cache.clone());
@@ -407,7 +407,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::{CustomMessage, Part};
-    /// use agent::{Assistant, Hooks, ScriptedModel, json};
+    /// use agent::{Assistant, ScriptedModel, hooks::Hooks, json};
     ///
     /// /// Tells the model which page the user looks at.
     /// struct Pages;

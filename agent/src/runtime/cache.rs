@@ -33,7 +33,7 @@ const MAX_RESULTS: usize = 1024;
 ///
 /// ```
 /// use agent::model::reply;
-/// use agent::{Assistant, ResultCache, ScriptedModel, tool, tools};
+/// use agent::{Assistant, ScriptedModel, run::ResultCache, tool, tools};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -80,7 +80,7 @@ impl ResultCache {
     /// Returns whether there are no results.
     ///
     /// ```
-    /// let cache = agent::ResultCache::new();
+    /// let cache = agent::run::ResultCache::new();
     /// assert!(cache.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
@@ -90,7 +90,7 @@ impl ResultCache {
     /// Discards all results. [`Assistant::reset`](super::Assistant::reset) leaves a shared cache unchanged.
     ///
     /// ```
-    /// let cache = agent::ResultCache::new();
+    /// let cache = agent::run::ResultCache::new();
     /// cache.clear();
     /// assert_eq!(cache.len(), 0);
     /// ```
@@ -138,7 +138,7 @@ impl fmt::Debug for ResultCache {
 /// prompt. Returned by [`Assistant::uncached_tools`](super::Assistant::uncached_tools).
 ///
 /// ```
-/// use agent::NotCached;
+/// use agent::run::NotCached;
 ///
 /// assert_eq!(NotCached::OptedOut.to_string(), "the tool is declared with `cache = false`");
 /// ```

@@ -21,7 +21,10 @@ use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::tool::set::ToolSet;
-use crate::{CancelToken, Source, ToolContextBuilder, Value};
+use crate::{
+    Value,
+    tool::{cancel::CancelToken, context::ToolContextBuilder, source::Source},
+};
 
 /// A run that has begun.
 pub(super) struct BegunRun {

@@ -19,7 +19,7 @@ use crate::tool::state::DuplicateState;
 /// use agent::model::{ModelError, ModelErrorKind, reply};
 /// use agent::{Assistant, ScriptedModel};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::BuildError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::run::BuildError> {
 /// let failing = reply().error(ModelError::new(ModelErrorKind::Auth, "the key is not valid"));
 /// let assistant = Assistant::builder(ScriptedModel::new([failing, reply().text("Hello!")])).build()?;
 /// let error = assistant.prompt("Hi").await.unwrap_err();
@@ -151,7 +151,7 @@ impl RunError {
     /// Returns the limit that ended the run, if one did.
     ///
     /// ```
-    /// use agent::loop_core::Limit;
+    /// use agent::run::Limit;
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
     ///
     /// /// Looks once more.
@@ -180,7 +180,7 @@ impl RunError {
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
     /// use agent::message::{Conversation, Message};
-    /// use agent::{Assistant, Decisions, ResumeError, ScriptedModel};
+    /// use agent::{Assistant, Decisions, ScriptedModel, run::ResumeError};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
@@ -200,7 +200,7 @@ impl RunError {
     /// Returns what is wrong with the serialized state of the prompt, or of the suspended run, if this is such an error.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, StateError};
+    /// use agent::{Assistant, ScriptedModel, run::StateError};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).serialized_state::<String>("plan").build()?;
@@ -271,7 +271,7 @@ impl RunError {
 /// The error of opening a session.
 ///
 /// ```
-/// use agent::{Assistant, OpenError, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::OpenError};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let opened = Assistant::builder(ScriptedModel::new(["Hello!"])).session("ann").await;
@@ -346,7 +346,7 @@ crate::error_text::debug_is_the_sentence!(BuildError);
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
 /// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
-/// use agent::{Decisions, ResumeError};
+/// use agent::{Decisions, run::ResumeError};
 ///
 /// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
 /// let error = assistant.resume(&suspended, Decisions::new()).await.unwrap_err();

@@ -16,7 +16,7 @@ impl Assistant {
     ///     .build()?;
     /// assert_eq!(assistant.model().provider, "scripted");
     /// assert_eq!(assistant.thinking(), Some(Thinking::High));
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn model(&self) -> &ModelInfo {
         self.config().model.info()
@@ -36,7 +36,7 @@ impl Assistant {
     /// let model = ScriptedModel::new(["Hello!"]);
     /// let assistant = Assistant::builder(model).managed_tool(ManagedTool::web_search()).build()?;
     /// assert_eq!(assistant.managed_tools(), [ManagedTool::web_search()]);
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn managed_tools(&self) -> &[ManagedTool] {
         &self.config().request.managed_tools
@@ -46,7 +46,7 @@ impl Assistant {
     /// the order of registration. Empty for an assistant without `cache_results`.
     ///
     /// ```
-    /// use agent::{Assistant, NotCached, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, run::NotCached, tool, tools};
     ///
     /// /// Reads a price.
     /// #[tool(read_only)]
@@ -60,7 +60,7 @@ impl Assistant {
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![price, set_price]).cache_results().build()?;
     /// assert_eq!(assistant.uncached_tools(), [("set_price".to_owned(), NotCached::Once)]);
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn uncached_tools(&self) -> &[(String, NotCached)] {
         &self.config().uncached

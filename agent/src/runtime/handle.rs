@@ -13,7 +13,7 @@ use crate::tool::cancel::CancelToken;
 ///
 /// ```
 /// use agent::model::reply;
-/// use agent::{Assistant, RunHandle, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::RunHandle};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;

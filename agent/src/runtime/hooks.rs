@@ -22,9 +22,9 @@ use crate::tool::output::Control;
 /// The error type of hooks.
 ///
 /// ```
-/// use agent::{Assistant, HookError, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, hooks::HookError};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::BuildError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::run::BuildError> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .before_request(|_request| async { Err(HookError::from("the budget is spent")) })
 ///     .build()?;
@@ -45,7 +45,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use agent::model::reply;
-/// use agent::{Assistant, BeforeCall, BoxFuture, HookError, Hooks, ScriptedModel, ToolCallInfo, tool, tools};
+/// use agent::hooks::{BeforeCall, HookError, Hooks, ToolCallInfo};
+/// use agent::{Assistant, BoxFuture, ScriptedModel, tool, tools};
 ///
 /// /// Deletes a file.
 /// #[tool]
@@ -144,7 +145,7 @@ pub trait Hooks: Send + Sync {
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::{Assistant, BeforeCall, ScriptedModel, ToolCallInfo, json, model::reply, tool, tools};
+/// use agent::{Assistant, ScriptedModel, hooks::{BeforeCall, ToolCallInfo}, json, model::reply, tool, tools};
 ///
 /// /// Adds two numbers.
 /// #[tool(inline)]
@@ -217,7 +218,7 @@ impl ToolCallInfo {
     /// tool parses its arguments by hand.
     ///
     /// ```
-    /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, model::reply, tool, tools};
     ///
     /// /// Sends money.
     /// #[tool]
@@ -268,7 +269,7 @@ impl fmt::Debug for ToolCallInfo {
 /// The decision of a hook on a call.
 ///
 /// ```
-/// use agent::{Assistant, BeforeCall, ScriptedModel, json, model::reply, tool, tools};
+/// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, json, model::reply, tool, tools};
 ///
 /// /// Sends money.
 /// #[tool]
@@ -336,7 +337,7 @@ impl BeforeCall {
     /// turn agree.
     ///
     /// ```
-    /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
+    /// use agent::{Assistant, Control, RunStop, ScriptedModel, hooks::BeforeCall, model::reply, tool, tools};
     ///
     /// /// Deletes a file.
     /// #[tool]
@@ -374,7 +375,7 @@ impl BeforeCall {
 ///
 /// ```
 /// use agent::model::reply;
-/// use agent::{AfterCall, Assistant, ScriptedModel, message::Part, tool, tools};
+/// use agent::{Assistant, ScriptedModel, hooks::AfterCall, message::Part, tool, tools};
 ///
 /// /// Reads a page.
 /// #[tool(read_only)]

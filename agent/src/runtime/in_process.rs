@@ -23,15 +23,16 @@ use super::stop::StopSignal;
 use super::telemetry;
 use super::turn_tools::before_reply;
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordError, Reply, SteeringPolicy,
-    TurnSummary, Verdict, steered,
+    ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, RecordError,
+    SteeringPolicy, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::panics::catch;
+use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::combine::shown_after;
-use crate::{StepKey, ToolDefinition};
+use crate::tool::definition::ToolDefinition;
 
 /// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
 pub(super) struct InProcessSteps {
@@ -121,7 +122,7 @@ impl Steps for InProcessSteps {
         key: StepKey,
         messages: MessageList,
         _: &SharedLoop,
-    ) -> Result<Reply, StepError> {
+    ) -> Result<ModelReply, StepError> {
         // The lists of the loop and of the hand-off then grow in place.
         drop(messages);
         let span = self.turn_span();
@@ -139,7 +140,7 @@ impl Steps for InProcessSteps {
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
         _: &SharedLoop,
-    ) -> Result<Vec<Decided>, StepError> {
+    ) -> Result<Vec<CallDecision>, StepError> {
         let span = self.turn_span();
         Box::pin(self.decide(requests)).instrument(span).await
     }
@@ -162,7 +163,7 @@ impl Steps for InProcessSteps {
         _: StepKey,
         summary: TurnSummary,
         _: &SharedLoop,
-    ) -> Result<Verdict, StepError> {
+    ) -> Result<TurnDecision, StepError> {
         let mut go_on = None;
         if !self.performer.config.hooks.is_empty() {
             go_on = match Box::pin(self.performer.turn_end(summary.clone())).await {
@@ -172,10 +173,10 @@ impl Steps for InProcessSteps {
             };
         }
         if self.refuses_answer(&summary) {
-            return Ok(Verdict { go_on: Some(true), is_queued: true });
+            return Ok(TurnDecision { go_on: Some(true), is_queued: true });
         }
         let state = self.assistant.state();
-        Ok(Verdict { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
+        Ok(TurnDecision { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
     }
 
     fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
@@ -312,7 +313,7 @@ impl InProcessSteps {
     }
 
     /// Returns one reply of the model.
-    async fn ask(&mut self, key: StepKey) -> Result<Reply, StepError> {
+    async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
         let request = match self.turn_tools(false).await.ok_or_else(|| self.stopped())? {
             Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
             Err(error) => Err(error),
@@ -330,7 +331,11 @@ impl InProcessSteps {
     ///
     /// # Errors
     /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
-    fn send(&mut self, key: StepKey, request: Result<ModelRequest, HookError>) -> Result<Span, Box<Reply>> {
+    fn send(
+        &mut self,
+        key: StepKey,
+        request: Result<ModelRequest, HookError>,
+    ) -> Result<Span, Box<ModelReply>> {
         let request = match request {
             Ok(request) => request,
             Err(error) => {
@@ -355,7 +360,7 @@ impl InProcessSteps {
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.
-    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<Reply, StepError> {
+    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<ModelReply, StepError> {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let mut reply = self.performer.finish(*reply, failure.as_ref());

@@ -13,7 +13,7 @@ use crate::message::{OutcomeKind, StopReason, Usage};
 /// correlation with logs. Do not use them as metric labels, because they have too many distinct values.
 ///
 /// ```
-/// use agent::{Assistant, Metric, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::Metric};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .on_metric(|metric| match metric {
@@ -22,7 +22,7 @@ use crate::message::{OutcomeKind, StopReason, Usage};
 ///         _ => {}
 ///     })
 ///     .build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -37,7 +37,7 @@ pub enum Metric {
 /// The measurement of a request to a model.
 ///
 /// ```
-/// use agent::RequestMetric;
+/// use agent::run::RequestMetric;
 ///
 /// /// One line of a log.
 /// fn line(request: &RequestMetric) -> String {
@@ -73,7 +73,7 @@ pub struct RequestMetric {
 /// The measurement of a tool call.
 ///
 /// ```
-/// use agent::ToolCallMetric;
+/// use agent::run::ToolCallMetric;
 ///
 /// /// Whether the model had the arguments right at once.
 /// fn is_clean(call: &ToolCallMetric) -> bool {

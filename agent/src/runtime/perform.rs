@@ -11,7 +11,7 @@ use super::turn_tools::TurnTools;
 use crate::loop_core::CallEnd;
 use crate::loop_core::TurnSummary;
 use crate::message::MessageList;
-use crate::{BoxFuture, CancelToken, ToolContext, ToolDefinition};
+use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
 /// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps.
 #[derive(Clone)]
@@ -105,6 +105,6 @@ impl Performer {
     /// Returns the end of a call that was stopped before it ran.
     #[cfg(feature = "durable-restate")]
     pub(super) fn stopped(&self) -> CallEnd {
-        CallEnd::new(crate::ToolOutcome::aborted(&self.stop_reason()))
+        CallEnd::new(crate::tool::outcome::ToolOutcome::aborted(&self.stop_reason()))
     }
 }

@@ -12,7 +12,11 @@ use crate::loop_core::{CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::panic_text;
 use crate::tool::registry::unknown_among;
-use crate::{DenialCode, FailureCode, Tool, ToolDefinition, ToolOutcome};
+use crate::tool::{
+    definition::ToolDefinition,
+    outcome::{DenialCode, FailureCode, ToolOutcome},
+    value::Tool,
+};
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the

@@ -18,7 +18,12 @@ use super::run_output::RunOutput;
 use crate::loop_core::{Event, RunState, StateError};
 use crate::message::Message;
 use crate::tool::set::{IntoTools, ToolSet};
-use crate::{BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
+use crate::tool::{
+    BoxFuture,
+    cancel::CancelToken,
+    context::{ToolContext, ToolContextBuilder},
+    source::Source,
+};
 use futures_core::Stream;
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -192,7 +197,7 @@ impl Prompt {
     /// # #[cfg(feature = "approvals-signed")] mod example {
     /// use agent::loop_core::AgentLoop;
     /// use agent::model::reply;
-    /// use agent::{Assistant, BuildError, Decisions, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, Decisions, ScriptedModel, run::BuildError, tool, tools};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -270,7 +275,7 @@ impl Prompt {
     ///
     /// ```
     /// use agent::model::reply;
-    /// use agent::{Assistant, Parameters, ScriptedModel, Source, ToolBuilder, ToolContext, Value, tools};
+    /// use agent::{Assistant, Parameters, ScriptedModel, ToolBuilder, ToolContext, Value, tool::Source, tools};
     ///
     /// struct Admin;
     ///

@@ -12,7 +12,7 @@ use crate::message::{Message, UserMessage};
 /// The number of messages that a run takes from a queue at a time.
 ///
 /// ```
-/// use agent::{Assistant, QueueMode, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::QueueMode};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = ScriptedModel::new(["One.", "Two and three."]);
@@ -38,7 +38,7 @@ const MAX_QUEUED: usize = 1024;
 /// The delivery status of a queued message.
 ///
 /// ```
-/// use agent::{Assistant, Delivery, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::Delivery};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Bonjour !"])).build()?;
@@ -65,13 +65,13 @@ pub enum Delivery {
 /// The reason why a message was not delivered.
 ///
 /// ```
-/// use agent::{Assistant, Delivery, NotDelivered, ScriptedModel, loop_core::Queue};
+/// use agent::{Assistant, ScriptedModel, run::{Delivery, NotDelivered, Queue}};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let receipt = assistant.follow_up("And in French?");
 /// assistant.clear_queue(Queue::FollowUp);
 /// assert!(matches!(receipt.status(), Some(Delivery::NotDelivered(NotDelivered::Cleared))));
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -89,9 +89,9 @@ pub enum NotDelivered {
 /// It stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the message.
 ///
 /// ```
-/// use agent::loop_core::Queue;
+/// use agent::run::Queue;
 /// use agent::message::Message;
-/// use agent::{Assistant, Delivery, ScriptedModel};
+/// use agent::{Assistant, ScriptedModel, run::Delivery};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;

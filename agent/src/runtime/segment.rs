@@ -16,8 +16,13 @@ use super::records::RunRecords;
 use super::spill::READ_RESULT;
 use crate::loop_core::{CallEnd, RecordError, SteeringPolicy, steered};
 use crate::message::{Message, ToolCall};
+use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::{BoxFuture, CancelToken, InterruptionCode, StepKey, ToolOutcome};
+use crate::tool::{
+    BoxFuture,
+    cancel::CancelToken,
+    outcome::{InterruptionCode, ToolOutcome},
+};
 
 /// One call whose body runs.
 struct Running {
@@ -31,7 +36,7 @@ struct Running {
 /// Why the segment is looked at.
 enum Wake {
     Ended,
-    Updates(VecDeque<crate::ToolUpdate>),
+    Updates(VecDeque<crate::tool::progress::ToolUpdate>),
     Steered,
     Stopped,
 }

@@ -15,13 +15,19 @@ use super::records::RunRecords;
 use super::segment::run;
 use super::state_types::StateType;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
-    StateError, SteeringPolicy,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
+    RunState, StateError, SteeringPolicy,
 };
 use crate::message::{Conversation, LOST, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
-use crate::{
-    CancelToken, Effect, InterruptionCode, StepKey, Timeout, Tool, ToolContext, ToolDefinition, ToolOutcome,
+use crate::step_key::StepKey;
+use crate::tool::{
+    cancel::CancelToken,
+    context::ToolContext,
+    definition::ToolDefinition,
+    outcome::{InterruptionCode, ToolOutcome},
+    policy::{Effect, Timeout},
+    value::Tool,
 };
 
 /// An assistant whose runs an engine drives. It remembers nothing from step to step.
@@ -294,13 +300,13 @@ impl Performer {
     /// Asks the hooks about decisions that changed the arguments of their calls.
     pub(crate) async fn ask_about_edits(
         &self,
-        made: Vec<(ApprovalRequest, Decided)>,
+        made: Vec<(ApprovalRequest, CallDecision)>,
         reply: Option<Arc<Message>>,
-    ) -> Vec<Decided> {
+    ) -> Vec<CallDecision> {
         let mut all = Vec::with_capacity(made.len());
         for (request, decided) in made {
             let decided = self.ask_about_edit(request, decided, reply.clone()).await;
-            all.push(decided.unwrap_or_else(|| Decided::AllowEnded(self.stopped())));
+            all.push(decided.unwrap_or_else(|| CallDecision::AllowEnded(self.stopped())));
         }
         all
     }

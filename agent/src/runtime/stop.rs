@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::time::Instant;
 
-use crate::CancelToken;
 use crate::loop_core::{Limit, LimitReached};
+use crate::tool::cancel::CancelToken;
 
 /// The token that cancels a run, and the limit of its time, which cancels it, too.
 #[derive(Clone)]

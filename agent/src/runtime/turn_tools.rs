@@ -17,7 +17,7 @@ pub(super) type Preparer =
 /// value and returns the chosen tools in it.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
+/// use agent::{Assistant, ScriptedModel, hooks::TurnTools, tool, tools};
 ///
 /// /// Reads the plan.
 /// #[tool(read_only)]
@@ -97,7 +97,7 @@ impl TurnTools {
     /// Returns the context of the run: the state of the prompt and of the assistant, the source and the ids.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, hooks::TurnTools, tool, tools};
     ///
     /// struct Admin;
     ///

@@ -23,7 +23,7 @@ use crate::tool::arguments::Argument;
 /// of a tool are.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, ToolArgs, TypedPrompt, model::reply};
+/// use agent::{Assistant, ScriptedModel, ToolArgs, model::reply, run::TypedPrompt};
 ///
 /// #[derive(ToolArgs)]
 /// struct Verdict { stars: u8 }
@@ -200,7 +200,7 @@ impl<T> fmt::Debug for TypedPrompt<T> {
 /// A run whose answer is a `T`: its events, and the answer so far.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, ToolArgs, TypedRun, model::reply};
+/// use agent::{Assistant, ScriptedModel, ToolArgs, model::reply, run::TypedRun};
 ///
 /// #[derive(ToolArgs)]
 /// struct Verdict { stars: u8 }

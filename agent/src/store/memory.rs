@@ -17,7 +17,7 @@ use crate::tool::BoxFuture;
 ///
 /// ```
 /// use agent::store::{BeginOutcome, MemoryStore, NewInvocation, Store as _};
-/// use agent::{StepKey, StepKind, json};
+/// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();

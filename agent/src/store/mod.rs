@@ -38,8 +38,8 @@
 //!
 //! When a session is opened, a run that was active when its process died is found. `continue_run` continues it under its own id: it does
 //! not request stored replies again, and does not run calls again that have ended. If a call began and its end was not recorded, its tool's
-//! [effect](crate::Effect) decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at most
-//! [`max_attempts`](crate::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends as
+//! [effect](crate::tool::Effect) decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at most
+//! [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends as
 //! interrupted, with the code `lost`. Approval decisions that were not used yet are asked for again. `prompt` does not continue such a run.
 //! It gives the open calls their recorded results, or results that say there is none, and begins a new run.
 //!
@@ -103,7 +103,7 @@ use crate::tool::BoxFuture;
 /// // A store that is chosen at run time.
 /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
 /// let assistant = agent::Assistant::builder(agent::ScriptedModel::new(["Hello!"])).store(store).build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 ///
 /// # Your own store
@@ -118,7 +118,7 @@ use crate::tool::BoxFuture;
 ///
 /// ```
 /// use agent::store::{InvocationEnd, MemoryStore, NewInvocation, Store};
-/// use agent::{StepKey, StepKind, ToolOutput, json};
+/// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
@@ -134,7 +134,7 @@ use crate::tool::BoxFuture;
 ///
 /// ```
 /// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, NewInvocation, Store};
-/// use agent::{StepKey, StepKind, ToolOutput, json};
+/// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
@@ -175,7 +175,7 @@ use crate::tool::BoxFuture;
 /// ```
 /// use agent::message::UserMessage;
 /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store};
-/// use agent::{StepKey, StepKind};
+/// use agent::steps::{StepKey, StepKind};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();

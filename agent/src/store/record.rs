@@ -14,7 +14,7 @@ use crate::tool::output::{Control, ToolOutput};
 ///
 /// ```
 /// use agent::store::NewInvocation;
-/// use agent::{StepKey, StepKind, json};
+/// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
 /// let call = NewInvocation::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
@@ -36,7 +36,7 @@ pub struct NewInvocation {
     /// The session that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The [label](crate::Source::with_label) of the source on whose behalf the call was made.
+    /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
@@ -191,7 +191,7 @@ impl fmt::Display for InvocationStatus {
 ///
 /// ```
 /// use agent::store::{InvocationRecord, NewInvocation};
-/// use agent::{StepKey, StepKind, json};
+/// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
 /// let record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
@@ -290,7 +290,7 @@ impl InvocationRecord {
 ///
 /// ```
 /// use agent::store::{BeginOutcome, InvocationRecord, MemoryStore, Store as _, NewInvocation};
-/// use agent::{StepKey, StepKind, json};
+/// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();

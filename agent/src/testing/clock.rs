@@ -1,6 +1,6 @@
 //! A clock that a test controls.
 
-use crate::{BoxFuture, Executor};
+use crate::tool::{BoxFuture, executor::Executor};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

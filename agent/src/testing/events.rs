@@ -185,7 +185,7 @@ fn line(event: &Event) -> Option<String> {
     })
 }
 
-fn ending(result: &crate::ToolResult) -> String {
+fn ending(result: &crate::tool::outcome::ToolResult) -> String {
     let text = cut(&result.outcome.text());
     match (result.outcome.kind(), result.outcome.code()) {
         (None, _) => "deferred".to_owned(),

@@ -6,7 +6,7 @@ use super::sample::samples;
 use super::slips::{SLIPS, Slip, SlippedCall};
 use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
 use crate::panics::catch;
-use crate::{DefinitionError, Tool, ToolSet};
+use crate::tool::{definition_error::DefinitionError, set::ToolSet, value::Tool};
 use serde_json::Value;
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
 /// for report in fuzz_tools(tools![add])? {
 ///     report.assert_safe();
 /// }
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 ///
 /// # Errors
@@ -119,7 +119,7 @@ fn validate(tool: &Tool, text: &str) -> ValidationResult {
 /// assert_eq!(report.tool, "double");
 /// assert!(report.slip("a number as text").is_some_and(|slip| slip.coerced == slip.sent));
 /// report.assert_safe();
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -147,7 +147,7 @@ pub struct FuzzReport {
 /// let report = fuzz_tools(agent::tools![double])?.remove(0);
 /// let slip = report.slip("a number as text").expect("`n` is a number");
 /// assert_eq!(slip.sent, slip.as_is + slip.coerced + slip.refused);
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -12,7 +12,7 @@
 //! | read and assert the events of a run | [`EventLog`] |
 //! | check your own store against its contract | [`assert_store`] |
 //! | control time | [`FakeClock`], and `#[tokio::test(start_paused = true)]` for whole runs |
-//! | find unclear definitions, and changes to what a model sees | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
+//! | find unclear definitions, and changes to what a model sees | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::lint::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
 //!
 //! # Testing an agent
 //!

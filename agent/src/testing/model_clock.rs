@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::FakeClock;
 use crate::model::ModelClock;
-use crate::{BoxFuture, Executor};
+use crate::tool::{BoxFuture, executor::Executor};
 
 /// Breakers and limits of models follow the test's time.
 ///

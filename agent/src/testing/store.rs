@@ -5,7 +5,14 @@ use crate::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
     NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
 };
-use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, json};
+use crate::{
+    json,
+    step_key::{StepKey, StepKind},
+    tool::{
+        outcome::{FailureCode, ToolOutcome},
+        output::{Control, ToolOutput},
+    },
+};
 
 /// Checks a store against the contract of [`Store`](crate::store::Store).
 ///
@@ -108,10 +115,13 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     );
 
     let outcomes = [
-        crate::ToolError::retry("better").with_metadata("wait", 5).into(),
+        crate::tool::error::ToolError::retry("better").with_metadata("wait", 5).into(),
         ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
-        ToolOutcome::denied(crate::DenialCode::BLOCKED, "no"),
-        ToolOutcome::Interrupted { code: crate::InterruptionCode::LOST, reason: "gone".to_owned() },
+        ToolOutcome::denied(crate::tool::outcome::DenialCode::BLOCKED, "no"),
+        ToolOutcome::Interrupted {
+            code: crate::tool::outcome::InterruptionCode::LOST,
+            reason: "gone".to_owned(),
+        },
     ];
     for (ord, outcome) in (1..).zip(outcomes) {
         let key = key(name, "finish", 1, ord);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// let definitions = registry.definitions();
 /// let hints = definitions[0].annotations();
 /// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -41,7 +41,8 @@ pub trait ToolArgs {
 /// Implemented for all such types; deriving is enough.
 ///
 /// ```
-/// use agent::{Argument, args::{InvalidArguments, Plan}};
+/// use agent::args::{InvalidArguments, Plan};
+/// use agent::tool::Argument;
 ///
 /// /// Reads any type that a model can send.
 /// fn read<T: Argument>(plan: &Plan, text: &str) -> Result<T, InvalidArguments> {

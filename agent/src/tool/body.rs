@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
-/// use agent::{BoxFuture, IntoOutcome, Json, Registry, Tool, ToolContext, ToolDefinition, ToolOutcome, Value, json};
+/// use agent::{BoxFuture, Json, Registry, Tool, ToolContext, ToolDefinition, ToolOutcome, Value, json, tool::IntoOutcome};
 /// use agent::args::{Plan, PlanOptions};
 /// use agent::{message::ToolCall, tools};
 ///
@@ -46,7 +46,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// ```
 /// use agent::args::InvalidArguments;
 /// use agent::tool::{AcceptedArguments, ToolBody};
-/// use agent::{BoxFuture, IntoOutcome, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, args::{Plan, PlanOptions}};
+/// use agent::{BoxFuture, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, args::{Plan, PlanOptions}, tool::IntoOutcome};
 ///
 /// #[derive(ToolArgs)]
 /// struct Days { first: u8, last: u8 }
@@ -92,7 +92,7 @@ pub trait ToolBody: Send + Sync + 'static {
     }
 
     /// Whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. In a prompt
-    /// with state of its own, results of such a tool are not [cached](crate::ToolPolicy::cache).
+    /// with state of its own, results of such a tool are not [cached](crate::tool::ToolPolicy::cache).
     fn reads_context(&self) -> bool {
         true
     }
@@ -223,9 +223,9 @@ impl fmt::Debug for AcceptedArguments {
 /// A call on its way to the body, as [`Tool::wrap`](crate::Tool::wrap) passes it to its closure.
 ///
 /// ```
-/// use agent::{IntoOutcome, Tool, ToolContext, ToolError, Value, json};
+/// use agent::{Tool, ToolContext, ToolError, Value, json, tool::IntoOutcome};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
 /// let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
 /// let read = Tool::new("read", "Reads a file.", schema, |_: Value, _cx: ToolContext| async { "text" })?;
 /// let inside = read.wrap(|call| {
@@ -347,7 +347,7 @@ where
 ///     }
 /// }
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 /// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
 /// assert!(registry.contains("add_numbers"));
 /// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // the body alone, in a test

@@ -82,7 +82,7 @@ impl ToolBuilder {
     ///     .unknown(UnknownKeys::Strip)
     ///     .build(|_: Value, _: ToolContext| async { "4" })?;
     /// assert!(roll.validate(r#"{"sides": "6", "why": "for fun"}"#).is_ok());
-    /// # Ok::<(), agent::DefinitionError>(())
+    /// # Ok::<(), agent::tool::DefinitionError>(())
     /// ```
     pub fn schema(mut self, schema: Value) -> Self {
         self.schema = Some(schema);

@@ -9,7 +9,7 @@ use crate::args::InvalidArguments;
 /// The error for a call that may not run. Its text is what the model would read.
 ///
 /// ```
-/// use agent::{CallError, Registry, message::ToolCall, tool, tools};
+/// use agent::{Registry, message::ToolCall, tool, tool::CallError, tools};
 ///
 /// /// Adds two numbers.
 /// #[tool]
@@ -22,7 +22,7 @@ use crate::args::InvalidArguments;
 ///     Err(CallError::InvalidArguments(report)) => assert_eq!(report.issues()[0].path, "/a"),
 ///     other => panic!("{other:?}"),
 /// }
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]

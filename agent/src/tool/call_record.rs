@@ -3,10 +3,10 @@
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 
 /// A call and its result, as the conversation has them. They are passed to
-/// [`format_result`](crate::ToolOptions::format_result) and [`triggers_follow_up`](crate::ToolOptions::triggers_follow_up).
+/// [`format_result`](crate::tool::ToolOptions::format_result) and [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
 ///
 /// ```
-/// use agent::CallRecord;
+/// use agent::tool::CallRecord;
 /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};
 ///
 /// let call = ToolCall::new("call_1", "job", r#"{"id": 7}"#);

@@ -136,7 +136,7 @@ impl fmt::Debug for CancelToken {
 /// The future of [`CancelToken::cancelled`]. Dropping it removes the waiter.
 ///
 /// ```
-/// use agent::{CancelToken, Cancelled};
+/// use agent::{CancelToken, tool::Cancelled};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let token = CancelToken::new();

@@ -232,7 +232,7 @@ impl ToolContext {
     /// let cx = ToolContext::builder().run_id("run-1").state(7_u8).build()?;
     /// let call = cx.to_builder().call_id("call_2").build()?;
     /// assert_eq!((call.run_id(), call.call_id(), call.get::<u8>()), (Some("run-1"), "call_2", Some(&7)));
-    /// # Ok::<(), agent::DuplicateState>(())
+    /// # Ok::<(), agent::tool::DuplicateState>(())
     /// ```
     pub fn to_builder(&self) -> ToolContextBuilder {
         ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }

@@ -14,7 +14,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
 /// The error for an invalid tool definition.
 ///
 /// ```
-/// use agent::{DefinitionError, ToolBuilder, ToolContext, Value};
+/// use agent::{ToolBuilder, ToolContext, Value, tool::DefinitionError};
 ///
 /// let error = ToolBuilder::new("get weather").description("The weather.").build(|_: Value, _: ToolContext| async {});
 /// assert!(matches!(error, Err(DefinitionError::Name { name }) if name == "get weather"));

@@ -49,7 +49,7 @@ pub struct DialectReport {
 /// let tool = &report.tools[0];
 /// assert_eq!((tool.name.as_str(), tool.strict, tool.over_budget), ("double", true, None));
 /// assert_eq!(tool.rendered.schema["additionalProperties"], false);
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ pub struct ToolInDialect {
 /// Anthropic's limits on all strict tools of one request together.
 ///
 /// ```
-/// assert_eq!(agent::StrictBudget::Tools.to_string(), "20 strict tools");
+/// assert_eq!(agent::lint::StrictBudget::Tools.to_string(), "20 strict tools");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -104,7 +104,7 @@ impl fmt::Display for StrictBudget {
 /// let error = Registry::new(tools![label])?.check_dialect(Dialect::OpenAiStrict).into_result().unwrap_err();
 /// let (name, changes) = error.tools().next().unwrap();
 /// assert_eq!((name, changes[0].path.as_str()), ("label", "/properties/labels"));
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(tools.len()), count, listed(tools))]

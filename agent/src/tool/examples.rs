@@ -28,7 +28,7 @@ impl Registry {
     /// let [of_tool, of_parameter] = error.problems() else { panic!("{error}") };
     /// assert!(of_tool.to_string().starts_with("example 2 of tool `look_up`: Invalid arguments"));
     /// assert!(of_parameter.to_string().starts_with("example 1 of `/times` of tool `look_up`: "));
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// asynchronous runtime.
 ///
 /// ```
-/// use agent::{BoxFuture, Executor, ToolContext};
+/// use agent::{BoxFuture, ToolContext, tool::Executor};
 /// use std::{sync::Arc, time::Duration};
 ///
 /// /// Blocks where it is awaited, and knows no time: for a test without a runtime.

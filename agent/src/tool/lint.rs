@@ -16,7 +16,7 @@ impl Registry {
     /// refused. For a test:
     ///
     /// ```
-    /// use agent::{Lint, Registry, tool, tools};
+    /// use agent::{Registry, lint::Lint, tool, tools};
     ///
     /// /// Moves money to `acount`.
     /// #[tool]
@@ -31,7 +31,7 @@ impl Registry {
     /// );
     /// // What is meant to be so is left out by its name; the rest fails the test.
     /// assert!(report.without([Lint::UndocumentedParameter, Lint::OtherName]).into_result().is_ok());
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
     /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]): two values are made that
@@ -69,7 +69,7 @@ impl Registry {
 /// The kinds of findings of [`Registry::lint`].
 ///
 /// ```
-/// use agent::Lint;
+/// use agent::lint::Lint;
 ///
 /// // What an editor or a configuration would list.
 /// assert!(Lint::ALL.iter().any(|lint| lint.as_str() == "undocumented_parameter"));
@@ -144,7 +144,7 @@ impl fmt::Display for Lint {
 /// One finding of [`Registry::lint`].
 ///
 /// ```
-/// use agent::{Lint, Registry, tool, tools};
+/// use agent::{Registry, lint::Lint, tool, tools};
 ///
 /// /// Moves money.
 /// #[tool]
@@ -154,7 +154,7 @@ impl fmt::Display for Lint {
 /// let finding = &report.findings()[0];
 /// assert_eq!((finding.lint, finding.tool.as_str()), (Lint::UndocumentedParameter, "transfer"));
 /// assert_eq!(finding.path, "/account");
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -180,7 +180,7 @@ impl fmt::Display for LintFinding {
 /// The findings of [`Registry::lint`]. `Display` writes a list.
 ///
 /// ```
-/// use agent::{Lint, Registry, tool, tools};
+/// use agent::{Registry, lint::Lint, tool, tools};
 ///
 /// /// Moves money from one account to another.
 /// #[tool]

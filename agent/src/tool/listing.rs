@@ -15,7 +15,7 @@ pub trait StaticTool {
 }
 
 /// Lists tools: paths of functions and structs marked [`#[tool]`](macro@crate::tool), and values that convert to tools
-/// ([`IntoTools`](crate::IntoTools)).
+/// ([`IntoTools`](crate::tool::IntoTools)).
 ///
 #[doc = include_str!("../docs/tools.md")]
 #[doc(alias = "tools![]")]

@@ -21,7 +21,7 @@ impl ToolDefinition {
     /// # #[tool] fn add(a: i64, b: i64) -> i64 { a + b }
     /// let registry = Registry::new(tools![add])?;
     /// assert_eq!(registry.definitions()[0].fingerprint().len(), 32);
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn fingerprint(&self) -> String {
         let mut hash = Fnv::default();
@@ -34,7 +34,7 @@ impl Registry {
     /// Returns what models see of these tools, to be stored and [compared](ToolManifest::drift) later.
     ///
     /// ```
-    /// use agent::{Registry, ToolManifest, tool, tools};
+    /// use agent::{Registry, lint::ToolManifest, tool, tools};
     ///
     /// /// Adds two numbers.
     /// #[tool]
@@ -62,7 +62,7 @@ fn shown(definition: &ToolDefinition) -> Value {
 /// which is a change of the prompt, visible for review.
 ///
 /// ```
-/// use agent::{Registry, ToolManifest, tool, tools};
+/// use agent::{Registry, lint::ToolManifest, tool, tools};
 ///
 /// /// Books a room.
 /// #[tool]
@@ -105,7 +105,7 @@ impl ToolManifest {
     /// let other = Registry::new(tools![subtract, add])?.manifest();
     /// assert_eq!(one.fingerprint(), one.clone().fingerprint());
     /// assert_ne!(one.fingerprint(), other.fingerprint());
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn fingerprint(&self) -> String {
         let mut hash = Fnv::default();
@@ -179,7 +179,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
 /// ```
 /// # /// Adds.
 /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{Registry, ToolManifest, tools};
+/// use agent::{Registry, lint::ToolManifest, tools};
 ///
 /// // `before` is what was stored; `into_result` fails a test, with the list.
 /// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
@@ -237,7 +237,7 @@ impl std::error::Error for ToolDrift {}
 /// ```
 /// # /// Adds.
 /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{DifferenceKind, Registry, ToolManifest, tools};
+/// use agent::{Registry, lint::{DifferenceKind, ToolManifest}, tools};
 ///
 /// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
 /// let drift = before.drift(&Registry::new(tools![add])?.manifest());
@@ -265,7 +265,7 @@ pub struct ToolDifference {
 /// ```
 /// # /// Adds.
 /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{DifferenceKind, Registry, ToolManifest, tools};
+/// use agent::{Registry, lint::{DifferenceKind, ToolManifest}, tools};
 ///
 /// let before = Registry::new(tools![add])?.manifest();
 /// let after: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;

@@ -1,6 +1,6 @@
 //! The bodies of tools that are written by hand: [`ToolBody`], and what wraps one.
 //!
-//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](crate::ToolPolicy) is a part, and a body. Most tools
+//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](crate::tool::ToolPolicy) is a part, and a body. Most tools
 //! need nothing from here: `#[tool]` and closures make their bodies.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //!     format!("the note {name}")
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 //! // Every call of every tool, on its way to the body.
 //! let shouted = tools![read_note].map(|tool| {
 //!     Ok(tool.wrap(|call| Box::pin(async move { agent::ToolOutput::text(call.run().await.text().to_uppercase()).into() })))
@@ -86,9 +86,27 @@ pub(crate) mod trace;
 mod untrusted;
 pub(crate) mod value;
 
+pub use annotations::ToolAnnotations;
+pub use approval::ApprovalRule;
+pub use arguments::Argument;
 pub use body::{AcceptedArguments, BodyCall, ToolBody};
+pub use call_error::CallError;
+pub use call_record::CallRecord;
+pub use cancel::Cancelled;
+pub use context::ToolContextBuilder;
+pub use definition_error::DefinitionError;
+pub use executor::Executor;
+pub use options::ToolOptions;
+pub use outcome::{DenialCode, FailureCode, InterruptionCode, IntoOutcome};
+pub use policy::{Effect, Timeout, ToolPolicy};
+pub use problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use progress::ToolUpdate;
+pub use registry::CheckedCall;
+pub use set::IntoTools;
+pub use source::Source;
+pub use state::{DuplicateState, StateKey};
 
-/// Sent arguments by name, as the function of [`prepare`](crate::ToolOptions::prepare) changes them.
+/// Sent arguments by name, as the function of [`prepare`](crate::tool::ToolOptions::prepare) changes them.
 ///
 /// ```
 /// use agent::tool::ArgumentMap;

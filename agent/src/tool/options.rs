@@ -83,7 +83,7 @@ macro_rules! setters {
         /// let ping = ToolBuilder::new("png").name("ping").undescribed();
         /// let ping = ping.build(|_: Value, _: ToolContext| async { "pong" })?;
         /// assert_eq!((ping.definition().name(), ping.definition().description()), ("ping", ""));
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
             self.$options().name = name.into();
@@ -111,7 +111,7 @@ macro_rules! setters {
         /// Sets the hints for clients, and nothing else. Default: none.
         ///
         /// ```
-        /// use agent::{Effect, ToolAnnotations, ToolBuilder, ToolContext, Value};
+        /// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, ToolAnnotations}};
         ///
         /// let delete = ToolBuilder::new("delete").description("Deletes a draft.");
         /// let delete = delete.annotations(ToolAnnotations::NONE).destructive(true).idempotent(true).open_world(false);
@@ -119,7 +119,7 @@ macro_rules! setters {
         /// let hints = delete.definition().annotations();
         /// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
         /// assert_eq!(delete.policy().effect, Effect::Idempotent);
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
             self.$options().annotations = annotations;
@@ -162,7 +162,7 @@ macro_rules! setters {
         /// Sets the effects of running the tool.
         ///
         /// ```
-        /// use agent::{Effect, Timeout, ToolBuilder, ToolContext, Value};
+        /// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, Timeout}};
         /// use std::time::Duration;
         ///
         /// let wait = ToolBuilder::new("wait_for_build")
@@ -184,7 +184,7 @@ macro_rules! setters {
         /// assert!(policy.exclusive && policy.allow_repeat && policy.follow_up && policy.redact_errors);
         /// let patient = wait.configure(|options| options.without_timeout())?;
         /// assert_eq!(patient.policy().timeout, Timeout::Never);
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn effect(mut self, effect: Effect) -> Self {
             self.$options().policy.effect = effect;
@@ -233,7 +233,7 @@ macro_rules! setters {
         ///     .build(|_: Value, _: ToolContext| async { "paid" })?;
         /// let (approval, plan) = (&pay.policy().approval, pay.definition().plan());
         /// assert!(approval.is_needed(plan, r#"{"amount": 50000}"#) && !approval.is_needed(plan, r#"{"amount": 500}"#));
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn approval(mut self, approval: Approval) -> Self {
             self.$options().policy.approval = approval;
@@ -303,7 +303,7 @@ macro_rules! setters {
         /// assert_eq!((definition.examples(), &definition.meta()["example.com/icon"]), (&[json!({})][..], &json!("die.svg")));
         /// assert_eq!(definition.output_schema(), Some(&json!({"type": "integer"})));
         /// assert!(definition.is_deferred());
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
             self.$options().meta.insert(key.into(), value.into());
@@ -340,7 +340,7 @@ macro_rules! setters {
         /// let exact = exact.arguments(PlanOptions::default()).coerce(CoercionPolicy::exact()).unknown(UnknownKeys::Strip);
         /// let exact = exact.build(|_: Value, _: ToolContext| async { "done" })?;
         /// assert!(exact.validate(r#"{"to": "3"}"#).is_err() && exact.validate(r#"{"to": 3, "by": 1}"#).is_ok());
-        /// # Ok::<(), agent::DefinitionError>(())
+        /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn arguments(mut self, how: PlanOptions) -> Self {
             self.$options().arguments = how;
@@ -354,7 +354,7 @@ macro_rules! setters {
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
         ///
-        /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
+        /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
         /// let fetch = ToolBuilder::new("fetch")
         ///     .description("Fetches a page.")
         ///     .untrusted()
@@ -378,7 +378,7 @@ macro_rules! setters {
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
         ///
-        /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
+        /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
         /// let fetch = ToolBuilder::new("fetch")
         ///     .description("Fetches a page.")
         ///     .neutralize()
@@ -426,7 +426,7 @@ macro_rules! setters {
         /// parameters apply: they should offer the least. The same source is used for showing and for checking.
         ///
         /// ```
-        /// use agent::{Parameters, Registry, Source, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
+        /// use agent::{Parameters, Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tool::Source, tools};
         ///
         /// struct Admin;
         ///
@@ -460,7 +460,7 @@ macro_rules! setters {
         /// examples are shown.
         ///
         /// ```
-        /// use agent::{Registry, Source, ToolBuilder, ToolContext, Value, json, tools};
+        /// use agent::{Registry, ToolBuilder, ToolContext, Value, json, tool::Source, tools};
         ///
         /// struct Language(&'static str);
         ///
@@ -488,7 +488,7 @@ macro_rules! setters {
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
-        /// use agent::{CallRecord, Registry, ToolBuilder, ToolContext, Value, tools};
+        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tool::CallRecord, tools};
         /// use std::sync::Arc;
         /// use std::sync::atomic::{AtomicU32, Ordering};
         ///
@@ -524,7 +524,7 @@ macro_rules! setters {
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};
-        /// use agent::{CallRecord, Registry, ToolBuilder, ToolContext, Value, tools};
+        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tool::CallRecord, tools};
         ///
         /// // The application records each reading of a sensor; the model is asked about an alarm at once.
         /// let sensor = ToolBuilder::new("read_sensor")
@@ -561,7 +561,7 @@ impl ToolOptions {
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
-    /// use agent::{ToolDefinition, ToolOptions, json};
+    /// use agent::{ToolDefinition, json, tool::ToolOptions};
     ///
     /// #[derive(agent::ToolArgs)]
     /// struct Search { query: String }

@@ -39,7 +39,7 @@ use std::fmt;
 ///
 /// ```
 /// use agent::message::OutcomeKind;
-/// use agent::{FailureCode, ToolOutcome, ToolOutput};
+/// use agent::{ToolOutcome, ToolOutput, tool::FailureCode};
 ///
 /// let failed = ToolOutcome::failed(FailureCode::TIMEOUT, "The tool did not finish within 10 s.");
 /// assert!(failed.is_error());
@@ -370,7 +370,7 @@ impl From<InvalidArguments> for ToolOutcome {
 /// the conversion for the type.)
 ///
 /// ```
-/// use agent::{IntoOutcome, Json, ToolError};
+/// use agent::{Json, ToolError, tool::IntoOutcome};
 ///
 /// assert_eq!("booked".into_outcome().text(), "booked");
 /// assert_eq!(Json(vec![1, 2]).into_outcome().text(), "[1,2]");

@@ -206,7 +206,7 @@ impl ToolOutput {
 /// ```
 /// use agent::{Json, Tool, ToolContext, Value, json};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
 /// let schema = json!({"type": "object", "properties": {}});
 /// let version = Tool::new("version", "Of this program.", schema, |_args: Value, _cx: ToolContext| async {
 ///     Json([0, 1, 0])

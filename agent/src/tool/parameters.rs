@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 ///         "additionalProperties": false
 ///     })
 /// );
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 #[doc = include_str!("../docs/parameter_kinds.md")]
 #[derive(Clone, Debug, Default)]
@@ -190,7 +190,7 @@ impl Parameters {
     /// let schema = booking.schema()?;
     /// assert_eq!(schema["required"], agent::json!(["hotel", "arrival", "payer", "guests"]));
     /// assert_eq!(schema["properties"]["guests"]["items"]["required"], agent::json!(["name"]));
-    /// # Ok::<(), agent::DefinitionError>(())
+    /// # Ok::<(), agent::tool::DefinitionError>(())
     /// ```
     ///
     /// # Errors

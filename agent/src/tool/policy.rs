@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The effects of running a tool, which decide what may happen to a call that was interrupted.
 ///
 /// ```
-/// use agent::{Effect, Registry, tool, tools};
+/// use agent::{Registry, tool, tool::Effect, tools};
 ///
 /// /// Sends a letter: never twice, so never again after a crash.
 /// #[tool]
@@ -40,7 +40,7 @@ pub enum Effect {
 /// The time limit of a body.
 ///
 /// ```
-/// use agent::{Registry, Timeout, tool, tools};
+/// use agent::{Registry, tool, tool::Timeout, tools};
 /// use std::time::Duration;
 ///
 /// /// Looks something up.
@@ -56,7 +56,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timeout {
-    /// The caller's default ([`ToolContextBuilder::default_timeout`](crate::ToolContextBuilder::default_timeout)).
+    /// The caller's default ([`ToolContextBuilder::default_timeout`](crate::tool::ToolContextBuilder::default_timeout)).
     #[default]
     Inherit,
     /// At most this long.
@@ -65,10 +65,10 @@ pub enum Timeout {
     Never,
 }
 
-/// The part of a tool's [options](crate::ToolOptions) that drivers read: how the tool may be run.
+/// The part of a tool's [options](crate::tool::ToolOptions) that drivers read: how the tool may be run.
 ///
 /// ```
-/// use agent::{Effect, Timeout, ToolBuilder, ToolContext, Value};
+/// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, Timeout}};
 /// use std::time::Duration;
 ///
 /// let tool = ToolBuilder::new("look_up")
@@ -84,7 +84,7 @@ pub enum Timeout {
 /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(10))));
 /// assert_eq!((policy.max_retries, policy.max_result_bytes, policy.cache), (Some(2), Some(65_536), Some(true)));
 /// assert!(policy.allow_repeat && !policy.follow_up);
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -112,7 +112,7 @@ pub struct ToolPolicy {
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
     /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
-    /// [`ToolOptions::triggers_follow_up`](crate::ToolOptions::triggers_follow_up).
+    /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Maximum length of a result in bytes; longer ones are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,

@@ -22,7 +22,7 @@ const LISTED: usize = 40;
 /// let registry = Registry::new(tools![add])?;
 /// let unknown = registry.fetch("ad").err().expect("there is no such tool");
 /// assert_eq!((unknown.name(), unknown.suggestions()), ("ad", &["add".to_owned()][..]));
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownTool {
@@ -81,7 +81,7 @@ impl std::error::Error for UnknownTool {}
 /// The error for tools that cannot be combined to a registry; it lists everything that is wrong, one line each.
 ///
 /// ```
-/// use agent::{Registry, RegistryProblem, tool, tools};
+/// use agent::{Registry, tool, tool::RegistryProblem, tools};
 ///
 /// /// Adds two numbers.
 /// #[tool]
@@ -148,7 +148,7 @@ impl std::error::Error for RegistryError {
 /// One problem in a set of tools.
 ///
 /// ```
-/// use agent::{Registry, RegistryProblem, ToolContext, tool, tools};
+/// use agent::{Registry, ToolContext, tool, tool::RegistryProblem, tools};
 ///
 /// struct Clock;
 ///
@@ -162,7 +162,7 @@ impl std::error::Error for RegistryError {
 /// let RegistryProblem::MissingState { tool, state, .. } = &error.problems()[0] else { unreachable!() };
 /// assert_eq!(tool, "time");
 /// assert!(state.name().ends_with("Clock"));
-/// # Ok::<(), agent::RegistryError>(())
+/// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]

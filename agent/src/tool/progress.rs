@@ -92,10 +92,10 @@ impl Progress {
     }
 }
 
-/// The [`Progress`] of one call, as [`on_progress`](crate::ToolContextBuilder::on_progress) receives it.
+/// The [`Progress`] of one call, as [`on_progress`](crate::tool::ToolContextBuilder::on_progress) receives it.
 ///
 /// ```
-/// use agent::{Progress, ToolContext, ToolUpdate};
+/// use agent::{Progress, ToolContext, tool::ToolUpdate};
 /// use std::sync::mpsc;
 ///
 /// let (seen, updates) = mpsc::channel::<ToolUpdate>();

@@ -122,7 +122,7 @@ impl Registry {
     ///     clock.hour()
     /// }
     ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
     /// let clock: Arc<dyn Clock> = Arc::new(Noon);
     /// let registry = Registry::new(tools![hour])?.with_shared_state(clock)?;
     /// let result = registry.call(&ToolCall::new("1", "hour", "{}"), &ToolContext::new()).await;
@@ -181,7 +181,7 @@ impl Registry {
     ///     lines.push(format!("{}: {}", tool.name(), tool.description()));
     /// }
     /// assert_eq!(lines, ["add: Adds."]);
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.inner.definitions.clone()
@@ -216,7 +216,7 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns what a model sees of a stored result: the tool's own [form](crate::ToolOptions::format_result), or the stored content if
+    /// Returns what a model sees of a stored result: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored content if
     /// the tool has none, no longer exists, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(record, None, |tool| tool.format_result(record));
@@ -227,7 +227,7 @@ impl Registry {
         }
     }
 
-    /// Whether the model is asked at once when this call is [recorded](crate::ToolOptions::triggers_follow_up). It is not if the tool no
+    /// Whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). It is not if the tool no
     /// longer exists, or panics.
     pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
         self.ask_tool(record, false, |tool| tool.triggers_follow_up(record))
@@ -254,7 +254,7 @@ impl Registry {
     /// let all = Registry::new(tools![read, write])?;
     /// assert_eq!(all.subset(["write"])?.names().collect::<Vec<_>>(), ["write"]);
     /// assert!(all.subset(["wirte"]).unwrap_err().to_string().contains("write"));
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
     /// # Errors

@@ -136,12 +136,12 @@ impl Extend<Tool> for ToolSet {
 /// A value that converts to tools: a tool, a list of tools, or a value whose impl block is marked [`#[tool]`](macro@crate::tool).
 ///
 /// ```
-/// use agent::{IntoTools, Tool, ToolContext, Value, json};
+/// use agent::{Tool, ToolContext, Value, json, tool::IntoTools};
 ///
 /// let ping = Tool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
 /// let list: Vec<Tool> = vec![ping];
 /// assert_eq!(list.into_tools().names().collect::<Vec<_>>(), ["ping"]);
-/// # Ok::<(), agent::DefinitionError>(())
+/// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no tools",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Without a source, a tool whose schema depends on it uses its own definition, which should offer the least.
 ///
 /// ```
-/// use agent::{Source, ToolContext};
+/// use agent::{ToolContext, tool::Source};
 ///
 /// struct User { is_admin: bool }
 ///

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The type of a value of state, with its name for messages.
 ///
 /// ```
-/// # use agent::StateKey;
+/// # use agent::tool::StateKey;
 /// assert_eq!(StateKey::of::<u8>().name(), "u8");
 /// ```
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ impl fmt::Display for StateKey {
 /// The error for two values of one type, which would be ambiguous.
 ///
 /// ```
-/// use agent::{StateKey, ToolContext};
+/// use agent::{ToolContext, tool::StateKey};
 ///
 /// let error = ToolContext::builder().state(1_u8).state(2_u8).build().unwrap_err();
 /// assert_eq!(error.key(), StateKey::of::<u8>());

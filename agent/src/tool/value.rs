@@ -99,7 +99,8 @@ impl Tool {
     /// ```
     /// use agent::args::{Plan, PlanOptions};
     /// use agent::tool::{AcceptedArguments, ToolBody};
-    /// use agent::{BoxFuture, IntoOutcome, Source, StateKey, Tool, ToolContext, ToolDefinition, ToolOutcome, json};
+    /// use agent::tool::{IntoOutcome, Source, StateKey};
+    /// use agent::{BoxFuture, Tool, ToolContext, ToolDefinition, ToolOutcome, json};
     ///
     /// struct Shop(&'static str);
     ///
@@ -329,7 +330,7 @@ impl Tool {
     /// assert!(roll.validate(r#"{"sides": 6, "why": "for fun"}"#).is_ok());
     /// assert!(roll.policy().allow_repeat);
     /// assert_eq!(roll.definition().title(), Some("Die"));
-    /// # Ok::<(), agent::DefinitionError>(())
+    /// # Ok::<(), agent::tool::DefinitionError>(())
     /// ```
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use agent::store::{InvocationEnd, Store, NewInvocation, SqlStore};
-use agent::{StepKey, StepKind, ToolOutcome, ToolOutput};
+use agent::{ToolOutcome, ToolOutput, steps::{StepKey, StepKind}};
 use serde_json::json;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{Any, Executor, Pool};

@@ -197,7 +197,7 @@ impl<V: ?Sized, F: Nothing> Check<V, ()> for F {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
-    note = "a check takes a reference, and its error has a text (`Display`), or is `agent::Violations` to name fields"
+    note = "a check takes a reference, and its error has a text (`Display`), or is `agent::args::Violations` to name fields"
 )]
 pub trait WholeCheck<V, M> {
     type Said;
@@ -303,7 +303,7 @@ impl<E: Problem> Verdict for Result<(), E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a check",
     label = "no text that a model could read",
-    note = "return what has a text (`Display`), for example a `String`, or `agent::Violations` to name fields"
+    note = "return what has a text (`Display`), for example a `String`, or `agent::args::Violations` to name fields"
 )]
 pub trait Problem {
     fn into_violations(self) -> Violations;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 /// [`Display`] instead.
 ///
 /// ```
-/// use agent::{ToolArgs, Violations, args::{Plan, PlanOptions}};
+/// use agent::{ToolArgs, args::{Plan, PlanOptions, Violations}};
 ///
 /// #[derive(ToolArgs)]
 /// #[arg(validate = in_order)]
@@ -54,7 +54,7 @@ impl Violations {
     /// Adds a mistake like [`add`](Self::add), and returns the list.
     ///
     /// ```
-    /// use agent::Violations;
+    /// use agent::args::Violations;
     ///
     /// let found = Violations::new().at("end", "must be after `start`").at("guests/0/age", "must be at least 18");
     /// assert_eq!(found.len(), 2);

@@ -150,7 +150,7 @@ impl JsonSchema for Base64 {
     }
 
     fn schema_id() -> Cow<'static, str> {
-        "agent::Base64".into()
+        "agent::args::Base64".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

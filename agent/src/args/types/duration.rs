@@ -43,7 +43,7 @@ pub struct HumanDuration(Duration);
 /// The error for a text that is not a [`HumanDuration`].
 ///
 /// ```
-/// use agent::HumanDuration;
+/// use agent::args::HumanDuration;
 ///
 /// assert!("90".parse::<HumanDuration>().unwrap_err().to_string().contains("unit"));
 /// assert_eq!("90s".parse::<HumanDuration>()?.as_secs(), 90);
@@ -299,7 +299,7 @@ impl JsonSchema for HumanDuration {
     }
 
     fn schema_id() -> Cow<'static, str> {
-        "agent::HumanDuration".into()
+        "agent::args::HumanDuration".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

@@ -15,7 +15,8 @@ use super::restate::AGENT;
 use super::{ClientError, Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{ApprovalRequest, Queue};
 use crate::message::UserMessage;
-use crate::{Decision, ToolOutcome};
+use crate::runtime::Decision;
+use crate::tool::outcome::ToolOutcome;
 
 /// A client that starts and controls runs through the ingress of the engine. Clones share their connections.
 ///

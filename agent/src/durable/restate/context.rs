@@ -23,10 +23,10 @@ use super::super::play::Served;
 use super::TOOLS;
 use super::handlers::inbox;
 use super::slots::{Notice, NoticeKind, NoticeSlot};
-use crate::BoxFuture;
 use crate::durable::PendingAsk;
 use crate::loop_core::CallEnd;
 use crate::steps::StepError;
+use crate::tool::BoxFuture;
 
 /// The journal of one call, on its own invocation.
 pub(super) struct CallInvocation<'c> {

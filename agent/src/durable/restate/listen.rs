@@ -8,8 +8,8 @@ use restate_sdk::endpoint::Endpoint;
 use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::CancelToken;
 use crate::serve::{StallLimit, accept, drive};
+use crate::tool::cancel::CancelToken;
 
 /// Limits on connections. The engine uses one connection for many runs, which may all wait for days.
 #[derive(Clone, Copy, Debug)]

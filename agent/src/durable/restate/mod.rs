@@ -15,7 +15,7 @@ use restate_sdk::service::IntoServiceDefinition;
 use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
 use super::play::Served;
 use super::{ServeError, ServiceError};
-use crate::CancelToken;
+use crate::tool::cancel::CancelToken;
 
 /// The options of a service.
 #[derive(Clone, Debug)]

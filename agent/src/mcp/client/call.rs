@@ -9,7 +9,11 @@ use super::{ClientError, Inner};
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
-use crate::{FailureCode, ToolContext, ToolOutcome, ToolOutput};
+use crate::tool::{
+    context::ToolContext,
+    outcome::{FailureCode, ToolOutcome},
+    output::ToolOutput,
+};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
     CancelledNotificationParam, ClientRequest, ErrorCode, InputRequest, InputRequests, InputResponses,

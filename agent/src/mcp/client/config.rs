@@ -1,8 +1,8 @@
 //! The configuration of a connection.
 
 use crate::panics::Observer;
+use crate::tool::{BoxFuture, definition::ToolDefinition};
 use crate::traffic::{OnTraffic, Traffic};
-use crate::{BoxFuture, ToolDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
@@ -390,7 +390,7 @@ impl ClientConfig {
     }
 
     /// Puts every result of the server into an envelope, because it may contain text of strangers; see
-    /// [`ToolOptions::untrusted`](crate::ToolOptions::untrusted).
+    /// [`ToolOptions::untrusted`](crate::tool::ToolOptions::untrusted).
     ///
     /// ```
     /// use agent::mcp::client::ClientConfig;
@@ -404,7 +404,7 @@ impl ClientConfig {
     }
 
     /// Changes control characters and marks of chat templates in every result of the server, so that they have no effect; see
-    /// [`ToolOptions::neutralize`](crate::ToolOptions::neutralize).
+    /// [`ToolOptions::neutralize`](crate::tool::ToolOptions::neutralize).
     pub fn neutralize(mut self) -> Self {
         self.neutralizes = true;
         self

@@ -9,7 +9,7 @@ use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
 use crate::tool::definition_error::MAX_NAME;
 use crate::tool::options::ToolOptions;
-use crate::{ToolAnnotations, ToolDefinition};
+use crate::tool::{annotations::ToolAnnotations, definition::ToolDefinition};
 use rmcp::model::{
     ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool,
 };

@@ -43,8 +43,8 @@ mod traffic;
 pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
 pub use error::{Challenge, ClientError, ConnectErrorKind};
 
-use crate::ToolSet;
 use crate::tool::set::IntoTools;
+use crate::tool::set::ToolSet;
 use config::Endpoint;
 use connection::Connection;
 use listing::{ToolListing, list};

@@ -1,6 +1,6 @@
 //! The notifications of a server.
 
-use crate::Progress;
+use crate::tool::progress::Progress;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
     ProtocolVersion,

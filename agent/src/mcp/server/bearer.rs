@@ -1,7 +1,7 @@
 //! Bearer tokens.
 
 use super::caller::{AuthRefusal, Authenticator, Caller, RequestHead};
-use crate::{BoxFuture, StateKey};
+use crate::tool::{BoxFuture, state::StateKey};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::future::Future;

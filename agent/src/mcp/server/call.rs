@@ -10,7 +10,13 @@ use crate::mcp::output::{OutputCheck, mark, wrapped};
 use crate::message::ToolCall;
 use crate::serve::QuotaPermit;
 use crate::tool::state::StateMap;
-use crate::{CallError, FailureCode, Registry, ToolContext, ToolOutcome, ToolOutput};
+use crate::tool::{
+    call_error::CallError,
+    context::ToolContext,
+    outcome::{FailureCode, ToolOutcome},
+    output::ToolOutput,
+    registry::Registry,
+};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};

@@ -1,7 +1,10 @@
 //! Callers and their authentication.
 
 use crate::tool::state::StateMap;
-use crate::{BoxFuture, DuplicateState, StateKey};
+use crate::tool::{
+    BoxFuture,
+    state::{DuplicateState, StateKey},
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -223,7 +226,7 @@ impl RequestHead {
 ///
 /// ```
 /// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
-/// use agent::{BoxFuture, StateKey};
+/// use agent::{BoxFuture, tool::StateKey};
 ///
 /// struct Tenant(String);
 ///

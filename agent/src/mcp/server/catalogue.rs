@@ -2,7 +2,7 @@
 
 use crate::args::PlanOptions;
 use crate::mcp::output::{OutputCheck, wrapped_schema};
-use crate::{Registry, ToolAnnotations, ToolDefinition};
+use crate::tool::{annotations::ToolAnnotations, definition::ToolDefinition, registry::Registry};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{JsonObject, MetaObject, Tool};
@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn sets_are_cached_up_to_a_limit() {
         let catalogues = CatalogueCache::default();
-        let registry = Registry::new(crate::ToolSet::new()).unwrap();
+        let registry = Registry::new(crate::tool::set::ToolSet::new()).unwrap();
         let first = catalogues.of(&registry).unwrap().1;
         assert!(Arc::ptr_eq(&first, &catalogues.of(&registry.clone()).unwrap().1));
         for _ in 0..2 * MAX_CACHED {
-            catalogues.of(&Registry::new(crate::ToolSet::new()).unwrap()).unwrap();
+            catalogues.of(&Registry::new(crate::tool::set::ToolSet::new()).unwrap()).unwrap();
         }
         assert_eq!(catalogues.kept.lock().unwrap().len(), MAX_CACHED);
         assert!(!Arc::ptr_eq(&first, &catalogues.of(&registry).unwrap().1));

@@ -1,6 +1,6 @@
 //! The errors of building or running a server.
 
-use crate::RegistryError;
+use crate::tool::problem::RegistryError;
 use crate::tool::state::DuplicateState;
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! The loader of a caller's tools.
 
 use super::caller::{Caller, RequestHead};
-use crate::{BoxFuture, Registry};
+use crate::tool::{BoxFuture, registry::Registry};
 use std::error::Error;
 
 /// Determines the tools of a caller, for one request. A closure implements it:
@@ -94,8 +94,8 @@ impl LoadError {
     }
 }
 
-impl From<crate::RegistryError> for LoadError {
-    fn from(error: crate::RegistryError) -> Self {
+impl From<crate::tool::problem::RegistryError> for LoadError {
+    fn from(error: crate::tool::problem::RegistryError) -> Self {
         Self::new(error)
     }
 }

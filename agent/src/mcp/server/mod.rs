@@ -87,7 +87,13 @@ use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
-use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
+use crate::tool::{
+    context::ToolContext,
+    problem::{RegistryError, RegistryProblem},
+    registry::Registry,
+    set::ToolSet,
+    state::StateKey,
+};
 use built::BuiltServer;
 use catalogue::CatalogueCache;
 use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};

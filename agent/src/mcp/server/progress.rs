@@ -1,6 +1,6 @@
 //! Sends the progress of a call to the client.
 
-use crate::Progress;
+use crate::tool::progress::Progress;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! The information of a client about itself, which it sends with each request.
 
-use crate::{FailureCode, ToolError};
+use crate::tool::{error::ToolError, outcome::FailureCode};
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion};
 use rmcp::service::RequestContext;

@@ -4,7 +4,7 @@
 //! not identify a call: the session is needed too. A session is only a name, which the server creates at `initialize` and does not store.
 
 use super::caller::Caller;
-use crate::CancelToken;
+use crate::tool::cancel::CancelToken;
 use http::HeaderMap;
 use rmcp::model::RequestId;
 use std::collections::HashMap;

@@ -4,9 +4,9 @@ use super::built::{BuiltServer, RawArguments};
 use super::error::ServerError;
 use super::handler::ProtocolHandler;
 use super::http::Envelope;
-use crate::CancelToken;
 use crate::mcp::ErrorCode;
 use crate::serve::ShutdownPhase;
+use crate::tool::cancel::CancelToken;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
@@ -259,7 +259,7 @@ where
 mod tests {
     use super::*;
     use crate::mcp::Server;
-    use crate::{Tool, tools};
+    use crate::{tool::value::Tool, tools};
     use serde_json::Value;
 
     /// Returns the answers of a server to these lines, in any order.

@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 
 use super::support::{body, read};
-use crate::ToolDefinition;
 use crate::args::{Plan, PlanOptions};
 use crate::message::{
     AssistantMessage, Content, Conversation, HandOff, Media, Message, OutcomeKind, Part, Recipient, Resource,
@@ -13,6 +12,7 @@ use crate::message::{
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking};
 use crate::provider::Protocol;
 use crate::provider::parts::OPENING;
+use crate::tool::definition::ToolDefinition;
 
 fn protocols() -> Vec<Box<dyn Protocol>> {
     vec![

@@ -4,11 +4,11 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
-use crate::ToolDefinition;
 use crate::args::{Plan, PlanOptions};
 use crate::message::AssistantMessage;
 use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
+use crate::tool::definition::ToolDefinition;
 
 /// What an answer comes to; the same in pieces of every size.
 pub(in crate::provider) fn read(

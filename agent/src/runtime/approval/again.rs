@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::loop_core::{AgentLoop, CallEnd, Effect, Prepared, ReadyCall, RecordError};
+use crate::loop_core::{AgentLoop, CallEnd, Prepared, ReadyCall, RecordError, Step};
 use crate::message::{ToolArguments, ToolCall};
 use crate::runtime::cache::canonical;
 use crate::runtime::config::Config;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
 use crate::runtime::telemetry;
+use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::{StepKey, ToolContext};
+use crate::tool::context::ToolContext;
 
 /// The result of checking a call again that was checked before.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ impl InProcessSteps {
         }
         let next = self.run.lock().next_if_settled();
         Ok(match next {
-            Some(Effect::CallTools { calls }) => Some(calls),
+            Some(Step::CallTools { calls }) => Some(calls),
             _ => None,
         })
     }

@@ -6,26 +6,26 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Decision, Resumption};
 use crate::args::Plan;
-use crate::loop_core::{ApprovalRequest, CallEnd, Decided, Effect, SteeringPolicy};
+use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, SteeringPolicy, Step};
 use crate::panics::catch;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
 use crate::runtime::segment::keep_whole;
+use crate::step_key::{StepKey, StepKind};
 use crate::steps::StepError;
 use crate::tool::outcome::{InterruptionCode, ToolOutcome};
-use crate::{StepKey, StepKind};
 
 impl InProcessSteps {
     /// Asks the application's function whether calls may run. Returns nothing if a steering message ended them meanwhile.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
-    ) -> Result<Vec<Decided>, StepError> {
+    ) -> Result<Vec<CallDecision>, StepError> {
         if self.is_steered() {
             return Ok(Vec::new());
         }
         let config = self.performer.config.clone();
-        let Some(approver) = &config.approver else { return Ok(vec![Decided::Later; requests.len()]) };
+        let Some(approver) = &config.approver else { return Ok(vec![CallDecision::Later; requests.len()]) };
         let asked = requests.iter().map(|(_, request)| {
             let (approver, plan) = (approver.clone(), self.own_plan(&request.call.name));
             let request = request.clone().with_plan(plan);
@@ -62,7 +62,7 @@ impl InProcessSteps {
             }
         };
         if decisions.contains(&Decision::Later) {
-            return Ok(vec![Decided::Later; requests.len()]);
+            return Ok(vec![CallDecision::Later; requests.len()]);
         }
         let made = requests.into_iter().map(|(_, request)| request).zip(decisions);
         self.decided(made.collect()).await
@@ -77,7 +77,10 @@ impl InProcessSteps {
     }
 
     /// Returns what follows from decisions.
-    async fn decided(&mut self, made: Vec<(ApprovalRequest, Decision)>) -> Result<Vec<Decided>, StepError> {
+    async fn decided(
+        &mut self,
+        made: Vec<(ApprovalRequest, Decision)>,
+    ) -> Result<Vec<CallDecision>, StepError> {
         let reply = self.run.lock().conversation().shared().last().cloned();
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
@@ -127,10 +130,10 @@ impl InProcessSteps {
     /// Ends calls of `once` tools: they may have begun before the run was stored.
     async fn give_up_lost(&mut self) -> Result<(), StepError> {
         let next = self.run.lock().next();
-        let Effect::CallTools { calls } = next else { return Ok(()) };
+        let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let effect = self.performer.config.registry.get(&call.name).map(|tool| tool.policy().effect);
-            if effect.unwrap_or_default() == crate::Effect::Once {
+            if effect.unwrap_or_default() == crate::tool::policy::Effect::Once {
                 let reason = crate::message::LOST.to_owned();
                 let lost = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
                 self.run.lock().record_call_end(key.ord, CallEnd::new(lost))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Decision;
-use crate::loop_core::{ApprovalRequest, CallEnd, Decided};
+use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::runtime::checked::check;
 use crate::runtime::config::Config;
@@ -20,7 +20,7 @@ use crate::tool::value::Tool;
 
 impl Performer {
     /// Returns what follows from a decision now.
-    pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
+    pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> CallDecision {
         decided(&self.config, &self.context, request, decision)
     }
 
@@ -28,10 +28,10 @@ impl Performer {
     pub(in crate::runtime) async fn ask_about_edit(
         &self,
         request: ApprovalRequest,
-        decided: Decided,
+        decided: CallDecision,
         reply: Option<Arc<Message>>,
-    ) -> Option<Decided> {
-        let Decided::Allow(Some(args)) = &decided else { return Some(decided) };
+    ) -> Option<CallDecision> {
+        let CallDecision::Allow(Some(args)) = &decided else { return Some(decided) };
         if self.config.hooks.is_empty() {
             return Some(decided);
         }
@@ -39,7 +39,7 @@ impl Performer {
         for hook in &self.config.hooks {
             let info = edited.info.clone();
             if let Some(end) = edited.end(self.hook(|| hook.before_tool_call(info)).await?) {
-                return Some(Decided::AllowEnded(end));
+                return Some(CallDecision::AllowEnded(end));
             }
         }
         Some(decided)
@@ -48,7 +48,12 @@ impl Performer {
 
 /// Returns what follows from a decision now: the tool may be another one than when the request was made, and changed arguments are checked
 /// like any others.
-fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, decision: Decision) -> Decided {
+fn decided(
+    config: &Config,
+    context: &ToolContext,
+    request: &ApprovalRequest,
+    decision: Decision,
+) -> CallDecision {
     let name = &request.call.name;
     let now = config.registry.get(name);
     let shown = now;
@@ -57,9 +62,9 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
     match (decision, tool) {
         (Decision::Deny(message), _) => {
             refused(&ToolOutcome::denied(DenialCode::DENIED, message.clone()));
-            Decided::Deny(message)
+            CallDecision::Deny(message)
         }
-        (Decision::Later, _) => Decided::Later,
+        (Decision::Later, _) => CallDecision::Later,
         (_, None) => {
             let text = format!(
                 "The call was not run: `{name}` is not what it was when a decision on this call was requested. \
@@ -67,9 +72,9 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
             );
             let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
             refused(&stale);
-            Decided::AllowEnded(CallEnd::new(stale))
+            CallDecision::AllowEnded(CallEnd::new(stale))
         }
-        (Decision::Allow, _) => Decided::Allow(None),
+        (Decision::Allow, _) => CallDecision::Allow(None),
         (Decision::AllowWith(args), Some(tool)) => {
             let args = match with_sent_secrets(&config.secrets(), request, args) {
                 Ok(args) => ToolArguments::from(args),
@@ -79,17 +84,17 @@ fn decided(config: &Config, context: &ToolContext, request: &ApprovalRequest, de
                     );
                     let unknown = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text);
                     refused(&unknown);
-                    return Decided::AllowEnded(CallEnd::new(unknown));
+                    return CallDecision::AllowEnded(CallEnd::new(unknown));
                 }
             };
             match check(tool, &args, context.source()) {
-                Ok(_) => Decided::Allow(Some(args)),
+                Ok(_) => CallDecision::Allow(Some(args)),
                 Err(outcome) => {
                     let edited = ToolCall { args: args.clone(), ..request.call.clone() };
                     telemetry::record_refusal(shown, &edited, &outcome, context);
                     let mut end = CallEnd::new(*outcome);
                     end.edited_args = Some(args);
-                    Decided::AllowEnded(end)
+                    CallDecision::AllowEnded(end)
                 }
             }
         }

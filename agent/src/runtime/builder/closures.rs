@@ -158,7 +158,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::model::reply;
-    /// use agent::{Assistant, BeforeCall, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, tool, tools};
     ///
     /// /// Reads a file.
     /// #[tool(read_only)]
@@ -193,7 +193,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::OutcomeKind;
-    /// use agent::{AfterCall, Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, hooks::AfterCall, model::reply, tool, tools};
     ///
     /// /// Runs a command.
     /// #[tool]
@@ -259,7 +259,7 @@ impl AssistantBuilder {
     /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
-    /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::Source) instead.
+    /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::tool::Source) instead.
     ///
     /// ```
     /// use agent::message::Message;

@@ -18,7 +18,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::model::reply;
-    /// use agent::{Assistant, Metric, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, run::Metric, tool, tools};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Doubles a number.
@@ -129,7 +129,7 @@ impl AssistantBuilder {
     ///         }
     ///     })
     ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
+    /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn capture_content_with(mut self, redact: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Self {
         self.capture = Some(Arc::new(Capture::redacting(Arc::new(redact))));

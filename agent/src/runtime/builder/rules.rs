@@ -32,9 +32,9 @@ impl AssistantBuilder {
     /// equal result is refused, and the fifth ends the run.
     ///
     /// ```
-    /// use agent::loop_core::Limit;
+    /// use agent::run::Limit;
     /// use agent::model::reply;
-    /// use agent::{Assistant, LoopGuard, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, run::LoopGuard, tool, tools};
     ///
     /// /// Says whether the build is done.
     /// #[tool(read_only)]
@@ -98,7 +98,7 @@ impl AssistantBuilder {
     /// ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```
-    /// use agent::{Assistant, EventKind, ScriptedModel, SteeringPolicy, model::reply, tool, tools};
+    /// use agent::{Assistant, EventKind, ScriptedModel, model::reply, run::SteeringPolicy, tool, tools};
     ///
     /// /// Sends a letter.
     /// #[tool]
@@ -133,7 +133,7 @@ impl AssistantBuilder {
     /// Sets how many queued follow-ups are delivered when a turn begins; one by default.
     ///
     /// ```
-    /// use agent::{Assistant, QueueMode, ScriptedModel};
+    /// use agent::{Assistant, ScriptedModel, run::QueueMode};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new(["One.", "Two and three."]);

@@ -11,7 +11,7 @@ use crate::tool::problem::RegistryProblem;
 use crate::tool::state::{DuplicateState, StateKey};
 
 impl AssistantBuilder {
-    /// Registers a type whose values a prompt brings with [`with_serialized_state`](crate::Prompt::with_serialized_state), under a name. Such a value
+    /// Registers a type whose values a prompt brings with [`with_serialized_state`](crate::run::Prompt::with_serialized_state), under a name. Such a value
     /// travels with its run as JSON, so tools have it wherever the run continues: resumed from storage, or on an engine. It replaces
     /// [`state_per_prompt`](Self::state_per_prompt) for the type.
     ///

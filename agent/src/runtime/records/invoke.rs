@@ -27,7 +27,7 @@ use crate::tool::value::Tool;
 /// ```
 /// use agent::message::ToolCall;
 /// use agent::store::MemoryStore;
-/// use agent::{InvokeError, Registry, ToolContext, tool, tools};
+/// use agent::{Registry, ToolContext, run::InvokeError, tool, tools};
 ///
 /// /// Adds two numbers.
 /// #[tool(read_only)]
@@ -79,9 +79,9 @@ impl Registry {
     /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
     /// the pending record cannot be saved, the body does not run.
     ///
-    /// The [idempotency key](crate::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
+    /// The [idempotency key](crate::tool::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
     /// has a new key. Another call with the same key returns the record of the first one and does not run. If the first call has begun and
-    /// not ended, because its process died, the [effect](crate::ToolPolicy::effect) of the tool decides whether the call runs again, as
+    /// not ended, because its process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as
     /// [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio
     /// runtime with its timer enabled.
     ///

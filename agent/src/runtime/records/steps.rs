@@ -9,7 +9,7 @@ use super::keeper::now;
 use super::owed::UnrecordedEnd;
 use super::session::InterruptedTurn;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, Decided, Event, Queue, Reply, TurnSummary, Verdict, outcome_of,
+    AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnDecision, TurnSummary, outcome_of,
 };
 use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage};
 use crate::runtime::assistant::Assistant;
@@ -18,7 +18,14 @@ use crate::runtime::perform::Performer;
 use crate::runtime::queue::QueueMode;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, StoreErrorKind};
-use crate::{FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
+use crate::{
+    Value,
+    step_key::{StepKey, StepKind},
+    tool::{
+        outcome::{FailureCode, ToolOutcome},
+        output::ToolOutput,
+    },
+};
 
 /// Steps of a run that are recorded in a store: the messages of its session, and calls that end without a body. The records of other calls
 /// are written around their bodies, by [`RunRecords`].
@@ -105,7 +112,7 @@ impl Steps for RecordingSteps {
         key: StepKey,
         messages: MessageList,
         run: &SharedLoop,
-    ) -> Result<Reply, StepError> {
+    ) -> Result<ModelReply, StepError> {
         self.inner.model(key, messages, run).await
     }
 
@@ -136,7 +143,7 @@ impl Steps for RecordingSteps {
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
         run: &SharedLoop,
-    ) -> Result<Vec<Decided>, StepError> {
+    ) -> Result<Vec<CallDecision>, StepError> {
         self.inner.approvals(requests, run).await
     }
 
@@ -149,7 +156,7 @@ impl Steps for RecordingSteps {
         key: StepKey,
         summary: TurnSummary,
         run: &SharedLoop,
-    ) -> Result<Verdict, StepError> {
+    ) -> Result<TurnDecision, StepError> {
         self.inner.turn_end(key, summary, run).await
     }
 

@@ -12,10 +12,10 @@
 use super::CassetteError;
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
-use crate::ToolDefinition;
 use crate::message::Message;
 use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
 use crate::private_files;
+use crate::tool::definition::ToolDefinition;
 use serde_json::{Map, Value, json};
 use std::io::Write as _;
 use std::path::Path;

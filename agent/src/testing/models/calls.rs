@@ -1,10 +1,10 @@
 //! Generates the calls with which a tool is tried.
 
 use super::schema::CallKind;
-use crate::ToolDefinition;
 use crate::args::Plan;
 use crate::testing::sample::samples;
 use crate::testing::slips::SLIPS;
+use crate::tool::definition::ToolDefinition;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 

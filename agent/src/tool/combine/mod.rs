@@ -241,7 +241,7 @@ impl ToolSet {
     ///
     /// let tools = tools![search].map(|tool| tool.configure(|options| options.description("Searches the tickets.")));
     /// assert_eq!(Registry::new(tools)?.definitions()[0].description(), "Searches the tickets.");
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn map(self, mut change: impl FnMut(Tool) -> Result<Tool, DefinitionError>) -> Self {
         let changed = self.into_entries().into_iter().map(|entry| {
@@ -302,7 +302,7 @@ impl Registry {
     /// let registry = Registry::new(tools![read, write])?;
     /// let for_guests = registry.filter(|tool| tool.annotations().read_only == Some(true));
     /// assert_eq!(for_guests.names().collect::<Vec<_>>(), ["read"]);
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn filter(&self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         self.keep(|tool| keep(tool.definition()))

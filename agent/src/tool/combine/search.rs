@@ -84,7 +84,7 @@ impl Registry {
     /// let registry = Registry::new(tools![read_file, send_mail])?;
     /// let found = registry.search("send messages to people", 5);
     /// assert_eq!(found[0].name(), "send_mail");
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn search(&self, words: &str, limit: usize) -> Vec<ToolDefinition> {
         let definitions = self.definitions();
@@ -106,7 +106,7 @@ impl Registry {
     /// let registry = Registry::new(tools![read_file, convert_currency].with_tool_search())?;
     /// assert_eq!(registry.shown(&[]).iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["read_file", "search_tools"]);
     /// assert_eq!(registry.definitions().len(), 3);
-    /// # Ok::<(), agent::RegistryError>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn shown<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Arc<[ToolDefinition]> {
         shown_after(&self.definitions(), messages)

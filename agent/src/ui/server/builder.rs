@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{OpenThread, ServerShared, UiServer};
-use crate::BoxFuture;
 use crate::runtime::Assistant;
+use crate::tool::BoxFuture;
 use crate::ui::{UiOptions, UiRequestError};
 
 /// The fate of a run whose last reader leaves.

@@ -25,8 +25,8 @@ use self::builder::UiLimits;
 use self::client_tools::ClientTools;
 use self::thread::UiThread;
 use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
-use crate::BoxFuture;
 use crate::runtime::{Assistant, RunHandle};
+use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
 
 type OpenThread = Arc<

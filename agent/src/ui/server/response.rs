@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 use super::super::{UiProtocol, UiRequestError};
-use crate::BoxFuture;
+use crate::tool::BoxFuture;
 
 /// A response, for any HTTP library.
 ///

@@ -14,12 +14,12 @@ use crate::step_key::StepKey;
 /// The next step of a run, for a driver to perform. The documentation of each variant names the method that records the result.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, Effect, LoopConfig};
+/// use agent::loop_core::{AgentLoop, LoopConfig, Step};
 /// use agent::message::{Conversation, Message};
 ///
 /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
 /// run.record_messages(Vec::new())?;                    // nothing is queued
-/// let Effect::CallModel { key, messages, .. } = run.next() else { unreachable!() };
+/// let Step::CallModel { key, messages, .. } = run.next() else { unreachable!() };
 /// assert_eq!((key.to_string().as_str(), messages.len()), ("run-1/1/model/0", 1));
 /// # Ok::<(), agent::loop_core::RecordError>(())
 /// ```
@@ -29,7 +29,7 @@ use crate::step_key::StepKey;
     clippy::large_enum_variant,
     reason = "a short-lived value; boxing a summary would make every driver unwrap it"
 )]
-pub enum Effect {
+pub enum Step {
     /// Take messages from a queue. Record: [`record_messages`](super::AgentLoop::record_messages).
     #[non_exhaustive]
     Poll {
@@ -88,13 +88,13 @@ pub enum Effect {
 /// The two queues of a run.
 ///
 /// ```
-/// use agent::loop_core::Queue;
+/// use agent::run::Queue;
 /// use agent::{Assistant, ScriptedModel};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// assistant.follow_up("And in French?");
 /// assert_eq!((assistant.queued(Queue::Steering).len(), assistant.queued(Queue::FollowUp).len()), (0, 1));
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -117,7 +117,7 @@ pub enum Queue {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann", "amount": "5"}"#)]);
 /// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
-/// use agent::loop_core::ApprovalRequest;
+/// use agent::run::ApprovalRequest;
 ///
 /// let suspended = assistant.prompt("Send Ann 5.").await?.snapshot.expect("it waits");
 /// let request: &ApprovalRequest = &suspended.approval_requests()[0];
@@ -207,7 +207,7 @@ impl ApprovalRequest {
     /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which withholds those.
     ///
     /// ```
-    /// use agent::loop_core::ApprovalRequest;
+    /// use agent::run::ApprovalRequest;
     /// use agent::model::reply;
     /// use agent::{Assistant, ScriptedModel, json, tool, tools};
     ///
@@ -263,7 +263,7 @@ impl fmt::Debug for ApprovalRequest {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
 /// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
-/// use agent::loop_core::PendingCall;
+/// use agent::run::PendingCall;
 ///
 /// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
 /// assert!(matches!(&suspended.pending()[0], PendingCall::Approval { tool, .. } if tool == "send"));
@@ -298,13 +298,13 @@ pub enum PendingCall {
 /// A summary of a turn, for the hook at its end.
 ///
 /// ```
-/// use agent::loop_core::TurnSummary;
+/// use agent::run::TurnSummary;
 /// use agent::{Assistant, ScriptedModel};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .on_turn_end(|turn: TurnSummary| async move { Ok((turn.usage.total > 100_000).then_some(false)) })
 ///     .build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -1,0 +1,30 @@
+//! Checks of tools that belong in a test: unclear definitions, schemas that a provider cannot express, changes of what a model sees.
+//!
+//! [`Registry`](crate::Registry) makes each report; every report has `into_result`, so that a test fails with all findings.
+//!
+//! ```
+//! use agent::lint::Lint;
+//! use agent::schema::Dialect;
+//! use agent::{Registry, tool, tools};
+//!
+//! #[tool]
+//! fn add(
+//!     /// First term.
+//!     a: i64,
+//!     /// Second term.
+//!     b: i64,
+//! ) -> i64 {
+//!     a + b
+//! }
+//!
+//! let registry = Registry::new(tools![add])?;
+//! assert_eq!(registry.lint().findings()[0].lint, Lint::UndocumentedTool);
+//! assert!(registry.check_dialect(Dialect::OpenAiStrict).is_expressible());
+//! // Tools that are shown as before have the same manifest.
+//! assert!(registry.manifest().drift(&registry.manifest()).is_empty());
+//! # Ok::<(), agent::tool::RegistryError>(())
+//! ```
+
+pub use crate::tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDialect};
+pub use crate::tool::lint::{Lint, LintFinding, LintReport};
+pub use crate::tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
