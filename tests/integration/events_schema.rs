@@ -168,7 +168,7 @@ async fn all_events() -> Vec<Event> {
     let prompt = assistant.prompt("go").with_message(Message::from(custom));
     assistant.follow_up("and then?");
     let suspended = prompt.await.unwrap().snapshot.unwrap();
-    let request = &suspended.approval_requests()[0];
+    let request = &suspended.requests()[0];
     let changed = Decision::AllowWith(json!({"amount": 4}));
     let waits = assistant.resume(&suspended, Decisions::new().decide(request, changed)).await.unwrap();
     let (waits, scrolled) = (waits.snapshot.unwrap(), ToolOutput::text("scrolled"));

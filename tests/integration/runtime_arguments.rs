@@ -251,7 +251,7 @@ async fn a_decision_on_a_stored_run_reads_the_same_under_an_exact_policy() {
     let model = calling("transfer", r#"{"amount": 12345}"#);
     let assistant = Assistant::builder(model).tools(tools).build().unwrap();
     let run = assistant.prompt("go").await.unwrap().snapshot.unwrap();
-    let request = &run.approval_requests()[0];
+    let request = &run.requests()[0];
     assert_eq!((request.arg::<u64>("amount"), request.arg::<u8>("n")), (Ok(12345), Ok(7)));
     assert!(matches!(request.arg::<Option<u8>>("m"), Err(ArgumentError::Unknown { .. })));
     assistant.resume(&run, Decisions::new().allow(request)).await.unwrap();
@@ -265,6 +265,6 @@ async fn a_decision_on_a_stored_run_reads_the_same_under_an_exact_policy() {
         .build()
         .unwrap();
     let run = exact.prompt("go").await.unwrap().snapshot.unwrap();
-    let request = &run.approval_requests()[0];
+    let request = &run.requests()[0];
     assert_eq!(request.arg::<u128>("amount"), Ok(1_000_000_000_000_000_000_000_000_000_001));
 }

@@ -101,13 +101,13 @@ async fn a_call_that_is_allowed_later_is_answered_from_the_cache() {
     let assistant = built(calling("send", r#"{"n": 5}"#), &runs).build().unwrap();
     for _ in 0..2 {
         let suspended = assistant.prompt("go").await.unwrap().snapshot.unwrap();
-        let decisions = Decisions::new().allow(&suspended.approval_requests()[0]);
+        let decisions = Decisions::new().allow(&suspended.requests()[0]);
         let output = assistant.resume(&suspended, decisions).await.unwrap();
         assert_eq!(output.text(), "5 sent in run 1");
     }
     // With other arguments it is another call.
     let suspended = assistant.prompt("go").await.unwrap().snapshot.unwrap();
-    let decisions = Decisions::new().allow_with(&suspended.approval_requests()[0], json!({"n": 6}));
+    let decisions = Decisions::new().allow_with(&suspended.requests()[0], json!({"n": 6}));
     assert_eq!(assistant.resume(&suspended, decisions).await.unwrap().text(), "6 sent in run 2");
     assert_sound(&assistant);
 }

@@ -150,7 +150,7 @@ async fn in_process(given: &Arc<Given>) -> (Ended, Vec<Moment>) {
         && output.stop == RunStop::Suspended
     {
         let run = output.snapshot.unwrap();
-        let requests = run.approval_requests();
+        let requests = run.requests();
         let decisions = requests.iter().fold(Decisions::new(), Decisions::allow);
         assistant.resume(&run, decisions).await.unwrap();
     }

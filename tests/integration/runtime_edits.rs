@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
+use agent::SuspendedRun;
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::loop_core::AgentLoop;
 use agent::message::OutcomeKind;
 use agent::model::reply;
 use agent::run::ApprovalRequest;
@@ -94,9 +94,9 @@ async fn a_stored_run_is_guarded_like_any_other() {
         let suspended =
             guarded(BeforeCall::Continue, &seen).build().unwrap().prompt("Write").await.unwrap().snapshot;
         let stored = serde_json::to_string(&suspended.unwrap()).unwrap();
-        let run: AgentLoop = serde_json::from_str(&stored).unwrap();
+        let run: SuspendedRun = serde_json::from_str(&stored).unwrap();
         let assistant = going_on(&seen);
-        let decisions = Decisions::new().allow_with(&run.approval_requests()[0], json!({"path": path}));
+        let decisions = Decisions::new().allow_with(&run.requests()[0], json!({"path": path}));
         assistant.resume(&run, decisions).await.unwrap();
         assert_ended(&assistant, ended, text);
         assert_eq!(*seen.lock().unwrap(), ["notes.txt", path]);
@@ -180,7 +180,7 @@ fn through_a_browser(value: &mut Value) {
 async fn what_waits_may_go_through_a_browser() {
     let assistant = guarded(BeforeCall::Continue, &Seen::default()).build().unwrap();
     let run = assistant.prompt("Write").await.unwrap().snapshot.unwrap();
-    let mut request = serde_json::to_value(&run.approval_requests()[0]).unwrap();
+    let mut request = serde_json::to_value(&run.requests()[0]).unwrap();
     let mut stored = serde_json::to_value(&run).unwrap();
     through_a_browser(&mut request);
     through_a_browser(&mut stored);
@@ -195,7 +195,7 @@ async fn what_waits_may_go_through_a_browser() {
     let old_stored = old(&stored, "/config/tools/write/fingerprint");
     for (request, stored) in [(request, stored), (old_request, old_stored)] {
         let request: ApprovalRequest = serde_json::from_value(request).unwrap();
-        let run: AgentLoop = serde_json::from_value(stored).unwrap();
+        let run: SuspendedRun = serde_json::from_value(stored).unwrap();
         let assistant = going_on(&Seen::default());
         assert_eq!(assistant.resume(&run, Decisions::new().allow(&request)).await.unwrap().text(), "done");
     }

@@ -216,7 +216,7 @@ async fn tools_come_first_and_a_suspended_run_is_checked_when_it_ends() {
     let waits = assistant.prompt("?").await.unwrap();
     assert_eq!(waits.answer, None);
     let suspended = waits.snapshot.unwrap();
-    let decisions = agent::Decisions::new().allow(&suspended.approval_requests()[0]);
+    let decisions = agent::Decisions::new().allow(&suspended.requests()[0]);
     let output = assistant.resume(&suspended, decisions).await.unwrap();
     assert_eq!(output.answer, Some(json!({"stars": 5, "why": "x"})));
     assert_eq!(model.requests()[0].tools.len(), 3);

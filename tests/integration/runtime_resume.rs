@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
+use agent::SuspendedRun;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::AgentLoop;
 use agent::model::reply;
@@ -75,14 +76,14 @@ fn deferring() -> ScriptedModel {
     ])
 }
 
-fn stored(run: &AgentLoop) -> Value {
+fn stored(run: &SuspendedRun) -> Value {
     serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
-async fn suspended(model: &ScriptedModel, ledger: &Arc<Ledger>) -> AgentLoop {
+async fn suspended(model: &ScriptedModel, ledger: &Arc<Ledger>) -> SuspendedRun {
     let output = built(model, ledger).build().unwrap().prompt("Pay").await.unwrap();
     assert_eq!(output.stop, RunStop::Suspended);
-    *output.snapshot.unwrap()
+    output.snapshot.unwrap()
 }
 
 #[tokio::test]
@@ -95,7 +96,7 @@ async fn a_call_that_has_ended_cannot_be_made_ready_again() {
         assert_eq!(changed["batch"]["slots"][0]["state"], "ended");
         changed["batch"]["slots"][0]["state"] = state.into();
         changed["batch"]["slots"][0]["result"] = Value::Null;
-        let changed: AgentLoop = serde_json::from_value(changed).unwrap();
+        let changed: SuspendedRun = serde_json::from_value(changed).unwrap();
         let next = built(&ScriptedModel::new(["done"]), &ledger).build().unwrap();
         let error = next
             .resume(&changed, Decisions::new().deliver("call_2", ToolOutput::text("x")))
@@ -106,7 +107,7 @@ async fn a_call_that_has_ended_cannot_be_made_ready_again() {
             "{state}: {error}"
         );
     }
-    let run: AgentLoop = serde_json::from_value(run).unwrap();
+    let run: SuspendedRun = serde_json::from_value(run).unwrap();
     let next = built(&ScriptedModel::new(["done"]), &ledger).build().unwrap();
     next.resume(&run, Decisions::new().deliver("call_2", ToolOutput::text("x"))).await.unwrap();
     assert_eq!(ledger.count("1 to ann"), 1);
@@ -119,11 +120,11 @@ async fn limits_are_those_of_the_assistant_that_resumes() {
     run["config"]["max_turns"] = 1_000_000.into();
     run["config"]["limits"]["requests"] = Value::Null;
     run["config"]["loop_guard"] = Value::Null;
-    let run: AgentLoop = serde_json::from_value(run).unwrap();
+    let run: SuspendedRun = serde_json::from_value(run).unwrap();
     let endless = ScriptedModel::from_fn(|_| reply().tool_call("pay", args("eve", 1)));
     let resume = async |limit: &dyn Fn(AssistantBuilder) -> AssistantBuilder| {
         let next = limit(built(&endless, &ledger)).build().unwrap();
-        next.resume(&run, Decisions::new().deny(&run.approval_requests()[0], "no")).await
+        next.resume(&run, Decisions::new().deny(&run.requests()[0], "no")).await
     };
     let turns = resume(&|builder| builder.max_turns(3)).await;
     assert!(
@@ -248,14 +249,14 @@ async fn a_stored_run_that_was_changed_anywhere_runs_nothing_twice_and_nothing_u
         let run = stored(&suspended(&model, &paid).await);
         let was_paid = paid.count("1 to ann");
         for (what, changed) in changes(&run) {
-            let Ok(changed) = serde_json::from_value::<AgentLoop>(changed) else {
+            let Ok(changed) = serde_json::from_value::<SuspendedRun>(changed) else {
                 unreadable += 1;
                 continue;
             };
             for decides in 0..3 {
                 tried += 1;
                 let ledger = Arc::<Ledger>::default();
-                let requests = changed.approval_requests();
+                let requests = changed.requests();
                 let decisions = match decides {
                     0 => requests.iter().fold(Decisions::new(), Decisions::allow),
                     1 => requests.iter().fold(Decisions::new(), |all, one| all.deny(one, "no")),
@@ -280,21 +281,21 @@ async fn a_stored_run_that_was_changed_anywhere_runs_nothing_twice_and_nothing_u
 #[tokio::test]
 async fn a_key_can_be_changed() {
     let ledger = Arc::<Ledger>::default();
-    let run: AgentLoop = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
     let answering = ScriptedModel::new(["done"]);
     let with = |key: u8| {
         let builder = Assistant::builder(answering.clone()).tools(tools![pay]).tools(job());
         builder.shared_state(ledger.clone()).approval_key([key; 32])
     };
-    let allow = || Decisions::new().allow(&run.approval_requests()[0]);
+    let allow = || Decisions::new().allow(&run.requests()[0]);
     assert!(with(1).build().unwrap().resume(&run, allow()).await.is_err());
     assert!(with(1).former_approval_key([2; 32]).build().unwrap().resume(&run, allow()).await.is_err());
     let next = with(1).former_approval_key([2; 32]).former_approval_key(KEY).build().unwrap();
     // It waits on, and is signed with the new key from now on.
-    let later = Decisions::new().decide(&run.approval_requests()[0], Decision::Later);
+    let later = Decisions::new().decide(&run.requests()[0], Decision::Later);
     let again = next.resume(&run, later).await.unwrap().snapshot.unwrap();
-    let again: AgentLoop = serde_json::from_value(stored(&again)).unwrap();
-    let allow = Decisions::new().allow(&again.approval_requests()[0]);
+    let again: SuspendedRun = serde_json::from_value(stored(&again)).unwrap();
+    let allow = Decisions::new().allow(&again.requests()[0]);
     assert!(built(&answering, &ledger).build().unwrap().resume(&again, allow.clone()).await.is_err());
     assert_eq!(with(1).build().unwrap().resume(&again, allow).await.unwrap().text(), "done");
     assert_eq!((ledger.count("500 to bob"), ledger.count("1 to ann")), (1, 1));
@@ -340,23 +341,23 @@ async fn after_waiting_twice(
     *says.lock().unwrap() = before.to_vec();
     let assistant = hooked(built(&asking(), &ledger), &says, &asked).build().unwrap();
     let run = assistant.prompt("Pay").await.unwrap().snapshot.unwrap();
-    let run: AgentLoop = serde_json::from_value(stored(&run)).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&run)).unwrap();
     *says.lock().unwrap() = now.to_vec();
     asked.lock().unwrap().clear();
     let next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked).build().unwrap();
-    let decide = |run: &AgentLoop, decision: &Decision| {
-        let requests = run.approval_requests();
+    let decide = |run: &SuspendedRun, decision: &Decision| {
+        let requests = run.requests();
         requests.iter().fold(Decisions::new(), |all, one| all.decide(one, decision.clone()))
     };
     let first = decide(&run, &decision);
     let mut output = next.resume(&run, first.clone()).await.unwrap();
     let (mut next, mut asked_again) = (next, Vec::new());
     if let Some(waits) = output.snapshot.take() {
-        let waits: AgentLoop = serde_json::from_value(stored(&waits)).unwrap();
+        let waits: SuspendedRun = serde_json::from_value(stored(&waits)).unwrap();
         let shown = |request: &agent::run::ApprovalRequest| {
             format!("{} {}", request.request_id.split_once('/').unwrap().1, request.call.args.text())
         };
-        asked_again = waits.approval_requests().iter().map(shown).collect();
+        asked_again = waits.requests().iter().map(shown).collect();
         next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked).build().unwrap();
         let stale = next.resume(&waits, first).await.unwrap_err();
         assert!(
@@ -495,7 +496,7 @@ async fn a_call_that_would_run_otherwise_than_it_was_decided_on_is_decided_on_ag
 #[tokio::test]
 async fn a_tool_that_was_taken_away_is_not_run() {
     let ledger = Arc::<Ledger>::default();
-    let run: AgentLoop = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
     let chosen = Arc::new(Mutex::new(0));
     let count = chosen.clone();
     let next = built(&ScriptedModel::new(["done"]), &ledger)
@@ -505,7 +506,7 @@ async fn a_tool_that_was_taken_away_is_not_run() {
         })
         .build()
         .unwrap();
-    next.resume(&run, Decisions::new().allow(&run.approval_requests()[0])).await.unwrap();
+    next.resume(&run, Decisions::new().allow(&run.requests()[0])).await.unwrap();
     assert_eq!(outline(&next)[2..4], ["pay failed(unknown_tool)", "pay failed(unknown_tool)"]);
     assert_eq!((*chosen.lock().unwrap(), ledger.0.lock().unwrap().len()), (2, 0), "once for each turn");
 }
@@ -513,7 +514,7 @@ async fn a_tool_that_was_taken_away_is_not_run() {
 #[tokio::test]
 async fn a_handler_of_the_process_that_resumes_is_asked_before_the_hooks() {
     let (ledger, says, asked) = (Arc::<Ledger>::default(), Says::default(), Arc::default());
-    let run: AgentLoop = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&suspended(&asking(), &ledger).await)).unwrap();
     says.lock().unwrap().push((300, BeforeCall::block("never")));
     let next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked)
         .on_approval(|_| async { Decision::AllowWith(json!({"to": "bob", "amount": 300})) })
@@ -537,8 +538,9 @@ async fn a_run_that_was_stored_after_a_decision_needs_no_other() {
     run.output().await.unwrap();
     let mut checked = 0;
     for (at, snapshot) in snapshots {
-        let snapshot: AgentLoop = serde_json::from_value(snapshot).unwrap();
-        if snapshot.end().is_some() {
+        let run: AgentLoop = serde_json::from_value(snapshot.clone()).unwrap();
+        let snapshot: SuspendedRun = serde_json::from_value(snapshot).unwrap();
+        if run.end().is_some() {
             continue;
         }
         let (ledger, says, asked) = (Arc::<Ledger>::default(), Says::default(), Arc::default());
@@ -578,11 +580,11 @@ async fn a_call_that_was_prepared_when_its_run_was_stored_is_blocked_when_it_is_
             prepared = handle.snapshot();
         }
     }
-    let prepared: AgentLoop = serde_json::from_value(stored(&prepared.unwrap())).unwrap();
+    let prepared: SuspendedRun = serde_json::from_value(stored(&prepared.unwrap())).unwrap();
     says.lock().unwrap().push((1, BeforeCall::block("not any more")));
     let next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked).build().unwrap();
     let run = next.resume(&prepared, Decisions::new()).await.unwrap().snapshot.unwrap();
-    next.resume(&run, Decisions::new().deny(&run.approval_requests()[0], "no")).await.unwrap();
+    next.resume(&run, Decisions::new().deny(&run.requests()[0], "no")).await.unwrap();
     assert_eq!(outline(&next)[2..4], ["pay denied(blocked)", "pay denied(denied)"]);
     assert_eq!(ledger.0.lock().unwrap().len(), 0);
 }

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
+use agent::SuspendedRun;
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::loop_core::AgentLoop;
 use agent::model::reply;
 use agent::run::ApprovalRequest;
 use agent::store::{InvocationQuery, MemoryStore, Store};
@@ -304,8 +304,8 @@ async fn a_request_without_its_secrets_decides_on_its_call() {
     let assistant = built(&one_call("log_in", &call())).build().unwrap();
     let run = assistant.prompt("Sign in").await.unwrap().snapshot.unwrap();
     let stored = serde_json::to_string(&run).unwrap();
-    for run in [(*run).clone(), serde_json::from_str::<AgentLoop>(&stored).unwrap()] {
-        let request = run.approval_requests().remove(0);
+    for run in [run.clone(), serde_json::from_str::<SuspendedRun>(&stored).unwrap()] {
+        let request = run.requests().remove(0);
         assert_eq!(request.call.args.value(), Some(json!({"user": "ann", "password": "[secret]"})));
         assert_eq!(request.args_with_secrets().unwrap().value(), Some(call()));
         let sent = serde_json::to_string(&request).unwrap();
@@ -322,9 +322,9 @@ async fn a_request_without_its_secrets_decides_on_its_call() {
     // What is shown is signed: a stored run does not hide anything from those who decide.
     let mut changed: Value = serde_json::from_str(&stored).unwrap();
     changed["batch"]["slots"][0]["shown"] = json!({"user": "[secret]", "password": "[secret]"});
-    let run: AgentLoop = serde_json::from_value(changed).unwrap();
+    let run: SuspendedRun = serde_json::from_value(changed).unwrap();
     let next = built(&ScriptedModel::new(["done"])).build().unwrap();
-    let error = next.resume(&run, Decisions::new().allow(&run.approval_requests()[0])).await.unwrap_err();
+    let error = next.resume(&run, Decisions::new().allow(&run.requests()[0])).await.unwrap_err();
     assert!(error.to_string().contains("signature"), "{error}");
 }
 
@@ -404,8 +404,8 @@ async fn what_a_person_leaves_of_a_secret_is_what_was_sent() {
         live.prompt("go").await.unwrap();
         let later = built(&one_call(tool, &sent)).build().unwrap();
         let run = later.prompt("go").await.unwrap().snapshot.unwrap();
-        let run: AgentLoop = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
-        let request = serde_json::to_string(&run.approval_requests()[0]).unwrap();
+        let run: SuspendedRun = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+        let request = serde_json::to_string(&run.requests()[0]).unwrap();
         let request: ApprovalRequest = serde_json::from_str(&request).unwrap();
         let next = built(&ScriptedModel::new(["done"])).build().unwrap();
         next.resume(&run, Decisions::new().decide(&request, decision.clone())).await.unwrap();
@@ -426,7 +426,7 @@ async fn what_a_person_leaves_of_a_secret_is_what_was_sent() {
 async fn debug_texts_show_no_arguments() {
     let assistant = built(&one_call("log_in", &call())).build().unwrap();
     let run = assistant.prompt("Sign in").await.unwrap().snapshot.unwrap();
-    let request = &run.approval_requests()[0];
+    let request = &run.requests()[0];
     let edited = Decision::AllowWith(call());
     let texts = [
         format!("{edited:?}"),

@@ -189,7 +189,7 @@ async fn what_is_said_with_a_decision_does_not_stop_what_was_decided_on() {
         .build()
         .unwrap();
     let suspended = assistant.prompt("go").await.unwrap().snapshot.expect("it waits");
-    let allowed = Decisions::new().allow(&suspended.approval_requests()[0]);
+    let allowed = Decisions::new().allow(&suspended.requests()[0]);
     assistant.resume(&suspended, allowed).with_message(Message::user("and hurry")).await.unwrap();
     assert_eq!(outline(&assistant)[2..], ["pay 1", "user and hurry", "stop done"]);
 }

@@ -141,7 +141,7 @@ async fn a_listener_that_cancels_a_suspended_run_leaves_it_suspended() {
         .forever();
     let output = assistant.prompt("go").await.unwrap();
     assert_eq!(output.stop, RunStop::Suspended);
-    assert_eq!(output.snapshot.unwrap().approval_requests().len(), 1);
+    assert_eq!(output.snapshot.unwrap().requests().len(), 1);
 }
 
 #[tokio::test]

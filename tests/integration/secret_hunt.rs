@@ -253,7 +253,7 @@ async fn no_secret_leaves_a_run() {
         let outcome = suspended.build().unwrap().prompt("Sign in").await.unwrap();
         if let Some(run) = &outcome.snapshot {
             found.add("Debug of a stored run", format!("{run:?}"));
-            for request in run.approval_requests() {
+            for request in run.requests() {
                 found.add("approval request of a stored run", serde_json::to_string(&request).unwrap());
             }
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
+use agent::SuspendedRun;
 use agent::durable::{Crash, Rehearsal, RunRequest, Service, ServiceError};
 use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
@@ -92,7 +93,7 @@ fn model() -> ScriptedModel {
 
 const ALL: &str = "orders of 7; gold; orders of 7; account 7 is closed";
 
-fn stored(run: &AgentLoop) -> Value {
+fn stored(run: &SuspendedRun) -> Value {
     serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
@@ -104,15 +105,15 @@ async fn suspended() -> Value {
     stored(&output.snapshot.unwrap())
 }
 
-fn allow(run: &AgentLoop) -> Decisions {
-    run.approval_requests().iter().fold(Decisions::new(), Decisions::allow)
+fn allow(run: &SuspendedRun) -> Decisions {
+    run.requests().iter().fold(Decisions::new(), Decisions::allow)
 }
 
 #[tokio::test]
 async fn a_stored_run_has_its_state_in_another_process() {
     let stored = suspended().await;
     assert_eq!(stored["version"], AgentLoop::VERSION);
-    let run: AgentLoop = serde_json::from_value(stored).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored).unwrap();
     let output = built(model()).build().unwrap().resume(&run, allow(&run)).await.unwrap();
     assert_eq!(output.text(), ALL);
     // What the prompt gives replaces what is stored.
@@ -134,11 +135,11 @@ async fn a_run_that_is_suspended_twice_keeps_its_state() {
     };
     let assistant = built(twice()).build().unwrap();
     let output = assistant.prompt("go").with_serialized_state(customer(7)).await.unwrap();
-    let run: AgentLoop = serde_json::from_value(stored(&output.snapshot.unwrap())).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&output.snapshot.unwrap())).unwrap();
     // The second process gives a customer of its own, which the third one gets.
     let resumed = built(twice()).build().unwrap();
     let output = resumed.resume(&run, allow(&run)).with_serialized_state(customer(8)).await.unwrap();
-    let run: AgentLoop = serde_json::from_value(stored(&output.snapshot.unwrap())).unwrap();
+    let run: SuspendedRun = serde_json::from_value(stored(&output.snapshot.unwrap())).unwrap();
     let output = built(twice()).build().unwrap().resume(&run, allow(&run)).await.unwrap();
     assert_eq!(output.text(), "account 8 is closed");
 }
@@ -147,7 +148,7 @@ async fn a_run_that_is_suspended_twice_keeps_its_state() {
 async fn stored_state_is_checked_before_anything_runs() {
     let good = suspended().await;
     let resume = |assistant: AssistantBuilder, stored: &Value| {
-        let run: AgentLoop = serde_json::from_value(stored.clone()).unwrap();
+        let run: SuspendedRun = serde_json::from_value(stored.clone()).unwrap();
         let assistant = assistant.build().unwrap();
         async move { assistant.resume(&run, allow(&run)).await.map(|output| output.text()) }
     };
@@ -202,7 +203,7 @@ async fn a_run_of_the_first_version_has_no_state() {
     let output = built(model()).build().unwrap().prompt("go").with_state(customer(7)).await.unwrap();
     let old = stored(&output.snapshot.unwrap());
     assert!(old["version"] == 1 && old.get("state").is_none());
-    let run: AgentLoop = serde_json::from_value(old).unwrap();
+    let run: SuspendedRun = serde_json::from_value(old).unwrap();
     let error = assistant.resume(&run, allow(&run)).await.unwrap_err();
     assert!(matches!(error, RunError::MissingState(_)), "{error}");
     let output = assistant.resume(&run, allow(&run)).with_state(customer(5)).await;
@@ -466,7 +467,7 @@ async fn state_is_in_no_event_trace_record_or_stream() {
     text.extend([format!("{records:?} {:?}", store.load("s", 0, 100).await.unwrap())]);
     drop(guard);
 
-    let suspended: AgentLoop = serde_json::from_value(suspended().await).unwrap();
+    let suspended: SuspendedRun = serde_json::from_value(suspended().await).unwrap();
     assert!(serde_json::to_string(&suspended).unwrap().contains(SECRET), "it is stored with the run");
     text.extend([format!("{suspended:?} {:?}", suspended.pending())]);
     for error in [

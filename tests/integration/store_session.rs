@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::ScriptedModel;
-use agent::loop_core::AgentLoop;
+use agent::SuspendedRun;
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
 use agent::model::{ScriptedReply, reply};
 use agent::store::{
@@ -431,7 +431,7 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
     let again = second.continue_run().await.unwrap();
     assert_eq!((again.stop, *asked.lock().unwrap()), (RunStop::Suspended, 4));
     let key = StepKey::new(run, 1, StepKind::Tool, 0);
-    let fingerprint = again.snapshot.as_ref().unwrap().approval_requests()[0].fingerprint;
+    let fingerprint = again.snapshot.as_ref().unwrap().requests()[0].fingerprint;
     let mut new = NewInvocation::new(key, "c", "wire", json!({}));
     new.fingerprint = fingerprint;
     probe.begin(new).await.unwrap();
@@ -439,8 +439,8 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
     let suspended = third.continue_run().await.unwrap().snapshot.unwrap();
     assert_eq!(*asked.lock().unwrap(), 5, "only what had not begun is asked about");
     // It may be stored once more: the call that had begun counts as allowed.
-    let suspended: AgentLoop = serde_json::from_str(&serde_json::to_string(&suspended).unwrap()).unwrap();
-    let decisions = Decisions::new().deny(&suspended.approval_requests()[0], "not twice");
+    let suspended: SuspendedRun = serde_json::from_str(&serde_json::to_string(&suspended).unwrap()).unwrap();
+    let decisions = Decisions::new().deny(&suspended.requests()[0], "not twice");
     third.resume(&suspended, decisions).await.unwrap();
     assert_eq!(outline(&third)[2..], ["wire wired", "wire denied(denied)", "stop Done."]);
     assert_eq!(ran.count(), 1);

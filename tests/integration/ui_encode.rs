@@ -249,7 +249,7 @@ pub(crate) async fn suspended(decide: impl Fn(&agent::run::ApprovalRequest) -> D
     let snapshot = assistant.prompt("go").await.unwrap().snapshot.unwrap();
     let before = log.events();
     log.clear();
-    let requests = snapshot.approval_requests();
+    let requests = snapshot.requests();
     let decisions =
         requests.iter().fold(Decisions::new(), |made, request| made.decide(request, decide(request)));
     assistant.resume(&snapshot, decisions).await.unwrap();
@@ -565,7 +565,7 @@ proptest! {
             if let Ok(Ok(output)) = result
                 && let Some(snapshot) = output.snapshot
             {
-                let requests = snapshot.approval_requests();
+                let requests = snapshot.requests();
                 let made = requests.iter().fold(Decisions::new(), Decisions::allow);
                 drop(assistant.resume(&snapshot, made).await);
             }

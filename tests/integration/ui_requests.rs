@@ -148,7 +148,7 @@ async fn decisions_count_once_and_for_what_waits() {
     let model = ScriptedModel::new([reply().tool_call("send", r#"{"amount": 5}"#), reply().text("ok")]);
     let assistant = Assistant::builder(model).tools(tools![send]).build().unwrap();
     let suspended = assistant.prompt("go").await.unwrap().snapshot.unwrap();
-    let id = suspended.approval_requests()[0].request_id.clone();
+    let id = suspended.requests()[0].request_id.clone();
     let yes = |id: &str| part("approval-responded", &json!({"id": id, "approved": true}));
 
     let error = |request: UiRequest| {

@@ -120,7 +120,7 @@ pub enum Queue {
 /// use agent::run::ApprovalRequest;
 ///
 /// let suspended = assistant.prompt("Send Ann 5.").await?.snapshot.expect("it waits");
-/// let request: &ApprovalRequest = &suspended.approval_requests()[0];
+/// let request: &ApprovalRequest = &suspended.requests()[0];
 /// assert_eq!(request.call.name, "send");
 /// assert_eq!(request.call.args.value().unwrap()["amount"], 5);                // as the tool would read it
 /// println!("{}", serde_json::to_string(request)?);     // for the person who decides
@@ -221,7 +221,7 @@ impl ApprovalRequest {
     /// let model = ScriptedModel::new([reply().tool_call("pay", r#"{"amount": 5, "card": "4111"}"#)]);
     /// let assistant = Assistant::builder(model).tools(tools![pay]).build()?;
     /// let suspended = assistant.prompt("Pay 5.").await?.snapshot.expect("it waits");
-    /// let request = &suspended.approval_requests()[0];
+    /// let request = &suspended.requests()[0];
     /// assert_eq!(request.call.args.value(), Some(json!({"amount": 5, "card": "[secret]"})));
     /// assert_eq!(request.args_with_secrets().unwrap().value(), Some(json!({"amount": 5, "card": "4111"})));
     ///

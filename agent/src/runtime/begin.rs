@@ -9,6 +9,7 @@ use super::error::{ResumeError, RunError};
 use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
+use super::suspended::SuspendedRun;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::ModelEvent;
@@ -28,7 +29,7 @@ pub(super) enum RunStart {
     /// The conversation as it is.
     Continue,
     Resume {
-        run: Box<(AgentLoop, Decisions)>,
+        run: Box<(SuspendedRun, Decisions)>,
         /// Messages for its next request.
         messages: Vec<Message>,
     },
@@ -54,7 +55,7 @@ impl RunStart {
         let types = &config.state_types;
         let context = types.rebuild(&given, context)?;
         let Self::Resume { run, .. } = self else { return Ok((given, context)) };
-        let (suspended, _) = &**run;
+        let suspended = run.0.as_loop();
         if suspended.state().is_empty() {
             return Ok((given, context));
         }
@@ -111,7 +112,8 @@ impl Assistant {
         }
         let is_muted = !is_watched && state.listeners.is_empty();
         if let RunStart::Resume { run, messages } = start {
-            let (mut core, decisions) = *run;
+            let (suspended, decisions) = *run;
+            let mut core = suspended.into_loop();
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
             let interrupted =
                 state.session.as_ref().and_then(|session| session.interrupted_conversation(core.run_id()));

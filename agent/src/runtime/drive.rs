@@ -16,6 +16,7 @@ use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
 use super::run_output::RunOutput;
 use super::stop::StopSignal;
+use super::suspended::SuspendedRun;
 use super::telemetry;
 use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
@@ -146,12 +147,13 @@ fn output(
             stop: end.as_ref().map_or(RunStop::Suspended, End::stop),
             coercions: run.coercions().to_vec(),
             answer: None,
-            snapshot: end.is_none().then(|| Box::new(run.snapshot())),
+            snapshot: end.is_none().then(|| {
+                let mut snapshot = run.snapshot();
+                steps.performer.config.sign(&mut snapshot);
+                SuspendedRun::new(snapshot)
+            }),
         }
     };
-    if let Some(snapshot) = &mut output.snapshot {
-        steps.performer.config.sign(snapshot);
-    }
     if let Some(error) = store_error {
         return Err(RunError::Store { error, output: Box::new(output) });
     }

@@ -6,7 +6,8 @@ use super::begin::RunStart;
 use super::error::RunError;
 use super::handle::RunHandle;
 use super::prompt::{Prompt, Run};
-use crate::loop_core::{AgentLoop, RecordedTurn};
+use super::suspended::SuspendedRun;
+use crate::loop_core::RecordedTurn;
 use crate::message::{Message, UserMessage};
 use crate::tool::arguments::Argument;
 
@@ -81,19 +82,15 @@ impl Assistant {
     /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
     ///
     /// ```
-    /// use agent::{Assistant, Decisions, RunError};
-    /// use agent::loop_core::AgentLoop;
+    /// use agent::{Assistant, Decision, SuspendedRun};
     ///
     /// # async fn example(assistant: Assistant, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
-    /// let suspended: AgentLoop = serde_json::from_str(stored)?;
-    /// let decisions = suspended
-    ///     .approval_requests()
-    ///     .iter()
-    ///     .fold(Decisions::new(), |decisions, request| decisions.deny(request, "not today"));
+    /// let suspended: SuspendedRun = serde_json::from_str(stored)?;
+    /// let decisions = suspended.decide(|_request| Decision::Deny("not today".into()));
     /// println!("{}", assistant.resume(&suspended, decisions).await?.text());
     /// # Ok(()) }
     /// ```
-    pub fn resume(&self, suspended: &AgentLoop, decisions: Decisions) -> Prompt {
+    pub fn resume(&self, suspended: &SuspendedRun, decisions: Decisions) -> Prompt {
         let run = Box::new((suspended.clone(), decisions));
         Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
     }

@@ -1,8 +1,9 @@
 //! Errors of runs and sessions.
 
 use super::run_output::RunOutput;
+use super::suspended::SuspendedRun;
 use crate::args::SchemaError;
-use crate::loop_core::{AgentLoop, LimitReached, StateError};
+use crate::loop_core::{LimitReached, StateError};
 use crate::model::ModelError;
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
@@ -74,7 +75,7 @@ pub enum RunError {
     /// A typed answer was requested, but the run waits for decisions or results from outside. Resume it, and call
     /// [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
-    Suspended(Box<AgentLoop>),
+    Suspended(SuspendedRun),
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),

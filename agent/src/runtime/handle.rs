@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::assistant::Assistant;
 use super::queue::Receipt;
-use crate::loop_core::AgentLoop;
+use super::suspended::SuspendedRun;
 use crate::message::UserMessage;
 use crate::tool::cancel::CancelToken;
 
@@ -71,8 +71,7 @@ impl RunHandle {
     /// snapshot contains the secret arguments of calls.
     ///
     /// ```
-    /// use agent::loop_core::AgentLoop;
-    /// use agent::{Assistant, ScriptedModel, model::reply};
+    /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
@@ -80,19 +79,19 @@ impl RunHandle {
     /// let handle = run.handle();
     /// run.next().await.expect("a run has events");
     /// let stored = serde_json::to_string(&handle.snapshot().expect("it goes on"))?;
-    /// assert_eq!(**serde_json::from_str::<AgentLoop>(&stored)?.run_id(), *handle.run_id());
+    /// assert_eq!(serde_json::from_str::<SuspendedRun>(&stored)?.run_id(), handle.run_id());
     ///
     /// handle.cancel("the process ends");
     /// assert!(run.output().await.unwrap_err().is_aborted());
     /// assert!(handle.snapshot().is_none());
     /// # Ok(()) }
     /// ```
-    pub fn snapshot(&self) -> Option<AgentLoop> {
+    pub fn snapshot(&self) -> Option<SuspendedRun> {
         let run = self.assistant.state().active.as_ref().map(|active| active.run.clone())?;
         let run = run.lock();
         let mut run = (*run.run_id() == self.run_id).then(|| run.snapshot())?;
         self.assistant.config().sign(&mut run);
-        Some(run)
+        Some(SuspendedRun::new(run))
     }
 }
 

@@ -35,6 +35,7 @@ mod served;
 mod spill;
 mod state_types;
 mod stop;
+mod suspended;
 mod telemetry;
 mod turn_tools;
 mod typed;
@@ -52,6 +53,7 @@ pub use prompt::{Prompt, Run};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 pub use records::InvokeError;
 pub use run_output::RunOutput;
+pub use suspended::SuspendedRun;
 pub use turn_tools::TurnTools;
 pub use typed::{TypedOutput, TypedPrompt, TypedRun};
 

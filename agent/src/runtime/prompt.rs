@@ -74,7 +74,7 @@ pub struct Prompt {
 impl Prompt {
     pub(super) fn new(assistant: Assistant, start: RunStart) -> Self {
         let run_id = match &start {
-            RunStart::Resume { run, .. } => run.0.run_id().clone(),
+            RunStart::Resume { run, .. } => run.0.as_loop().run_id().clone(),
             RunStart::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
             RunStart::Prompts(_) | RunStart::Recorded { .. } => super::new_id("run").into(),
         };
@@ -195,9 +195,8 @@ impl Prompt {
     ///
     /// ```
     /// # #[cfg(feature = "approvals-signed")] mod example {
-    /// use agent::loop_core::AgentLoop;
     /// use agent::model::reply;
-    /// use agent::{Assistant, Decisions, ScriptedModel, run::BuildError, tool, tools};
+    /// use agent::{Assistant, Decision, ScriptedModel, SuspendedRun, run::BuildError, tool, tools};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -228,8 +227,8 @@ impl Prompt {
     /// let stored = serde_json::to_string(&prompt.await?.snapshot.expect("it waits"))?;
     ///
     /// // Tomorrow, in another process:
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let decisions = Decisions::new().allow(&suspended.approval_requests()[0]);
+    /// let suspended: SuspendedRun = serde_json::from_str(&stored)?;
+    /// let decisions = suspended.decide(|_request| Decision::Allow);
     /// let output = assistant()?.resume(&suspended, decisions).await?;
     /// assert_eq!(output.text(), "account 7 is closed");
     /// # Ok(()) }

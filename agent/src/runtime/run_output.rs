@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::loop_core::{AgentLoop, CallCoercions, RunStop};
+use super::suspended::SuspendedRun;
+use crate::loop_core::{CallCoercions, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
 /// The result of a prompt.
@@ -58,9 +59,8 @@ pub struct RunOutput {
     /// # Ok(()) }
     /// ```
     pub answer: Option<Value>,
-    /// The state of a suspended run, for [`Assistant::resume`](super::Assistant::resume). It can be stored and resumed later, also by
-    /// another process. It holds the secret arguments of the calls, which are needed to run them.
-    pub snapshot: Option<Box<AgentLoop>>,
+    /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
+    pub snapshot: Option<SuspendedRun>,
 }
 
 impl RunOutput {

@@ -114,7 +114,7 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 /// assert_eq!(output.stop, RunStop::Suspended);
 ///
 /// let suspended = output.snapshot.expect("it is suspended");
-/// let requests = suspended.approval_requests();
+/// let requests = suspended.requests();
 /// assert_eq!(requests[0].call.name, "pay");
 /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
 /// assert_eq!(output.text(), "Paid.");
@@ -166,7 +166,7 @@ impl Decisions {
     /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann", "amount": 500}"#), reply().text("Done.")]);
     /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
     /// let suspended = assistant.prompt("Send Ann 500.").await?.snapshot.expect("it waits");
-    /// let request = &suspended.approval_requests()[0];
+    /// let request = &suspended.requests()[0];
     /// let less = Decisions::new().allow_with(request, json!({"to": "Ann", "amount": 5}));
     /// assistant.resume(&suspended, less).await?;
     /// assert!(assistant.messages().get(2).unwrap().text().contains("5 sent to Ann"));
@@ -194,7 +194,7 @@ impl Decisions {
     /// ]);
     /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
     /// let suspended = assistant.prompt("Write to both.").await?.snapshot.expect("it waits");
-    /// let [ann, bob] = &suspended.approval_requests()[..] else { unreachable!() };
+    /// let [ann, bob] = &suspended.requests()[..] else { unreachable!() };
     /// let decisions = Decisions::new().decide(ann, Decision::Allow).deny(bob, "he has moved");
     /// assistant.resume(&suspended, decisions).await?;
     /// assert_eq!(assistant.messages().get(2).unwrap().text(), "sent to Ann");

@@ -81,7 +81,7 @@ impl AssistantBuilder {
     /// // Another process, tomorrow.
     /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
     /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let requests = suspended.approval_requests();
+    /// let requests = suspended.requests();
     /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
     /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
     /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
@@ -120,7 +120,7 @@ impl AssistantBuilder {
     ///     .former_approval_key(last_year)
     ///     .build()?;
     /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let allow = Decisions::new().allow(&suspended.approval_requests()[0]);
+    /// let allow = Decisions::new().allow(&suspended.requests()[0]);
     /// assert_eq!(assistant.resume(&suspended, allow).await?.text(), "It is closed.");
     /// # Ok(()) }
     /// ```

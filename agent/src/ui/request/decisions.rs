@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{UiAnswer, UiRequest, UiRequestError};
-use crate::loop_core::{AgentLoop, PendingCall};
-use crate::runtime::{Decision, Decisions};
+use crate::loop_core::PendingCall;
+use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::outcome::{FailureCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
@@ -31,7 +31,7 @@ impl UiRequest {
     /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
     /// let suspended = assistant.prompt("Send 5.").await?.snapshot.expect("it waits");
     ///
-    /// let id = &suspended.approval_requests()[0].request_id;
+    /// let id = &suspended.requests()[0].request_id;
     /// let resume = agent::json!([{"interruptId": id, "status": "resolved", "payload": {"approved": true}}]);
     /// let body = agent::json!({"threadId": "t", "runId": "r2", "messages": [], "resume": resume}).to_string();
     /// let decisions = UiRequest::decode(UiProtocol::AgUi, body.as_bytes())?.decisions(&suspended)?;
@@ -41,11 +41,11 @@ impl UiRequest {
     ///
     /// # Errors
     /// Returns an error if a call that waits for a decision has none, if one is answered twice, or if nothing in the request is waited for.
-    pub fn decisions(&self, suspended: &AgentLoop) -> Result<Decisions, UiRequestError> {
+    pub fn decisions(&self, suspended: &SuspendedRun) -> Result<Decisions, UiRequestError> {
         let mut decisions = Decisions::new();
         let mut unanswered = Vec::new();
         let mut count = 0;
-        for request in suspended.approval_requests() {
+        for request in suspended.requests() {
             let mut answers = self.answers.iter().filter(|answer| {
                 let is_decision = matches!(
                     answer,

@@ -12,8 +12,8 @@ use super::client_tools::ClientTools;
 use super::response::{UiBody, UiResponse};
 use super::thread::{KEPT, Reservation, UiThread};
 use super::{OnDisconnect, UiServer};
-use crate::loop_core::{AgentLoop, Event, EventKind};
-use crate::runtime::{Run, RunError};
+use crate::loop_core::{Event, EventKind};
+use crate::runtime::{Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces that wait for a reader.
 pub(super) const QUEUE: usize = 256;
@@ -196,7 +196,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
         next = run.next().await;
     }
     let run_id = run.handle().run_id().to_owned();
-    let (suspended, error): (Option<Box<AgentLoop>>, Option<RunError>) = match run.output().await {
+    let (suspended, error): (Option<SuspendedRun>, Option<RunError>) = match run.output().await {
         Ok(output) => (output.snapshot, None),
         Err(RunError::Suspended(snapshot)) => (Some(snapshot), None),
         Err(error) => (None, Some(error)),

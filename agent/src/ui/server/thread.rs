@@ -13,9 +13,9 @@ use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
 use super::client_tools::ClientTools;
 use super::earlier::{EarlierMessage, with_turns};
 use super::log::ReplayLog;
-use crate::loop_core::{AgentLoop, Event, EventKind};
+use crate::loop_core::{Event, EventKind};
 use crate::message::Message;
-use crate::runtime::{Assistant, RunHandle};
+use crate::runtime::{Assistant, RunHandle, SuspendedRun};
 
 /// The time during which a run that is over can be read again.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub(super) struct ThreadState {
     pub(super) is_current: bool,
     /// The tools that the page declared for the run.
     pub(super) client_tools: Option<ClientTools>,
-    pub(super) suspended: Option<Box<AgentLoop>>,
+    pub(super) suspended: Option<SuspendedRun>,
     /// How the run ended, for the last event.
     pub(super) error_code: Option<String>,
     readers: Vec<LiveReader>,
@@ -182,7 +182,7 @@ impl UiThread {
         self.lock().client_tools.clone()
     }
 
-    pub(super) fn suspended(&self) -> Option<Box<AgentLoop>> {
+    pub(super) fn suspended(&self) -> Option<SuspendedRun> {
         self.lock().suspended.clone()
     }
 
@@ -308,7 +308,7 @@ impl UiThread {
     }
 
     /// Ends the run of this thread, and the responses of its readers.
-    pub(super) fn settle(&self, suspended: Option<Box<AgentLoop>>) {
+    pub(super) fn settle(&self, suspended: Option<SuspendedRun>) {
         let mut state = self.lock();
         state.is_busy = false;
         state.handle = None;

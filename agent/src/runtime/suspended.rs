@@ -1,0 +1,126 @@
+//! A suspended run as a value.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::approval::{Decision, Decisions};
+use crate::loop_core::{AgentLoop, ApprovalRequest, PendingCall};
+use crate::message::Conversation;
+
+/// A run that waits for decisions or for results from outside, as a value that can be stored and [resumed](super::Assistant::resume).
+///
+/// [`RunOutput::snapshot`](super::RunOutput::snapshot) has it when a run was suspended. Store it as JSON, show its requests to a person, and
+/// resume it with the decisions: in this process or in another one, where its approvals count only if they are signed, see
+/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it.
+///
+/// ```
+/// use agent::model::reply;
+/// use agent::{Assistant, Decision, ScriptedModel, tool, tools};
+///
+/// /// Pays an invoice.
+/// #[tool(approval = "always")]
+/// fn pay(invoice: String, amount: u64) -> String {
+///     format!("{amount} for {invoice}")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([
+///     reply().tool_call("pay", r#"{"invoice": "A-7", "amount": 500}"#),
+///     reply().text("Paid."),
+/// ]);
+/// let assistant = Assistant::builder(model).tools(tools![pay]).build()?;
+/// let output = assistant.prompt("Pay A-7").await?;
+///
+/// let suspended = output.snapshot.expect("it waits");
+/// assert_eq!(suspended.requests()[0].call.name, "pay");
+/// let decisions = suspended.decide(|request| match request.arg::<u64>("amount") {
+///     Ok(amount) if amount <= 1000 => Decision::Allow,
+///     _ => Decision::Deny("too much".into()),
+/// });
+/// assert_eq!(assistant.resume(&suspended, decisions).await?.text(), "Paid.");
+/// # Ok(()) }
+/// ```
+///
+/// It holds the secret arguments of the calls, which are needed to run them. Its requests and its `Debug` text contain none.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SuspendedRun {
+    run: Box<AgentLoop>,
+}
+
+impl SuspendedRun {
+    pub(super) fn new(run: AgentLoop) -> Self {
+        Self { run: Box::new(run) }
+    }
+
+    /// Returns the id of the run, the same as in its events.
+    pub fn run_id(&self) -> &str {
+        self.run.run_id()
+    }
+
+    /// Returns the messages of the conversation so far.
+    pub fn conversation(&self) -> &Conversation {
+        self.run.conversation()
+    }
+
+    /// Returns the calls that need a decision, in call order. A request can be serialized and shown to a person: it contains no secrets.
+    pub fn requests(&self) -> Vec<ApprovalRequest> {
+        self.run.approval_requests()
+    }
+
+    /// Returns everything that the run waits for: decisions, and the results of deferred calls, with the handles that their tools gave.
+    ///
+    /// ```
+    /// use agent::run::PendingCall;
+    /// use agent::{Assistant, Decisions, ScriptedModel, SuspendedRun, ToolOutcome, ToolOutput, model::reply, tool, tools};
+    ///
+    /// /// Orders a translation; it comes tomorrow.
+    /// #[tool]
+    /// fn translate(text: String) -> ToolOutcome {
+    ///     ToolOutcome::Deferred { handle: format!("order of {text:?}") }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("translate", r#"{"text": "tea"}"#), reply().text("Thé.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![translate]).build()?;
+    /// let stored = serde_json::to_string(&assistant.prompt("Translate tea.").await?.snapshot)?;
+    ///
+    /// let suspended: SuspendedRun = serde_json::from_str(&stored)?;
+    /// assert_eq!((suspended.run_id().is_empty(), suspended.conversation().len()), (false, 2));
+    /// let [PendingCall::Deferred { call_id, handle, .. }] = &suspended.pending()[..] else { unreachable!() };
+    /// assert_eq!(handle, "order of \"tea\"");
+    /// let arrived = Decisions::new().deliver(call_id, ToolOutput::text("thé"));
+    /// assert_eq!(assistant.resume(&suspended, arrived).await?.text(), "Thé.");
+    /// # Ok(()) }
+    /// ```
+    pub fn pending(&self) -> Vec<PendingCall> {
+        self.run.pending()
+    }
+
+    /// Decides on every [request](Self::requests) by a function.
+    pub fn decide(&self, mut decide: impl FnMut(&ApprovalRequest) -> Decision) -> Decisions {
+        self.requests().iter().fold(Decisions::new(), |decisions, request| {
+            let decision = decide(request);
+            decisions.decide(request, decision)
+        })
+    }
+
+    pub(super) fn as_loop(&self) -> &AgentLoop {
+        &self.run
+    }
+
+    pub(super) fn into_loop(self) -> AgentLoop {
+        *self.run
+    }
+}
+
+/// Shows what the run waits for.
+impl fmt::Debug for SuspendedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuspendedRun")
+            .field("run_id", &self.run_id())
+            .field("pending", &self.pending())
+            .finish_non_exhaustive()
+    }
+}
