@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ]);
     let assistant = Assistant::builder(model).tools(tools![import_photos, print_photos]).build()?;
 
-    let mut run = assistant.run("Import the photos.");
+    let mut run = assistant.prompt("Import the photos.").stream();
     while let Some(event) = run.next().await {
         if let EventKind::ToolExecutionUpdate { tool, partial, .. } = &event.kind {
             let share = partial.fraction().unwrap_or_default();
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{}\n", run.output().await?.text());
 
-    let mut run = assistant.run("And those of last year.");
+    let mut run = assistant.prompt("And those of last year.").stream();
     let handle = run.handle();
     while let Some(event) = run.next().await {
         match &event.kind {

@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     } else {
         Style { dim: "", red: "", off: "" }
     };
-    let mut run = assistant.run("How high are the Zugspitze and Mount Doom?");
+    let mut run = assistant.prompt("How high are the Zugspitze and Mount Doom?").stream();
     while let Some(event) = run.next().await {
         show(&mut out, &event, &style)?;
     }

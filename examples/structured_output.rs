@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ]);
     let assistant = Assistant::builder(model).build()?;
 
-    let mut run = assistant.prompt("Invoice RE 2041: one tea at 3.50 EUR").output::<Invoice>().stream()?;
+    let mut run = assistant.prompt("Invoice RE 2041: one tea at 3.50 EUR").output::<Invoice>().stream();
     let mut shown = None;
     while run.next().await.is_some() {
         let partial = run.partial();
@@ -65,13 +65,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let answer = run.output().await?;
     let Invoice { number, items, currency } = answer.value;
-    println!("{number} in {} replies:", answer.run.turns);
+    println!("{number} in {} replies:", answer.turns);
     for Item { name, price } in items {
         println!("  {name}: {price} {}", currency.cents());
     }
 
     // Any type will do; what is no object is wrapped in one on the way.
-    let drinks: Vec<String> = assistant.extract("What do you have?").await?;
+    let drinks: Vec<String> = assistant.prompt("What do you have?").output().await?.value;
     println!("{}", drinks.join(", "));
     Ok(())
 }

@@ -33,5 +33,5 @@ pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummar
 pub use crate::runtime::{
     BuildError, Delivery, EventStream, InvokeError, Metric, NotCached, NotDelivered, OpenError, Prompt,
     QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunHandle, Subscription,
-    ToolCallMetric, TypedOutput, TypedPrompt, TypedRun,
+    ToolCallMetric,
 };

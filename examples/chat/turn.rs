@@ -47,7 +47,7 @@ pub(crate) async fn live(
     said: String,
 ) -> Result<After, Box<dyn std::error::Error>> {
     let look = chat.look;
-    let mut run = chat.assistant.run(said);
+    let mut run = chat.assistant.prompt(said).stream();
     let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
     let mut screen = Screen::new(io::stdout(), look, terminal::size());
     let mut keys = Keys::new()?;
@@ -218,7 +218,7 @@ pub(crate) async fn plain<A: Write, N: Write>(
     said: String,
     show: &mut Plain<A, N>,
 ) -> Result<After, Unanswered> {
-    let mut run = chat.assistant.run(said);
+    let mut run = chat.assistant.prompt(said).stream();
     let mut teller = Teller::new(chat.look, &chat.chosen.name, chat.results.len() + 1);
     let outcome = follow(chat, prompt, &mut run, &mut teller, show).await;
     let outcome = match outcome {

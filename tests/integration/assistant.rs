@@ -264,7 +264,7 @@ async fn a_part_that_comes_whole_is_told_when_it_comes() {
     ]);
     let assistant = assistant(&model).build().unwrap();
     let told = async |prompt: &str| {
-        let mut run = assistant.run(prompt);
+        let mut run = assistant.prompt(prompt).stream();
         let mut told = Vec::new();
         while let Some(event) = run.next().await {
             match &event.kind {

@@ -472,7 +472,7 @@ async fn an_answer_of_a_type_waits_too() {
         reply().tool_call("structured_output", r#"{"result": 500}"#),
     ]);
     let assistant = built(&model, &bank).build().unwrap();
-    let error = assistant.extract::<u64>("How much?").await.unwrap_err();
+    let error = assistant.prompt("How much?").output::<u64>().await.unwrap_err();
     let RunError::Suspended(run) = error else { panic!("{error}") };
     let allow = Decisions::new().allow(&run.requests()[0]);
     assert_eq!(assistant.resume(&run, allow).output::<u64>().await.unwrap().value, 500);
@@ -490,7 +490,7 @@ async fn a_run_that_was_stored_in_the_middle_goes_on_from_there() {
         ])
     };
     let assistant = built(&script(), &bank).approval_key(KEY).build().unwrap();
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     let handle = run.handle();
     let mut snapshots: Vec<(String, SuspendedRun)> = Vec::new();
     while let Some(event) = run.next().await {

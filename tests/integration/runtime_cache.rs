@@ -87,7 +87,7 @@ async fn approval_is_asked_each_time_although_the_result_is_known() {
         async move { if is_third { Decision::Deny("not again".into()) } else { Decision::Allow } }
     });
     let assistant = builder.build().unwrap();
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     while run.next().await.is_some() {}
     assert_eq!(text(&assistant).await, "5 sent in run 1");
     assert!(text(&assistant).await.contains("not again"));
@@ -250,7 +250,7 @@ async fn a_known_result_is_an_end_like_any_other() {
     let builder = built(model, &runs).store(store.clone()).on_approval(|_| async { Decision::Allow });
     let assistant =
         builder.limits(UsageLimits { tool_calls: Some(2), ..UsageLimits::default() }).build().unwrap();
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     let mut ends = Vec::new();
     while let Some(event) = run.next().await {
         if let EventKind::ToolExecutionEnd { ran, cached, result, .. } = &event.kind {

@@ -155,7 +155,7 @@ async fn a_run_is_cancelled_while_a_hook_looks_at_what_was_changed() {
         .on_approval(|_| async { Decision::AllowWith(json!({"path": "/"})) })
         .build()
         .unwrap();
-    let run = assistant.start("Write").unwrap();
+    let run = assistant.prompt("Write").start().unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     assistant.cancel("enough");
     assistant.wait_until_idle().await;

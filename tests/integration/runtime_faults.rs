@@ -382,7 +382,7 @@ async fn receipts_say_what_became_of_messages() {
 async fn a_run_is_a_stream_that_is_never_ahead_of_its_reader() {
     let model = ScriptedModel::new([reply().tool_call("fast", "{}"), reply().text("never")]);
     let assistant = assistant(&model).build().unwrap();
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     let handle = run.handle();
     let mut seqs = Vec::new();
     while let Some(event) = run.next().await {
@@ -395,7 +395,7 @@ async fn a_run_is_a_stream_that_is_never_ahead_of_its_reader() {
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     assert!(matches!(run.output().await, Err(RunError::Aborted { reason, .. }) if reason == "seen"));
     assert_eq!(outline(&assistant)[2], "fast interrupted(aborted)");
-    let mut dropped = assistant.run("again");
+    let mut dropped = assistant.prompt("again").stream();
     assert!(dropped.next().await.is_some());
     assert!(assistant.is_busy());
     drop(dropped);

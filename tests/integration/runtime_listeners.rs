@@ -144,7 +144,7 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
     assistant.prompt("go").await.unwrap();
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // Outside of a run it waits.
-    assistant.start("again").unwrap();
+    assistant.prompt("again").start().unwrap();
     assistant.wait_until_idle().await;
     assert!(!assistant.is_busy());
     own.lock().unwrap().take();
@@ -290,7 +290,7 @@ async fn listeners_and_models_may_panic_when_they_are_dropped() {
     let model = ScriptedModel::new([reply().text("one"), reply().text("two")]);
     let assistant = crate::assistant_support::assistant(&model).build().unwrap();
     let waits = assistant.subscribe_async(|_| Waits { _bomb: Bomb });
-    let run = assistant.start("go").unwrap();
+    let run = assistant.prompt("go").start().unwrap();
     tokio::task::yield_now().await;
     run.cancel("enough");
     assistant.wait_until_idle().await;

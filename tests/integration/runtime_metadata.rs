@@ -51,7 +51,7 @@ async fn everywhere(
     store: impl Store + Clone + 'static,
 ) -> (Map<String, Value>, ToolOutcome) {
     let assistant = builder.tools(tools![act]).store(store.clone()).build().unwrap();
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     let mut ends = Vec::new();
     while let Some(event) = run.next().await {
         if let EventKind::ToolExecutionEnd { result, .. } = &event.kind {

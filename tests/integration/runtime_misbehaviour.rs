@@ -242,9 +242,9 @@ async fn a_run_in_a_task_of_its_own_ends_and_leaves_nothing() {
             *write.lock().unwrap() = Some(stop.to_string());
         }
     });
-    let run = assistant.start("go").unwrap();
+    let run = assistant.prompt("go").start().unwrap();
     assert!(assistant.is_busy(), "it has begun when it is started");
-    assert!(assistant.start("me too").unwrap_err().is_busy());
+    assert!(assistant.prompt("me too").start().unwrap_err().is_busy());
     assert!(assistant.prompt("me three").await.unwrap_err().is_busy());
     sleep(Duration::from_millis(50)).await;
     run.cancel("enough");
@@ -253,7 +253,7 @@ async fn a_run_in_a_task_of_its_own_ends_and_leaves_nothing() {
     assert_eq!(outline(&assistant)[2], "slow slow done", "it came in its grace");
     assert_goes_on(&assistant).await;
     assert!(
-        std::thread::spawn(move || assistant.start("go").unwrap_err().code())
+        std::thread::spawn(move || assistant.prompt("go").start().unwrap_err().code())
             .join()
             .is_ok_and(|code| code == "no_runtime")
     );

@@ -144,11 +144,11 @@ async fn an_answer_of_a_type_is_asked_for_as_the_model_can() {
     let info = ModelInfo::new("a", "b", "c").with_capabilities(native);
     let model = ScriptedModel::new([r#"{"name": "Paris"}"#]).with_info(info);
     let assistant = Assistant::builder(model.clone()).build().unwrap();
-    assert_eq!(assistant.extract::<City>("?").await.unwrap().name, "Paris");
+    assert_eq!(assistant.prompt("?").output::<City>().await.unwrap().value.name, "Paris");
     assert!(model.requests()[0].output.is_some() && model.requests()[0].tools.is_empty());
     let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"name": "Rome"}"#)]);
     let assistant = Assistant::builder(model.clone()).build().unwrap();
-    assert_eq!(assistant.extract::<City>("?").await.unwrap().name, "Rome");
+    assert_eq!(assistant.prompt("?").output::<City>().await.unwrap().value.name, "Rome");
     assert!(model.requests()[0].output.is_none() && model.requests()[0].tools.len() == 1);
 }
 
@@ -205,7 +205,7 @@ async fn an_answer_in_text_that_does_not_fit_is_told_as_an_answer() {
     ] {
         let model = ScriptedModel::new([r#"{"name": {}}"#, "Paris, I think", "Really Paris"]).with_info(info);
         let assistant = Assistant::builder(model.clone()).build().unwrap();
-        let error = assistant.extract::<City>("?").await.unwrap_err();
+        let error = assistant.prompt("?").output::<City>().await.unwrap_err();
         let told: Vec<String> =
             model.requests()[1..].iter().map(|request| request.messages.last().unwrap().text()).collect();
         assert!(told[0].starts_with("Invalid answer: 1 problem, attempt 1 of 3.\n1. /name: "), "{}", told[0]);

@@ -62,7 +62,7 @@ async fn an_answer_that_does_not_fit_a_schema_goes_back_with_the_report() {
     let assistant = Assistant::builder(model.clone()).build().unwrap();
     let output = assistant.prompt("?").output_schema(stars()).await.unwrap();
     assert_eq!(output.value, json!({"stars": 4, "why": "short"}));
-    assert_eq!(output.run.turns, 2);
+    assert_eq!(output.turns, 2);
     let requests = model.requests();
     assert_eq!(requests[0].output, Some(stars()), "as it was given");
     assert!(requests[0].tools.is_empty());
@@ -112,7 +112,7 @@ async fn what_is_not_an_object_is_a_field_of_one() {
     ] {
         let model = ScriptedModel::new(replies).with_info(info);
         let assistant = Assistant::builder(model.clone()).build().unwrap();
-        let mut run = assistant.prompt("?").output_schema(cities()).stream().unwrap();
+        let mut run = assistant.prompt("?").output_schema(cities()).stream();
         while run.next().await.is_some() {}
         assert_eq!(run.output().await.unwrap().value, json!([{"name": "Bern"}]));
         let request = &model.requests()[0];
@@ -152,7 +152,7 @@ async fn a_schema_that_the_dialect_cannot_express_is_asked_for_by_a_tool() {
     // Types as well.
     let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"a": 1}"#)]).with_info(info);
     let assistant = Assistant::builder(model).build().unwrap();
-    assert_eq!(assistant.extract::<BTreeMap<String, u8>>("?").await.unwrap().len(), 1);
+    assert_eq!(assistant.prompt("?").output::<BTreeMap<String, u8>>().await.unwrap().value.len(), 1);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn an_assistant_checks_the_answers_of_all_its_runs() {
     let assistant =
         Assistant::builder(model.clone()).request(|request| request.with_output(stars())).build().unwrap();
     let output = assistant.prompt("?").output::<u8>().await.unwrap();
-    assert_eq!((output.value, output.run.answer), (7, None));
+    assert_eq!((output.value, output.answer), (7, None));
     assert_eq!(model.requests()[0].output.as_ref().unwrap().name, "output");
     // Without a schema there is no answer to check.
     let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap();
@@ -233,7 +233,8 @@ async fn a_schema_that_cannot_be_checked_is_refused_before_anything_is_sent() {
     let assistant = Assistant::builder(model.clone()).build().unwrap();
     let error = assistant.prompt("?").output_schema(bad()).await.unwrap_err();
     assert_eq!(error.code(), "output");
-    assert!(assistant.prompt("?").output_schema(bad()).stream().is_err());
+    let mut run = assistant.prompt("?").output_schema(bad()).stream();
+    assert!(run.next().await.is_none() && run.output().await.unwrap_err().code() == "output");
     assert!(model.requests().is_empty() && assistant.messages().is_empty());
     // Durable runs would not check it, and say so.
     let assistant =

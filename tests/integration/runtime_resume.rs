@@ -529,7 +529,7 @@ async fn a_handler_of_the_process_that_resumes_is_asked_before_the_hooks() {
 async fn a_run_that_was_stored_after_a_decision_needs_no_other() {
     let ledger = Arc::<Ledger>::default();
     let assistant = built(&asking(), &ledger).on_approval(|_| async { Decision::Allow }).build().unwrap();
-    let mut run = assistant.run("Pay");
+    let mut run = assistant.prompt("Pay").stream();
     let handle = run.handle();
     let mut snapshots = Vec::new();
     while let Some(event) = run.next().await {
@@ -569,7 +569,7 @@ async fn a_run_that_was_stored_after_a_decision_needs_no_other() {
 async fn a_call_that_was_prepared_when_its_run_was_stored_is_blocked_when_it_is_resumed() {
     let (ledger, says, asked) = (Arc::<Ledger>::default(), Says::default(), Arc::default());
     let assistant = hooked(built(&asking(), &ledger), &says, &asked).build().unwrap();
-    let mut run = assistant.run("Pay");
+    let mut run = assistant.prompt("Pay").stream();
     let handle = run.handle();
     let mut prepared = None;
     while let Some(event) = run.next().await {

@@ -177,7 +177,7 @@ async fn the_way_to_an_answer_of_a_type_stays() {
         })
         .build()
         .unwrap();
-    let _ = assistant.extract::<Verdict>("how was it?").await;
+    let _ = assistant.prompt("how was it?").output::<Verdict>().await;
     assert!(asked.load(Ordering::Relaxed), "the tool that takes the answer is there, and no other");
 }
 
@@ -193,7 +193,7 @@ async fn a_run_that_was_stored_behind_its_reply_has_the_tools_that_it_had() {
         builder(model).prepare_tools(|turn| async { Ok(after_a_look(turn)) }).build().unwrap()
     };
     let assistant = build(&script());
-    let mut run = assistant.run("go");
+    let mut run = assistant.prompt("go").stream();
     let handle = run.handle();
     let mut stored = None;
     while let Some(event) = run.next().await {

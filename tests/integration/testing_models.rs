@@ -149,7 +149,7 @@ async fn an_answer_of_a_type_is_made_from_its_schema() {
         title: String,
     }
     let assistant = Assistant::builder(SchemaModel::new()).build().expect("an assistant");
-    let verdict: Verdict = assistant.extract("Your verdict?").await.expect("a verdict");
+    let verdict: Verdict = assistant.prompt("Your verdict?").output().await.expect("a verdict").value;
     assert!((1..=5).contains(&verdict.stars), "{verdict:?}");
     let _ = verdict.title;
 }

@@ -181,7 +181,7 @@ async fn results_count_for_tools_of_the_browser_alone() {
         ScriptedModel::new([reply().tool_call("scroll", "{}").tool_call("parcel", "{}"), reply().text("ok")]);
     let assistant = Assistant::builder(model).tools(tools![scroll, parcel]).build().unwrap();
     let suspended = assistant.prompt("go").await.unwrap().snapshot.unwrap();
-    let run = suspended.run_id().clone();
+    let run = suspended.run_id();
     let result = |call: &str| {
         let id = format!("{run}/{call}");
         let message = json!({"id": "x", "role": "tool", "toolCallId": id, "content": "done"});

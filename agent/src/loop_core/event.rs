@@ -24,7 +24,7 @@ use crate::tool::progress::Progress;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let mut run = assistant.run("Hi");
+/// let mut run = assistant.prompt("Hi").stream();
 /// let event = run.next().await.expect("a run has events");
 /// let json: Value = serde_json::to_value(&*event)?;
 /// assert_eq!((json["type"].as_str(), json["turn"].as_u64()), (Some("agent_start"), Some(0)));
@@ -80,7 +80,7 @@ impl Event {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let mut run = assistant.run("Hi");
+/// let mut run = assistant.prompt("Hi").stream();
 /// let mut said = String::new();
 /// while let Some(event) = run.next().await {
 ///     match &event.kind {

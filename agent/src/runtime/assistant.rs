@@ -168,7 +168,7 @@ impl Assistant {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant =
     ///     Assistant::builder(ScriptedModel::new(["A long story."]).with_chunk_size(7)).build()?;
-    /// let mut run = assistant.run("Tell me");
+    /// let mut run = assistant.prompt("Tell me").stream();
     /// let mut seen = Vec::new();
     /// while run.next().await.is_some() {
     ///     seen.extend(assistant.streaming_message().map(|message| message.text()));

@@ -140,6 +140,7 @@ fn output(
     let mut output = {
         let run = run.lock();
         RunOutput {
+            value: (),
             run_id: steps.performer.run_id.clone(),
             messages: run.added().to_vec(),
             usage: run.usage().clone(),

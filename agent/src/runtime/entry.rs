@@ -4,56 +4,19 @@ use super::approval::Decisions;
 use super::assistant::Assistant;
 use super::begin::RunStart;
 use super::error::RunError;
-use super::handle::RunHandle;
-use super::prompt::{Prompt, Run};
+use super::prompt::Prompt;
 use super::suspended::SuspendedRun;
 use crate::loop_core::RecordedTurn;
 use crate::message::{Message, UserMessage};
 use crate::tool::arguments::Argument;
 
 impl Assistant {
-    /// Sends text, parts or a message to the model, and returns the run as a future.
+    /// Makes a prompt of text, parts or a message.
     ///
-    /// Nothing happens until the returned [`Prompt`] is awaited. Dropping the future cancels the run and leaves the conversation sound:
-    /// every call in it has a result.
+    /// Nothing happens until the [`Prompt`] is awaited, [read as a stream](Prompt::stream) or [started](Prompt::start). Dropping its future
+    /// or stream cancels the run and leaves the conversation sound: every call in it has a result.
     pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
         Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
-    }
-
-    /// Sends a prompt and returns a stream of events. Reading the stream drives the run. Short for `prompt(input).stream()`.
-    ///
-    /// ```
-    /// # use agent::{Assistant, EventKind, RunError};
-    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
-    /// let mut run = assistant.run("Tell me a story");
-    /// while let Some(event) = run.next().await {
-    ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
-    ///         print!("{}", update.text_delta().unwrap_or_default());
-    ///     }
-    /// }
-    /// println!("{} tokens", run.output().await?.usage.total);
-    /// # Ok(()) }
-    /// ```
-    pub fn run(&self, input: impl Into<UserMessage>) -> Run {
-        self.prompt(input).stream()
-    }
-
-    /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
-    ///
-    /// ```
-    /// use agent::{Assistant, ScriptedModel};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
-    /// assert_eq!(assistant.extract::<Vec<u32>>("Three primes?").await?, [2, 3, 5]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns the errors of an awaited [`Prompt`], and [`RunError::Output`] if the answer still does not fit the type after all attempts.
-    pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
-        let prompt = self.prompt(input);
-        Ok(prompt.output::<T>().await?.value)
     }
 
     /// Continues from the conversation as it is. If the last message is the assistant's, a queued message is taken first: from the steering
@@ -95,29 +58,6 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
     }
 
-    /// Sends a prompt and drives the run in a separate tokio task, with or without listeners.
-    ///
-    /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
-    ///
-    /// ```
-    /// use agent::{Assistant, ScriptedModel};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-    /// let run = assistant.start("Hi")?;
-    /// assert!(assistant.start("Me too").unwrap_err().is_busy());
-    /// assistant.wait_until_idle().await;
-    /// assert_eq!(assistant.messages().last().unwrap().text(), "Hello!");
-    /// # drop(run); Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
-    /// that an awaited prompt fails with before its first event.
-    pub fn start(&self, input: impl Into<UserMessage>) -> Result<RunHandle, RunError> {
-        self.prompt(input).start()
-    }
-
     /// Records calls that were made outside of a run, such as a background job or a button that a user pressed. They become a turn of the
     /// conversation like any other, with the same events, and are stored with its session.
     ///
@@ -155,5 +95,23 @@ impl Assistant {
     /// ```
     pub fn record(&self, turn: RecordedTurn) -> Prompt {
         Prompt::new(self.clone(), RunStart::Recorded { turn, messages: Vec::new() })
+    }
+
+    #[deprecated(note = "write `prompt(…).stream()`")]
+    #[doc(hidden)]
+    pub fn run(&self, input: impl Into<UserMessage>) -> super::Run {
+        self.prompt(input).stream()
+    }
+
+    #[deprecated(note = "write `prompt(…).start()`")]
+    #[doc(hidden)]
+    pub fn start(&self, input: impl Into<UserMessage>) -> Result<super::RunHandle, RunError> {
+        self.prompt(input).start()
+    }
+
+    #[deprecated(note = "write `prompt(…).output::<T>().await?.value`")]
+    #[doc(hidden)]
+    pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
+        Ok(self.prompt(input).output::<T>().await?.value)
     }
 }

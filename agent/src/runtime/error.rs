@@ -115,7 +115,7 @@ impl RunError {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
-    /// let run = assistant.start("Hi")?;
+    /// let run = assistant.prompt("Hi").start()?;
     /// let error = assistant.prompt("Me too").await.unwrap_err();
     /// assert!(error.is_busy());
     /// assert_eq!(error.code(), "busy");

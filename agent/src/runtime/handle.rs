@@ -17,7 +17,7 @@ use crate::tool::cancel::CancelToken;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
-/// let run: RunHandle = assistant.start("Hi")?;
+/// let run: RunHandle = assistant.prompt("Hi").start()?;
 /// run.cancel("the user left");
 /// assistant.wait_until_idle().await;
 /// assert!(!assistant.is_busy());
@@ -31,7 +31,7 @@ use crate::tool::cancel::CancelToken;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bonjour !"])).build()?;
-/// let run = assistant.start("Say hello.")?;
+/// let run = assistant.prompt("Say hello.").start()?;
 /// run.steer("Be brief.");
 /// run.follow_up("And in French?");
 /// assistant.wait_until_idle().await;
@@ -75,7 +75,7 @@ impl RunHandle {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
-    /// let mut run = assistant.run("Hi");
+    /// let mut run = assistant.prompt("Hi").stream();
     /// let handle = run.handle();
     /// run.next().await.expect("a run has events");
     /// let stored = serde_json::to_string(&handle.snapshot().expect("it goes on"))?;

@@ -277,7 +277,7 @@ impl EventBuffer {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let mut events = assistant.events();
-/// assistant.start("Hi")?;
+/// assistant.prompt("Hi").start()?;
 /// let mut text = String::new();
 /// while let Some(event) = events.next().await {
 ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
@@ -310,7 +310,7 @@ impl EventStream {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
     /// let mut events = assistant.events();
-    /// assistant.start("Hi")?;
+    /// assistant.prompt("Hi").start()?;
     /// while let Some(event) = events.next().await {
     ///     println!("{event:?}");
     /// }

@@ -1,5 +1,6 @@
 //! The assistant: drives the [agent loop](crate::loop_core) on tokio, with a model, tools, hooks, queues and listeners.
 
+mod answer;
 mod approval;
 mod ask;
 mod assistant;
@@ -38,7 +39,6 @@ mod stop;
 mod suspended;
 mod telemetry;
 mod turn_tools;
-mod typed;
 
 pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
@@ -55,7 +55,6 @@ pub use records::InvokeError;
 pub use run_output::RunOutput;
 pub use suspended::SuspendedRun;
 pub use turn_tools::TurnTools;
-pub use typed::{TypedOutput, TypedPrompt, TypedRun};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;

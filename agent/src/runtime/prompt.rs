@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::answer::{Answer, PartialAnswer};
 use super::assistant::Assistant;
 use super::begin::RunStart;
 use super::drive::BegunRun;
@@ -26,6 +27,7 @@ use crate::tool::{
 };
 use futures_core::Stream;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 /// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`].
@@ -58,7 +60,7 @@ use tokio::runtime::Handle;
 /// # Ok(()) }
 /// ```
 #[must_use = "a prompt does nothing until it is awaited"]
-pub struct Prompt {
+pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
     context: ToolContextBuilder,
@@ -67,7 +69,7 @@ pub struct Prompt {
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
-    wanted: Option<Arc<ExpectedOutput>>,
+    pub(super) answer: Result<Answer<T>, RunError>,
     tools: ToolSet,
 }
 
@@ -85,15 +87,18 @@ impl Prompt {
         if let Some(source) = assistant.config().source.clone() {
             context = context.source(source);
         }
-        let state = Ok(RunState::default());
-        Self { assistant, start, context, state, cancel: None, run_id, wanted: None, tools: ToolSet::new() }
+        let (state, tools) = (Ok(RunState::default()), ToolSet::new());
+        Self { assistant, start, context, state, cancel: None, run_id, answer: Ok(Answer::any()), tools }
     }
 
-    pub(super) fn wanting(mut self, wanted: Arc<ExpectedOutput>) -> Self {
-        self.wanted = Some(wanted);
-        self
+    /// Makes this a prompt for an answer of another type.
+    pub(super) fn asking<T>(self, answer: Result<Answer<T>, RunError>) -> Prompt<T> {
+        let Self { assistant, start, context, state, cancel, run_id, tools, .. } = self;
+        Prompt { assistant, start, context, state, cancel, run_id, answer, tools }
     }
+}
 
+impl<T> Prompt<T> {
     /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads it before its next
     /// request.
     ///
@@ -131,11 +136,11 @@ impl Prompt {
     /// let output = assistant.prompt("Which orders are late?").with_state(User(7)).await?;
     /// # Ok(()) }
     /// ```
-    pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Self {
+    pub fn with_state<S: Send + Sync + 'static>(self, value: S) -> Self {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Adds a shared state value for this prompt only. `T` may be a trait object.
+    /// Adds a shared state value for this prompt only. `S` may be a trait object.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -172,7 +177,7 @@ impl Prompt {
     /// assert_eq!(assistant.messages().get(2).unwrap().text(), "would be sent to Ann");
     /// # Ok(()) }
     /// ```
-    pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
+    pub fn with_shared_state<S: ?Sized + Send + Sync + 'static>(mut self, value: Arc<S>) -> Self {
         self.context = self.context.shared_state(value);
         self
     }
@@ -235,9 +240,9 @@ impl Prompt {
     /// # }
     /// # #[cfg(feature = "approvals-signed")] example::main().unwrap();
     /// ```
-    pub fn with_serialized_state<T: Serialize + 'static>(mut self, value: T) -> Self {
+    pub fn with_serialized_state<S: Serialize + 'static>(mut self, value: S) -> Self {
         if let Ok(state) = &mut self.state {
-            let name = self.assistant.config().state_types.name_of::<T>();
+            let name = self.assistant.config().state_types.name_of::<S>();
             if let Err(error) = name.and_then(|name| state.add(name, &value)) {
                 self.state = Err(error);
             }
@@ -345,25 +350,69 @@ impl Prompt {
     }
 
     /// Returns the run as a stream of events. Reading the stream drives the run.
-    pub fn stream(mut self) -> Run {
-        let handle = self.handle();
-        let slot = EventSlot::default();
-        let run = self.execute(handle.cancel.clone(), Some(slot.clone()));
-        Run { running: Some(run), slot, handle, result: None }
+    ///
+    /// ```
+    /// # use agent::{Assistant, EventKind, RunError};
+    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
+    /// let mut run = assistant.prompt("Tell me a story").stream();
+    /// while let Some(event) = run.next().await {
+    ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
+    ///         print!("{}", update.text_delta().unwrap_or_default());
+    ///     }
+    /// }
+    /// println!("{} tokens", run.output().await?.usage.total);
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(mut self) -> Run<T> {
+        let (handle, slot) = (self.handle(), EventSlot::default());
+        let (prompt, answer) = self.split();
+        let (running, partial) = match &answer {
+            Ok(answer) => {
+                let (cancel, expected) = (handle.cancel.clone(), answer.expected.clone());
+                let partial = answer.expected.as_ref().map(|expected| PartialAnswer::new(&expected.plan));
+                (Some(prompt.execute(cancel, Some(slot.clone()), expected)), partial)
+            }
+            Err(_) => (None, None),
+        };
+        Run { running, slot, handle, result: None, answer, partial }
     }
 
-    /// Drives the run in a separate task, as [`Assistant::start`] does.
+    /// Drives the run in a separate tokio task, with or without listeners.
+    ///
+    /// [Subscribers](Assistant::subscribe) receive the events; [`wait_until_idle`](Assistant::wait_until_idle) waits for the end of the run.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let run = assistant.prompt("Hi").start()?;
+    /// assert!(assistant.prompt("Me too").start().unwrap_err().is_busy());
+    /// assistant.wait_until_idle().await;
+    /// assert_eq!(assistant.messages().last().unwrap().text(), "Hello!");
+    /// # drop(run); Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Assistant::start`].
+    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
+    /// that an awaited prompt fails with before its first event.
     pub fn start(mut self) -> Result<RunHandle, RunError> {
         let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
         let handle = self.handle();
-        let run = self.begin(handle.cancel.clone(), None)?;
+        let (prompt, answer) = self.split();
+        let run = prompt.begin(handle.cancel.clone(), None, answer?.expected)?;
         // Listeners receive the result, and the assistant keeps the conversation.
         let assistant = handle.assistant.clone();
         runtime.spawn(async move { drop(assistant.within(run.run()).await) });
         Ok(handle)
+    }
+
+    /// Separates the prompt from the answer that it asks for.
+    fn split(self) -> (Prompt, Result<Answer<T>, RunError>) {
+        let Self { assistant, start, context, state, cancel, run_id, answer, tools } = self;
+        let prompt =
+            Prompt { assistant, start, context, state, cancel, run_id, answer: Ok(Answer::any()), tools };
+        (prompt, answer)
     }
 
     fn handle(&mut self) -> RunHandle {
@@ -374,24 +423,32 @@ impl Prompt {
     fn token(&mut self) -> CancelToken {
         self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
     }
+}
 
+impl Prompt {
     fn execute(
         self,
         cancel: CancelToken,
         slot: Option<EventSlot>,
+        expected: Option<Arc<ExpectedOutput>>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
         // Nothing happens until the future is polled. From then on, only the run is kept.
         let prompt = Box::new(self);
         Box::pin(async move {
             let assistant = prompt.assistant.clone();
-            let run = prompt.begin(cancel, slot)?;
+            let run = prompt.begin(cancel, slot, expected)?;
             assistant.within(run.run()).await
         })
     }
 
     /// Begins the run. From here on, the assistant is busy until the run is dropped.
-    fn begin(self, cancel: CancelToken, slot: Option<EventSlot>) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, state, run_id, wanted, tools, .. } = self;
+    fn begin(
+        self,
+        cancel: CancelToken,
+        slot: Option<EventSlot>,
+        expected: Option<Arc<ExpectedOutput>>,
+    ) -> Result<BegunRun, RunError> {
+        let Self { assistant, start, context, state, run_id, tools, .. } = self;
         let config = assistant.config();
         let (state, context) = start.add_state(state?, config, context)?;
         let mut context =
@@ -401,21 +458,26 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, wanted, tools)
+        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, expected, tools)
     }
 }
 
-impl IntoFuture for Prompt {
-    type Output = Result<RunOutput, RunError>;
+impl<T: Send + 'static> IntoFuture for Prompt<T> {
+    type Output = Result<RunOutput<T>, RunError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(mut self) -> Self::IntoFuture {
         let cancel = self.token();
-        self.execute(cancel, None)
+        let (prompt, answer) = self.split();
+        Box::pin(async move {
+            let answer = answer?;
+            let run = prompt.execute(cancel, None, answer.expected.clone()).await?;
+            answer.read(run)
+        })
     }
 }
 
-impl fmt::Debug for Prompt {
+impl<T> fmt::Debug for Prompt<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prompt").field("run_id", &self.run_id).finish_non_exhaustive()
     }
@@ -431,7 +493,7 @@ impl fmt::Debug for Prompt {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let mut run = assistant.run("Hi");
+/// let mut run = assistant.prompt("Hi").stream();
 /// let first = run.next().await.expect("a run has events");
 /// assert_eq!((first.seq, first.turn), (1, 0));
 /// assert_eq!(run.handle().run_id(), &*first.run_id);
@@ -439,14 +501,16 @@ impl fmt::Debug for Prompt {
 /// # Ok(()) }
 /// ```
 #[must_use = "a run does nothing until it is read"]
-pub struct Run {
+pub struct Run<T = ()> {
     running: Option<BoxFuture<'static, Result<RunOutput, RunError>>>,
     slot: EventSlot,
     handle: RunHandle,
     result: Option<Result<RunOutput, RunError>>,
+    answer: Result<Answer<T>, RunError>,
+    partial: Option<PartialAnswer>,
 }
 
-impl Run {
+impl<T> Run<T> {
     /// Returns the next event, or `None` if the run is over or could not begin.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
@@ -457,39 +521,74 @@ impl Run {
         self.handle.clone()
     }
 
+    /// Returns the answer so far, if the prompt asked for [one of a type](Prompt::output): all complete values, and the beginning of an
+    /// incomplete string. Takes time linear in the length of the answer.
+    ///
+    /// ```
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs, json};
+    ///
+    /// #[derive(ToolArgs)]
+    /// struct Recipe { title: String, steps: Vec<String> }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = r#"{"title": "Tea", "steps": ["boil water", "wait"]}"#;
+    /// let assistant = Assistant::builder(ScriptedModel::new([reply().text(answer)])).build()?;
+    /// let mut run = assistant.prompt("Tea?").output::<Recipe>().stream();
+    /// let mut seen = Vec::new();
+    /// while run.next().await.is_some() {
+    ///     seen.extend(run.partial());
+    /// }
+    /// assert!(seen.contains(&json!({"title": "Tea", "steps": ["boil wat"]})));
+    /// assert_eq!(run.output().await?.value.steps.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn partial(&self) -> Option<Value> {
+        self.partial.as_ref()?.snapshot()
+    }
+
     /// Returns the output of the run, after reading all remaining events.
     ///
     /// # Errors
     /// Returns the errors of an awaited [`Prompt`].
-    pub async fn output(mut self) -> Result<RunOutput, RunError> {
+    pub async fn output(mut self) -> Result<RunOutput<T>, RunError> {
         while self.next().await.is_some() {}
+        let answer = self.answer?;
         // The result is set once the events are over.
-        self.result.take().unwrap_or_else(|| Err(RunError::Aborted { reason: "the run is gone".to_owned() }))
+        let gone = || Err(RunError::Aborted { reason: "the run is gone".to_owned() });
+        answer.read(self.result.take().unwrap_or_else(gone)?)
     }
-}
 
-impl Stream for Run {
-    type Item = Arc<Event>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        if let Some(event) = this.slot.take() {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Event>>> {
+        if let Some(event) = self.slot.take() {
             return Poll::Ready(Some(event));
         }
-        let Some(running) = &mut this.running else { return Poll::Ready(None) };
+        let Some(running) = &mut self.running else { return Poll::Ready(None) };
         if let Poll::Ready(result) = running.as_mut().poll(cx) {
-            this.running = None;
-            this.result = Some(result);
-            return Poll::Ready(this.slot.take());
+            self.running = None;
+            self.result = Some(result);
+            return Poll::Ready(self.slot.take());
         }
-        match this.slot.take() {
+        match self.slot.take() {
             Some(event) => Poll::Ready(Some(event)),
             None => Poll::Pending,
         }
     }
 }
 
-impl fmt::Debug for Run {
+impl<T> Stream for Run<T> {
+    type Item = Arc<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = std::task::ready!(self.poll_event(cx));
+        if let (Some(event), Some(partial)) = (&event, &mut self.partial) {
+            partial.update(&event.kind);
+        }
+        Poll::Ready(event)
+    }
+}
+
+impl<T> fmt::Debug for Run<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("run_id", &self.handle.run_id).finish_non_exhaustive()
     }

@@ -8,7 +8,7 @@ use super::suspended::SuspendedRun;
 use crate::loop_core::{CallCoercions, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
-/// The result of a prompt.
+/// The result of a prompt, with the answer if the prompt asked for [one of a type](super::Prompt::output).
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -31,7 +31,19 @@ use crate::message::{AssistantMessage, Message, Usage};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct RunOutput {
+pub struct RunOutput<T = ()> {
+    /// The answer, or `()` if the prompt asked for none of a type.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": 42}"#])).build()?;
+    /// let output = assistant.prompt("Six times seven?").output::<u32>().await?;
+    /// assert_eq!((output.value, output.turns), (42, 1));
+    /// # Ok(()) }
+    /// ```
+    pub value: T,
     /// The id of the run, the same as in its events.
     pub run_id: Arc<str>,
     /// All messages that the run added, starting with the prompt.
@@ -63,10 +75,17 @@ pub struct RunOutput {
     pub snapshot: Option<SuspendedRun>,
 }
 
-impl RunOutput {
+impl<T> RunOutput<T> {
     /// Returns the text of the last reply.
     pub fn text(&self) -> String {
         let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
         reply.map(AssistantMessage::text).unwrap_or_default()
+    }
+}
+
+impl RunOutput {
+    pub(super) fn with_value<T>(self, value: T) -> RunOutput<T> {
+        let Self { value: (), run_id, messages, usage, turns, stop, coercions, answer, snapshot } = self;
+        RunOutput { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot }
     }
 }

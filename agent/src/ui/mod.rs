@@ -14,7 +14,7 @@
 //! let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 //!
 //! let mut encoder = UiEncoder::new(UiProtocol::AiSdk, assistant.registry(), &UiOptions::default(), &request);
-//! let mut run = assistant.run(request.prompt.clone().expect("it begins with a message of the user"));
+//! let mut run = assistant.prompt(request.prompt.clone().expect("it begins with a message of the user")).stream();
 //! let mut chunks = Vec::new();
 //! while let Some(event) = run.next().await {
 //!     encoder.encode(&event, &mut chunks);

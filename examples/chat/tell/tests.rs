@@ -24,7 +24,7 @@ async fn told(model: ScriptedModel) -> String {
     let look = Look { has_colours: false };
     let mut teller = Teller::new(look, "scripted", 1);
     let assistant = Assistant::builder(model).tools(tools![draw, sign_in]).build().unwrap();
-    let mut run = assistant.run("Go");
+    let mut run = assistant.prompt("Go").stream();
     while let Some(event) = run.next().await {
         teller.tell(&event, assistant.registry(), &mut show);
     }

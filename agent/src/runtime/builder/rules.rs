@@ -110,7 +110,7 @@ impl AssistantBuilder {
     /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I did not send it.")]);
     /// let assistant =
     ///     Assistant::builder(model).tools(tools![send]).steering_policy(SteeringPolicy::SkipUnstarted).build()?;
-    /// let mut run = assistant.run("Write to Ann.");
+    /// let mut run = assistant.prompt("Write to Ann.").stream();
     /// while let Some(event) = run.next().await {
     ///     if let EventKind::ToolExecutionStart { .. } = &event.kind {
     ///         assistant.steer("No, don't.");

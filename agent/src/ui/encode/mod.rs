@@ -40,7 +40,7 @@ use crate::tool::registry::Registry;
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let request = UiRequest::new("chat-1");
 /// let mut encoder = UiEncoder::new(UiProtocol::AgUi, assistant.registry(), &UiOptions::default(), &request);
-/// let (mut run, mut chunks) = (assistant.run("Hi"), Vec::new());
+/// let (mut run, mut chunks) = (assistant.prompt("Hi").stream(), Vec::new());
 /// while let Some(event) = run.next().await {
 ///     encoder.encode(&event, &mut chunks);
 /// }

@@ -1,0 +1,158 @@
+//! Answers of a type or with a schema: what a prompt asks for, and what its run returns.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::error::RunError;
+use super::output::{AnswerReader, ExpectedOutput, TOOL};
+use super::prompt::Prompt;
+use super::run_output::RunOutput;
+use crate::args::{ArgumentStream, Plan};
+use crate::loop_core::EventKind;
+use crate::model::{ModelEvent, OutputSchema};
+use crate::tool::arguments::Argument;
+
+/// The answer that a prompt asks for.
+pub(super) struct Answer<T> {
+    /// What the run asks the model for. `None` if any answer will do.
+    pub(super) expected: Option<Arc<ExpectedOutput>>,
+    read: Box<dyn FnOnce(RunOutput) -> Result<RunOutput<T>, RunError> + Send>,
+}
+
+impl Answer<()> {
+    /// Any answer will do.
+    pub(super) fn any() -> Self {
+        Self { expected: None, read: Box::new(Ok) }
+    }
+}
+
+impl<T> Answer<T> {
+    /// Returns the output with the answer.
+    pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
+        (self.read)(run)
+    }
+}
+
+impl<T: Argument> Answer<T> {
+    fn new(reader: AnswerReader<T>) -> Self {
+        let expected = Arc::new(reader.expected_output());
+        let of_run = expected.clone();
+        let read = move |mut run: RunOutput| {
+            if let Some(suspended) = run.snapshot.take() {
+                return Err(RunError::Suspended(suspended));
+            }
+            let value = reader.answer(&of_run, &run)?;
+            Ok(run.with_value(value))
+        };
+        Self { expected: Some(expected), read: Box::new(read) }
+    }
+}
+
+impl Prompt {
+    /// Asks for an answer of type `T`, which is the [`value`](RunOutput::value) of the output.
+    ///
+    /// A model with structured output receives the schema, and any other model a tool whose arguments are the answer. In both cases the
+    /// answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, as often as refused arguments
+    /// of a tool are. If it still does not fit then, the prompt fails with [`RunError::Output`]; if the run is suspended, with
+    /// [`RunError::Suspended`].
+    ///
+    /// ```
+    /// use agent::model::reply;
+    /// use agent::{Assistant, ScriptedModel, ToolArgs};
+    ///
+    /// #[derive(ToolArgs)]
+    /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // The first answer does not fit: the model gets the report, and one more try.
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("structured_output", r#"{"name": "Paris"}"#),
+    ///     reply().tool_call("structured_output", r#"{"name": "Paris", "people": "2100000"}"#),
+    /// ]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let city = assistant.prompt("The capital of France?").output::<City>().await?.value;
+    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_100_000));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// A [stream](Self::stream) shows the answer while it arrives, see [`Run::partial`](super::Run::partial).
+    pub fn output<T: Argument>(self) -> Prompt<T> {
+        self.asking(AnswerReader::new().map(Answer::new))
+    }
+
+    /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
+    /// [one of a type](Self::output). An answer that is not an object is requested as the field `result` of one.
+    ///
+    /// To ask for the same answer in every run of an assistant, set the schema [in its
+    /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
+    ///
+    /// ```
+    /// use agent::model::{OutputSchema, reply};
+    /// use agent::{Assistant, ScriptedModel, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stars = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
+    /// // The first answer does not fit: the model gets the report, and one more try.
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("structured_output", r#"{"stars": 11}"#),
+    ///     reply().tool_call("structured_output", r#"{"stars": 5}"#),
+    /// ]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let verdict = assistant.prompt("Your verdict?").output_schema(OutputSchema::new("verdict", stars)).await?.value;
+    /// assert_eq!(verdict, json!({"stars": 5}));
+    /// # Ok(()) }
+    /// ```
+    pub fn output_schema(self, schema: OutputSchema) -> Prompt<Value> {
+        let reader = AnswerReader::of_schema(schema);
+        let reader = reader.map_err(|error| RunError::Output { message: error.to_string() });
+        self.asking(reader.map(Answer::new))
+    }
+}
+
+/// The answer while it streams.
+pub(super) struct PartialAnswer {
+    plan: Plan,
+    stream: ArgumentStream,
+    /// The index of the reply's part that contains the answer.
+    part: Option<usize>,
+}
+
+impl PartialAnswer {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self { plan: plan.clone(), stream: ArgumentStream::new(plan), part: None }
+    }
+
+    pub(super) fn update(&mut self, event: &EventKind) {
+        match event {
+            EventKind::MessageStart { .. } => {
+                self.stream = ArgumentStream::new(&self.plan);
+                self.part = None;
+            }
+            EventKind::MessageUpdate { update, .. } => self.add(update),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, update: &ModelEvent) {
+        let is_answer = match update {
+            ModelEvent::ToolCallStart { name, .. } => name == TOOL,
+            ModelEvent::TextStart { .. } => self.part.is_none(),
+            _ => false,
+        };
+        if is_answer {
+            self.part = update.content_index();
+            self.stream = ArgumentStream::new(&self.plan);
+        }
+        if update.content_index() == self.part
+            && let Some(delta) = update.delta()
+        {
+            // Text that is not JSON leaves the answer without a value. The complete answer is validated at the end of the run.
+            let _ = self.stream.push(delta, &mut |_| {});
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Option<Value> {
+        self.stream.snapshot()
+    }
+}
