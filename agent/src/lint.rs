@@ -25,6 +25,6 @@
 //! # Ok::<(), agent::tool::RegistryError>(())
 //! ```
 
-pub use crate::tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDialect};
+pub use crate::tool::dialect::{DialectReport, NotExpressible, ToolInDialect};
 pub use crate::tool::lint::{Lint, LintFinding, LintReport};
 pub use crate::tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};

@@ -24,14 +24,12 @@
 
 pub use crate::loop_core::config::{LoopGuard, SteeringPolicy};
 pub use crate::loop_core::end::{Limit, LimitReached};
-pub use crate::loop_core::event::ApprovalDecision;
 pub use crate::loop_core::inputs::CallCoercions;
 pub use crate::loop_core::record::RecordedTurn;
 pub use crate::loop_core::state::StateError;
 pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    BuildError, Delivery, EventStream, InvokeError, Metric, NotCached, NotDelivered, OpenError, Prompt,
-    QueueMode, Receipt, RequestMetric, ResultCache, ResumeError, Run, RunHandle, Subscription,
-    ToolCallMetric,
+    BuildError, Delivery, EventStream, InvokeError, Metric, NotCached, Prompt, QueueMode, Receipt,
+    RequestMetric, ResultCache, ResumeError, Run, RunHandle, Subscription, ToolCallMetric,
 };

@@ -5,7 +5,6 @@ use crate::screen::{Show, below};
 use agent::args::{Coercion, Coercions};
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
-use agent::run::ApprovalDecision;
 use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -118,7 +117,7 @@ impl Teller {
                     call.progress = Some(partial.clone());
                 }
             }
-            EventKind::ApprovalResolved { call_id, decision: ApprovalDecision::Allow, .. } => {
+            EventKind::ApprovalResolved { call_id, allowed: true, .. } => {
                 // Waiting for somebody is not the call's time.
                 if let Some(call) = self.running.iter_mut().find(|call| call.id == *call_id) {
                     call.began = Instant::now();

@@ -10,10 +10,7 @@ use crate::signals::{self, Signal};
 use crate::tell::Teller;
 use crate::terminal::{self, Keys};
 use agent::run::Queue;
-use agent::{
-    RunError,
-    run::{Delivery, Run},
-};
+use agent::{RunError, run::Run};
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -161,7 +158,9 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
         return;
     }
     let receipt = chat.assistant.steer(text.as_str());
-    if let Some(Delivery::NotDelivered(_)) = receipt.status() {
+    if let Some(delivery) = receipt.status()
+        && !delivery.is_delivered()
+    {
         screen.line(&chat.look.paint(Kind::Bad, "✗ too many lines wait; this one was not taken"));
         typed.text = text;
         return;

@@ -9,7 +9,7 @@
 )]
 
 use crate::macro_support::{failure, outcome, text};
-use agent::{Json, RunTool, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tool::FailureCode, tools};
+use agent::{Json, RunTool, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tool::OutcomeCode, tools};
 use serde_json::json;
 use std::fmt;
 
@@ -85,7 +85,7 @@ returning! {
     word: Unit = Unit::Celsius;
     output: ToolOutput = ToolOutput::text("out").with_metadata("k", 1);
     wrapped: Json<Vec<u8>> = Json(vec![1]);
-    outcome_itself: ToolOutcome = ToolOutcome::failed(FailureCode::new("teapot"), "short and stout");
+    outcome_itself: ToolOutcome = ToolOutcome::failed(OutcomeCode::new("teapot"), "short and stout");
     ok_unit: Result<(), NotFound> = Ok(());
     ok_derived: Aliased<Reading> = Ok(reading());
     ok_output: Result<ToolOutput, ToolError> = Ok(ToolOutput::text("fine"));
@@ -97,7 +97,7 @@ returning! {
     err_retry: Result<u8, ToolError> = Err(ToolError::retry("use a number"));
     err_denied: Result<u8, ToolError> = Err(ToolError::denied("not you"));
     err_code: Result<u8, ToolError> = Err(ToolError::new("full").with_code("disk_full"));
-    err_outcome: Result<u8, ToolOutcome> = Err(ToolOutcome::failed(FailureCode::new("teapot"), "short"));
+    err_outcome: Result<u8, ToolOutcome> = Err(ToolOutcome::failed(OutcomeCode::new("teapot"), "short"));
 }
 
 #[tokio::test]

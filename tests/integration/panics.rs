@@ -11,7 +11,7 @@ use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions};
 use agent::traffic::TrafficKind;
-use agent::{BoxFuture, Registry, ToolContext, ToolOutcome, json, tool, tool::FailureCode, tools};
+use agent::{BoxFuture, Registry, ToolContext, ToolOutcome, json, tool, tool::OutcomeCode, tools};
 
 use crate::mcp_mock::{Answer, Mock};
 use crate::mcp_support::{ask, run};
@@ -46,7 +46,7 @@ async fn a_panic_whose_payload_panics_is_a_result() {
     for tool in ["crash", "crash_later"] {
         let result = registry.call(&ToolCall::new("c", tool, json!({})), &ToolContext::new()).await;
         let ToolOutcome::Failed { code, .. } = &result.outcome else { panic!("{result:?}") };
-        assert_eq!(*code, FailureCode::PANIC, "{tool}");
+        assert_eq!(*code, OutcomeCode::PANIC, "{tool}");
     }
     let context = ToolContext::builder().on_progress(|_| panic_any(Bomb)).build().unwrap();
     context.progress(agent::Progress::new("half"));

@@ -88,7 +88,7 @@ async fn agent_ran(name: &str, model: HttpModelBuilder) -> bool {
         .system("You use the functions you have.")
         .tools(tools![add])
         .request(|request| request.with_parallel_tool_calls(false))
-        .before_request(|mut request| async move {
+        .before_request(|mut request, _| async move {
             let is_asked =
                 matches!(request.messages.last().map(|message| &**message), Some(Message::User(_)));
             (request.tool_choice, request.max_tokens) =

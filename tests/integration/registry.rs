@@ -6,7 +6,7 @@ use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
     BoxFuture, CancelToken, Registry, Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput,
     ToolSet,
-    tool::{FailureCode, StateKey, ToolOptions},
+    tool::{OutcomeCode, StateKey, ToolOptions},
     tools,
 };
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ async fn an_unknown_tool_is_told_what_there_is() {
         registry.register(body(name, |_| Box::pin(async { text("") }))).unwrap();
     }
     let result = registry.call(&ToolCall::new("c", "getWeather", "{}"), &ToolContext::new()).await;
-    assert_eq!(result.outcome.code(), Some(FailureCode::UNKNOWN_TOOL.as_str()));
+    assert_eq!(result.outcome.code(), Some(OutcomeCode::UNKNOWN_TOOL.as_str()));
     let said = result.outcome.text().into_owned();
     assert!(said.contains(r#"did you mean "get_weather"?"#) && said.contains("get_time, search"), "{said}");
     let long = "x".repeat(100_000);

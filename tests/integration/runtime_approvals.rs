@@ -456,7 +456,7 @@ async fn results_arrive_from_outside_by_call_id() {
     assert_eq!(run.pending().len(), 1);
     let again = Decisions::new().deliver("call_3", text("another cake"));
     assert!(matches!(refused(&assistant, &run, again).await, ResumeError::NoSuchCall { .. }));
-    let burnt = ToolOutcome::failed(tool::FailureCode::TOOL_ERROR, "burnt");
+    let burnt = ToolOutcome::failed(tool::OutcomeCode::TOOL_ERROR, "burnt");
     let output = assistant.resume(&run, Decisions::new().deliver("call_1", burnt)).await.unwrap();
     assert_eq!((output.text().as_str(), output.stop), ("done", RunStop::Completed));
     assert_eq!(outline(&assistant)[2..5], ["bake failed(tool_error)", "look seen oven", "bake a cake"]);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use agent::message::{AssistantMessage, Conversation, Message, Part, StopReason, ToolArguments, Usage};
-use agent::{Control, ToolOutcome, ToolOutput, json, tool::FailureCode};
+use agent::{Control, ToolOutcome, ToolOutput, json, tool::OutcomeCode};
 use agent::{
     Event, EventKind, RunStop, UsageLimits,
     loop_core::{
@@ -35,7 +35,7 @@ impl Chance<'_> {
             3 => ToolOutput::text("stop").with_control(Control::EndNow).into(),
             4 => ToolOutput::text("stop").with_control(Control::EndIfAll).into(),
             5 => agent::ToolError::retry("better").into(),
-            6 => ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
+            6 => ToolOutcome::failed(OutcomeCode::TOOL_ERROR, "kaput"),
             _ => ToolOutcome::Deferred { handle: "later".into() },
         }
     }
@@ -46,7 +46,7 @@ impl Chance<'_> {
 
     fn prepared(&mut self) -> Prepared {
         match self.below(6) {
-            0 => Prepared::Ended(CallEnd::new(ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, "no"))),
+            0 => Prepared::Ended(CallEnd::new(ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, "no"))),
             1 => {
                 let mut ready = Ready::default();
                 ready.approval = Some(ToolArguments::default());
@@ -96,7 +96,7 @@ impl Chance<'_> {
             0 => CallDecision::Deny("no".into()),
             1 => CallDecision::Allow(Some(json!({"edited": true}).into())),
             2 => CallDecision::AllowEnded(CallEnd::new(ToolOutcome::failed(
-                FailureCode::INVALID_ARGUMENTS,
+                OutcomeCode::INVALID_ARGUMENTS,
                 "no",
             ))),
             3 => CallDecision::Later,

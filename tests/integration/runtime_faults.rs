@@ -14,7 +14,7 @@ use agent::{
     Assistant, EventKind, RunError, Tool, ToolContext, ToolError, ToolOutput, ToolSet, Value,
     hooks::{AfterCall, BeforeCall},
     json,
-    run::{Delivery, NotDelivered},
+    run::Delivery,
 };
 use tokio::time::sleep;
 
@@ -72,7 +72,7 @@ fn waiting() -> Assistant {
             nap().await;
             Ok(messages)
         })
-        .before_request(move |request| async move {
+        .before_request(move |request, _| async move {
             nap().await;
             Ok(request)
         })
@@ -368,14 +368,14 @@ async fn receipts_say_what_became_of_messages() {
     let (steered, again) = (assistant.steer("s"), assistant.follow_up("f"));
     let gone = assistant.follow_up("g");
     assert!(assistant.remove_queued(gone.id()));
-    assert_eq!(gone.delivered().await, Delivery::NotDelivered(NotDelivered::Cleared));
+    assert_eq!(gone.delivered().await, Delivery::Cleared);
     let output = assistant.prompt("go").await.unwrap();
     let Delivery::Delivered { run_id, turn, .. } = steered.delivered().await else { panic!("{steered:?}") };
     assert_eq!((run_id, turn), (output.run_id, 1));
     assert!(matches!(again.status(), Some(Delivery::Delivered { turn: 2, .. })));
     let open = assistant.follow_up("never");
     drop(assistant);
-    assert_eq!(open.delivered().await, Delivery::NotDelivered(NotDelivered::Closed));
+    assert_eq!(open.delivered().await, Delivery::Closed);
 }
 
 #[tokio::test]

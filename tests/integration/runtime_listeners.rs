@@ -264,8 +264,8 @@ async fn whatever_panics_the_run_does_not() {
     }
     // These decide whether there is a request at all: the run fails, with an error.
     let requests: [(&str, Change); 4] = [
-        ("before_request", |builder| builder.before_request(|_| async { panic_any(Payload) })),
-        ("before_request error", |builder| builder.before_request(|_| async { Err(bad_error()) })),
+        ("before_request", |builder| builder.before_request(|_, _| async { panic_any(Payload) })),
+        ("before_request error", |builder| builder.before_request(|_, _| async { Err(bad_error()) })),
         ("prepare_tools", |builder| builder.prepare_tools(|_| async { panic_any(Payload) })),
         ("on_turn_end error", |builder| builder.on_turn_end(|_| async { Err(bad_error()) })),
     ];

@@ -14,7 +14,7 @@ use agent::{
     json,
     message::ToolCall,
     tool,
-    tool::{FailureCode, IntoOutcome},
+    tool::{IntoOutcome, OutcomeCode},
     tools,
 };
 
@@ -93,7 +93,7 @@ async fn metadata_of_a_call_is_kept_however_it_ends() {
     // What was stored before there was any still reads.
     let old: ToolOutcome =
         serde_json::from_value(json!({"outcome": "failed", "code": "x", "message": "y"})).unwrap();
-    assert_eq!(old, ToolOutcome::failed(FailureCode::new("x"), "y"));
+    assert_eq!(old, ToolOutcome::failed(OutcomeCode::new("x"), "y"));
     assert_eq!(
         serde_json::to_value(&old).unwrap(),
         json!({"outcome": "failed", "code": "x", "message": "y"})

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::ScriptedModel;
+use agent::hooks::Hooks;
+use agent::message::{CustomMessage, Part};
 use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
     Approval, Assistant, AssistantBuilder, Decision, EventKind, RunError, Tool, ToolContext, ToolOutput,
@@ -159,7 +161,7 @@ async fn hooks_that_fail_are_results_or_end_the_run() {
             })
         }),
         ("before_request", |builder| {
-            builder.before_request(|request| async move {
+            builder.before_request(|request, _| async move {
                 if request.messages.len() == 1 { Err("no request".into()) } else { Ok(request) }
             })
         }),
@@ -183,11 +185,18 @@ async fn hooks_that_fail_are_results_or_end_the_run() {
     assert_eq!(first.load(Ordering::SeqCst), 3);
 }
 
+struct PanickingConverter;
+impl Hooks for PanickingConverter {
+    fn convert(&self, _: &CustomMessage) -> Option<Vec<Part>> {
+        panic!("convert")
+    }
+}
+
 #[tokio::test]
 async fn whoever_converts_or_approves_may_panic() {
-    let note = agent::message::CustomMessage::new("note", json!(1)).with_for_model("seen");
+    let note = CustomMessage::new("note", json!(1)).with_for_model("seen");
     let model = ScriptedModel::new(["fine", "and on"]);
-    let converts = Assistant::builder(model.clone()).convert(|_| panic!("convert")).build().unwrap();
+    let converts = Assistant::builder(model.clone()).hooks(PanickingConverter).build().unwrap();
     converts.prompt("go").with_message(note).await.unwrap();
     assert_eq!(model.requests()[0].messages.len(), 1, "its message is left out");
     assert_goes_on(&converts).await;
@@ -366,7 +375,7 @@ fn outcomes_of_later_versions_load_and_are_kept() {
     assert!(serde_json::from_value::<agent::ToolOutcome>(json!({"message": "?"})).is_err());
     for outcome in [
         agent::ToolOutcome::from(ToolOutput::text("a").with_metadata("k", 1)),
-        agent::ToolOutcome::failed(agent::tool::FailureCode::new("own_word"), "b"),
+        agent::ToolOutcome::failed(agent::tool::OutcomeCode::new("own_word"), "b"),
         agent::ToolOutcome::Deferred { handle: "h".into() },
     ] {
         let again: agent::ToolOutcome =

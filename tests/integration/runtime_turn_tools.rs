@@ -101,7 +101,7 @@ async fn it_is_chosen_once_a_turn_by_each_in_order_before_the_hooks() {
             two.fetch_add(1, Ordering::Relaxed);
             async { Ok(turn) }
         })
-        .before_request(|request: ModelRequest| async move {
+        .before_request(|request: ModelRequest, _| async move {
             assert_eq!(names(&request), ["open_vault", "close_vault"]);
             Ok(request)
         })
@@ -168,7 +168,7 @@ async fn the_way_to_an_answer_of_a_type_stays() {
         .prepare_tools(|turn| async move { Ok(turn.filter(|_| false)) })
         .before_request({
             let asked = asked.clone();
-            move |mut request: ModelRequest| {
+            move |mut request: ModelRequest, _| {
                 asked.store(request.tools.len() == 1, Ordering::Relaxed);
                 // Whatever the tool of the answer is called.
                 request.system = Some(request.tools[0].name().to_owned().into());

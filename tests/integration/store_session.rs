@@ -15,7 +15,7 @@ use agent::store::{
 use agent::{
     Assistant, AssistantBuilder, Decision, Decisions, RunError, RunStop, ToolContext, ToolError, ToolOutcome,
     json,
-    run::OpenError,
+    run::BuildError,
     steps::{StepKey, StepKind},
     tool,
     tool::Source,
@@ -169,7 +169,7 @@ async fn records_need_no_session() {
     assert_eq!(records(&store).await.len(), 1);
     assert_eq!(records(&store).await[0].call.session, None);
     let error = builder([], &ran).session("s").await.unwrap_err();
-    assert!(matches!(error, OpenError::NoStore), "{error}");
+    assert!(matches!(error, BuildError::NoStore), "{error}");
 }
 
 #[tokio::test]

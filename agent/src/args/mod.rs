@@ -52,14 +52,14 @@ pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
 pub(crate) use plan::{all_texts, hidden, secret_texts, withheld};
-pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys, UnknownPolicy};
+pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
 pub use stream::{
     ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentSegment, ArgumentStream, ArgumentStreamError,
     ArgumentValue,
 };
 pub use suggest::did_you_mean;
-pub use types::{Base64, HumanDuration, InvalidDuration};
+pub use types::{Base64, HumanDuration};
 
 // For the rendering of schemas.
 pub(crate) use diagnose::{Doc, Document, Shape, fits};

@@ -3,6 +3,7 @@
 use super::coercion::CoercionRule;
 use super::suggest::did_you_mean;
 use super::text::cut;
+use crate::parse_error::ParseError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{fmt, str::FromStr};
 
@@ -42,7 +43,7 @@ use std::{fmt, str::FromStr};
 ///     CoercionPolicy::strict().allow(CoercionRule::FoldEnum).forbid(CoercionRule::NumberToText)
 /// );
 /// assert_eq!(policy.to_string(), "strict - number_to_text + fold_enum");
-/// # Ok::<(), agent::args::UnknownPolicy>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 ///
 /// A comparison of the policies:
@@ -146,22 +147,22 @@ const POLICIES: [(&str, CoercionPolicy); 3] = [
 ];
 
 impl FromStr for CoercionPolicy {
-    type Err = UnknownPolicy;
+    type Err = ParseError;
 
     /// Parses `exact`, `strict` or `lenient`, followed by any number of `+ rule` and `- rule`, in order.
-    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let end = text.find(['+', '-']).unwrap_or(text.len());
         let (name, mut rest) = text.split_at(end);
         let known = POLICIES.map(|(name, _)| name);
         let found = POLICIES.iter().find(|(known, _)| *known == name.trim());
-        let &(_, mut policy) = found.ok_or_else(|| UnknownPolicy::new(name, &known))?;
+        let &(_, mut policy) = found.ok_or_else(|| unknown_word(name, &known))?;
         while let Some(sign) = rest.chars().next() {
             rest = &rest[sign.len_utf8()..];
             let (word, after) = rest.split_at(rest.find(['+', '-']).unwrap_or(rest.len()));
             rest = after;
             let mut rules = CoercionRule::ALL.into_iter().filter(|rule| Rules::of(*rule) != Rules(0));
             let rule = rules.clone().find(|rule| rule.as_str() == word.trim()).ok_or_else(|| {
-                UnknownPolicy::new(word, &rules.by_ref().map(CoercionRule::as_str).collect::<Vec<_>>())
+                unknown_word(word, &rules.by_ref().map(CoercionRule::as_str).collect::<Vec<_>>())
             })?;
             policy = if sign == '+' { policy.allow(rule) } else { policy.forbid(rule) };
         }
@@ -181,42 +182,13 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
     }
 }
 
-/// The error for an unknown word in a [`CoercionPolicy`].
-///
-/// ```
-/// use agent::args::CoercionPolicy;
-///
-/// let error = "strikt".parse::<CoercionPolicy>().unwrap_err();
-/// assert!(error.to_string().starts_with(r#"no coercion policy has "strikt", did you mean "strict"?"#));
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct UnknownPolicy {
-    word: String,
-    known: String,
-    suggestion: Option<String>,
+/// Returns the error of a word that no policy has.
+fn unknown_word(word: &str, known: &[&str]) -> ParseError {
+    let word = cut(word.trim(), 64);
+    let near = did_you_mean(&word, known.iter().copied());
+    let suggestion = near.first().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default();
+    ParseError::new(format!("no coercion policy has {word:?}{suggestion} (known: {})", known.join(", ")))
 }
-
-crate::error_text::debug_is_the_sentence!(UnknownPolicy);
-
-impl UnknownPolicy {
-    fn new(word: &str, known: &[&str]) -> UnknownPolicy {
-        let word = cut(word.trim(), 64);
-        let suggestion = did_you_mean(&word, known.iter().copied()).first().map(|near| (*near).to_owned());
-        UnknownPolicy { word, known: known.join(", "), suggestion }
-    }
-}
-
-impl fmt::Display for UnknownPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no coercion policy has {:?}", self.word)?;
-        if let Some(near) = &self.suggestion {
-            write!(f, ", did you mean {near:?}?")?;
-        }
-        write!(f, " (known: {})", self.known)
-    }
-}
-
-impl std::error::Error for UnknownPolicy {}
 
 /// What happens to a key that matches no parameter.
 ///

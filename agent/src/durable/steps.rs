@@ -23,7 +23,7 @@ use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
     definition::ToolDefinition,
-    outcome::{FailureCode, InterruptionCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
 };
 
 /// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
@@ -532,11 +532,11 @@ fn missing_decision() -> Decision {
 fn delivered(answer: Option<Value>) -> CallEnd {
     let outcome = match answer.map(serde_json::from_value) {
         Some(Ok(ToolOutcome::Deferred { .. })) | None => {
-            ToolOutcome::failed(FailureCode::TIMEOUT, "The result did not come in time.")
+            ToolOutcome::failed(OutcomeCode::TIMEOUT, "The result did not come in time.")
         }
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => {
-            ToolOutcome::failed(FailureCode::new("unreadable_result"), format!("The result is none: {error}"))
+            ToolOutcome::failed(OutcomeCode::new("unreadable_result"), format!("The result is none: {error}"))
         }
     };
     CallEnd::ran(outcome, 0)
@@ -544,5 +544,5 @@ fn delivered(answer: Option<Value>) -> CallEnd {
 
 /// The end of a call that the engine lost.
 fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }

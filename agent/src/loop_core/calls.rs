@@ -6,12 +6,12 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::{
-    AgentLoop, ApprovalDecision, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached,
-    LoopGuard, Prepared, Ready, Signature, Step,
+    AgentLoop, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared,
+    Ready, Signature, Step,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::step_key::StepKind;
-use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolResult};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
@@ -49,7 +49,7 @@ impl AgentLoop {
                 let outcome = if self.batch.is_steered {
                     steered()
                 } else {
-                    ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
+                    ToolOutcome::failed(OutcomeCode::TRUNCATED, TRUNCATED)
                 };
                 self.end_call(at, CallEnd::new(outcome));
             }
@@ -174,7 +174,7 @@ impl AgentLoop {
             "The call was not run: this is call {number} of `{name}` with the same arguments, and nothing has changed \
              since. Use the result you have, change the arguments, or answer without this tool."
         );
-        Some(ToolOutcome::failed(FailureCode::new("repeated_call"), text))
+        Some(ToolOutcome::failed(OutcomeCode::new("repeated_call"), text))
     }
 
     /// Counts a call that will run. Returns the outcome of a call beyond the limit.
@@ -187,7 +187,7 @@ impl AgentLoop {
             let text = format!(
                 "The call was not run: no more than {allowed} tool calls may run, and all of them are taken."
             );
-            return Some(ToolOutcome::failed(FailureCode::new("limit"), text));
+            return Some(ToolOutcome::failed(OutcomeCode::new("limit"), text));
         }
         self.tool_calls += 1;
         None
@@ -196,7 +196,7 @@ impl AgentLoop {
     pub(super) fn decide(&mut self, at: usize, decided: CallDecision) {
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         let call_id = slot.call.id.clone();
-        let (decision, edited, end) = match decided {
+        let (allowed, edited, end) = match decided {
             CallDecision::Later => return,
             CallDecision::Allow(edited) => {
                 slot.state = SlotState::Ready;
@@ -206,15 +206,15 @@ impl AgentLoop {
                 // An earlier change by a person remains in effect.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
-                (ApprovalDecision::Allow, is_edited, None)
+                (true, is_edited, None)
             }
-            CallDecision::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
+            CallDecision::AllowEnded(end) => (true, end.edited_args.is_some(), Some(end)),
             CallDecision::Deny(message) => {
-                let outcome = ToolOutcome::denied(DenialCode::DENIED, message);
-                (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
+                let outcome = ToolOutcome::denied(OutcomeCode::DENIED, message);
+                (false, false, Some(CallEnd::new(outcome)))
             }
         };
-        self.emit(|_| EventKind::ApprovalResolved { call_id, decision, edited });
+        self.emit(|_| EventKind::ApprovalResolved { call_id, allowed, edited });
         if let Some(end) = end {
             self.end_call(at, end);
         }
@@ -280,10 +280,10 @@ impl AgentLoop {
 
     /// Turns a request for a better call into a failure when the tool has made too many of them. Returns whether it is such a request.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
-        let exhausted = FailureCode::new("retries_exhausted");
+        let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
             ToolOutcome::Retry { .. } => (true, false),
-            ToolOutcome::Failed { code, .. } => (*code == FailureCode::INVALID_ARGUMENTS, *code == exhausted),
+            ToolOutcome::Failed { code, .. } => (*code == OutcomeCode::INVALID_ARGUMENTS, *code == exhausted),
             _ => (false, false),
         };
         if !asks && !was_last {
@@ -351,5 +351,5 @@ fn repetition_limit(guard: LoopGuard, number: u32) -> LimitReached {
 
 /// Returns the outcome of a call that a steering message took precedence over.
 pub(crate) fn steered() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
+    ToolOutcome::Interrupted { code: OutcomeCode::STEERED, reason: STEERED.to_owned() }
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::secrets::EventSecrets;
 use super::{PendingCall, RunStop};
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
@@ -153,8 +151,8 @@ pub enum EventKind {
     ApprovalResolved {
         /// The call's id.
         call_id: String,
-        /// The decision.
-        decision: ApprovalDecision,
+        /// Whether the call may run. As JSON: `decision`, which is `allow` or `deny`.
+        allowed: bool,
         /// Whether the decision changed the arguments.
         edited: bool,
     },
@@ -204,37 +202,4 @@ pub enum EventKind {
         /// The usage of the run.
         usage: Usage,
     },
-}
-
-/// The decision on a call.
-///
-/// ```
-/// # /// Sends money.
-/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agent::model::reply;
-/// # use agent::ScriptedModel;
-/// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
-/// use agent::run::ApprovalDecision;
-/// use agent::{Assistant, Decision, EventKind};
-///
-/// let assistant = Assistant::builder(model)
-///     .tools(agent::tools![send])
-///     .on_approval(|_request| async { Decision::Deny("not today".into()) })
-///     .on_event(|event| {
-///         if let EventKind::ApprovalResolved { decision, .. } = &event.kind {
-///             assert_eq!(*decision, ApprovalDecision::Deny);
-///         }
-///     })
-///     .build()?;
-/// assert_eq!(assistant.prompt("Send it to Ann.").await?.text(), "I may not.");
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalDecision {
-    /// The call may run.
-    Allow,
-    /// The call may not run.
-    Deny,
 }

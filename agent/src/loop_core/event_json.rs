@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use super::event::{ApprovalDecision, Event, EventKind};
+use super::event::{Event, EventKind};
 use super::secrets::EventSecrets;
 use super::{PendingCall, RunStop};
 use crate::args::Coercion;
@@ -139,7 +139,7 @@ enum EventKindJson<'a> {
     },
     ApprovalResolved {
         call_id: &'a str,
-        decision: ApprovalDecision,
+        decision: &'static str,
         edited: bool,
     },
     ToolExecutionEnd {
@@ -216,9 +216,11 @@ impl<'a> EventKindJson<'a> {
             EventKind::ApprovalRequired { call_id, tool, args, request_id } => {
                 Self::ApprovalRequired { call_id, tool, args: shown_args(shown, tool, args), request_id }
             }
-            EventKind::ApprovalResolved { call_id, decision, edited } => {
-                Self::ApprovalResolved { call_id, decision: *decision, edited: *edited }
-            }
+            EventKind::ApprovalResolved { call_id, allowed, edited } => Self::ApprovalResolved {
+                call_id,
+                decision: if *allowed { "allow" } else { "deny" },
+                edited: *edited,
+            },
             EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms } => {
                 Self::ToolExecutionEnd {
                     result: CallEndJson::new(result),

@@ -69,7 +69,7 @@ pub use config::{LoopConfig, ToolEntry};
 pub(crate) use config::{LoopGuard, SteeringPolicy};
 pub use end::End;
 pub(crate) use end::{Limit, LimitReached, RunStop};
-pub(crate) use event::{ApprovalDecision, Event, EventKind};
+pub(crate) use event::{Event, EventKind};
 pub use guard::Signature;
 pub(crate) use inputs::CallCoercions;
 pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};

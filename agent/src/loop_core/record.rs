@@ -6,7 +6,7 @@ use super::agent_loop::Phase;
 use super::batch::Batch;
 use super::{AgentLoop, CallEnd, RecordError};
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
-use crate::tool::outcome::{FailureCode, IntoOutcome, ToolOutcome};
+use crate::tool::outcome::{IntoOutcome, OutcomeCode, ToolOutcome};
 
 /// Calls that were made outside of a run, with their outcomes, for example by a background job or by a button that a user pressed.
 ///
@@ -115,7 +115,7 @@ impl AgentLoop {
 fn settled(outcome: ToolOutcome) -> ToolOutcome {
     match outcome {
         ToolOutcome::Deferred { .. } => {
-            ToolOutcome::failed(FailureCode::new("no_result"), "The call was recorded without a result.")
+            ToolOutcome::failed(OutcomeCode::new("no_result"), "The call was recorded without a result.")
         }
         outcome => outcome,
     }

@@ -6,7 +6,7 @@ use super::agent_loop::Phase;
 use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Step, TurnDecision};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
-use crate::tool::outcome::{DenialCode, FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
 /// A stored message of the run.
@@ -92,7 +92,7 @@ impl AgentLoop {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
                 if is_refusal(outcome) == refused && self.count_retries(&call.name, &mut outcome.clone()) {
-                    *outcome = ToolOutcome::failed(FailureCode::TOOL_ERROR, "");
+                    *outcome = ToolOutcome::failed(OutcomeCode::TOOL_ERROR, "");
                 }
             }
         }
@@ -128,14 +128,14 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
         }
         OutcomeKind::Retry => ToolOutcome::Retry { message: text(), metadata: result.metadata.clone() },
         OutcomeKind::Denied => {
-            let code = DenialCode::from(code());
+            let code = OutcomeCode::from(code());
             ToolOutcome::Denied { code, message: text(), metadata: result.metadata.clone() }
         }
         OutcomeKind::Interrupted => {
-            ToolOutcome::Interrupted { code: InterruptionCode::from(code()), reason: text() }
+            ToolOutcome::Interrupted { code: OutcomeCode::from(code()), reason: text() }
         }
         OutcomeKind::Failed | OutcomeKind::Other(_) => {
-            let code = FailureCode::from(code());
+            let code = OutcomeCode::from(code());
             ToolOutcome::Failed { code, message: text(), metadata: result.metadata.clone() }
         }
     }
@@ -145,8 +145,8 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {
-            *code == FailureCode::INVALID_ARGUMENTS
-                || (*code == FailureCode::new("retries_exhausted") && message.starts_with(REFUSAL))
+            *code == OutcomeCode::INVALID_ARGUMENTS
+                || (*code == OutcomeCode::new("retries_exhausted") && message.starts_with(REFUSAL))
         }
         _ => false,
     }
@@ -157,7 +157,7 @@ fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
         ToolOutcome::Failed { code, .. } => {
-            [FailureCode::TOOL_ERROR, FailureCode::PANIC, FailureCode::TIMEOUT].contains(code)
+            [OutcomeCode::TOOL_ERROR, OutcomeCode::PANIC, OutcomeCode::TIMEOUT].contains(code)
         }
         _ => false,
     }

@@ -49,7 +49,7 @@ mod tries {
         AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, ToolEntry, TurnDecision,
     };
     use crate::message::{AssistantMessage, Conversation, Message, Part};
-    use crate::tool::outcome::{FailureCode, ToolOutcome};
+    use crate::tool::outcome::{OutcomeCode, ToolOutcome};
     use crate::tool::output::ToolOutput;
 
     struct Random(u64);
@@ -75,7 +75,7 @@ mod tries {
                     }
                     text +=
                         "\nParameters (? = optional):\n  a: integer\nCall `t` again with all of these fixed.";
-                    ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text)
+                    ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, text)
                 }
             }
         }

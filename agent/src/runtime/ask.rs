@@ -93,7 +93,7 @@ impl Performer {
         let messages = HandOff::of(&changed, self.config.model.info().recipient()).messages().clone();
         let request = self.config.request_of(messages, tools);
         let context = self.config.registry.context(&self.context);
-        self.fold(request, |hook, request| hook.before_request_in(request, context.clone())).await
+        self.fold(request, |hook, request| hook.before_request(request, context.clone())).await
     }
 
     /// Sends the request, and returns the reply that is to be read.

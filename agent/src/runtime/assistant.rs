@@ -137,7 +137,7 @@ impl Assistant {
         self.state().queue(queue).messages()
     }
 
-    /// Removes all messages from a queue. Their receipts report [`NotDelivered::Cleared`](super::NotDelivered::Cleared).
+    /// Removes all messages from a queue. Their receipts report [`Delivery::Cleared`](super::Delivery::Cleared).
     pub fn clear_queue(&self, queue: Queue) {
         let cleared = self.state().queue(queue).clear();
         cleared.iter().for_each(QueuedMessage::clear);

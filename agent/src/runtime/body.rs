@@ -12,7 +12,7 @@ use crate::message::{Message, Part, ToolCall};
 use crate::step_key::StepKey;
 use crate::tool::{
     context::ToolContext,
-    outcome::{FailureCode, ToolOutcome, ToolResult},
+    outcome::{OutcomeCode, ToolOutcome, ToolResult},
     output::{Control, ToolOutput},
     policy::Effect,
     value::Tool,
@@ -112,7 +112,7 @@ impl CallBody {
 
 /// Whether another try may go better.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
-    matches!(outcome, ToolOutcome::Failed { code, .. } if *code == FailureCode::PANIC || *code == FailureCode::TIMEOUT)
+    matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }
 
 /// Whether hooks see it.
@@ -120,7 +120,7 @@ fn ended_by_itself(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,
         ToolOutcome::Failed { code, .. } => {
-            *code != FailureCode::TIMEOUT && *code != FailureCode::INVALID_ARGUMENTS
+            *code != OutcomeCode::TIMEOUT && *code != OutcomeCode::INVALID_ARGUMENTS
         }
         _ => false,
     }
@@ -144,7 +144,7 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
             | ToolOutcome::Failed { message, metadata: own, .. }
             | ToolOutcome::Denied { message, metadata: own, .. } => (*message, *own) = (text, metadata),
             outcome => {
-                let code = FailureCode::new("hook_set_error");
+                let code = OutcomeCode::new("hook_set_error");
                 *outcome = ToolOutcome::Failed { code, message: text, metadata };
             }
         }

@@ -269,32 +269,6 @@ impl RunError {
     }
 }
 
-/// The error of opening a session.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, run::OpenError};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let opened = Assistant::builder(ScriptedModel::new(["Hello!"])).session("ann").await;
-/// assert!(matches!(opened, Err(OpenError::NoStore)));
-/// # }
-/// ```
-#[derive(Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The assistant could not be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The builder was given no store.
-    #[error("a session needs a store: set one with `AssistantBuilder::store`")]
-    NoStore,
-    /// The session could not be read.
-    #[error("the session cannot be read: {0}")]
-    Store(#[from] StoreError),
-}
-
-crate::error_text::debug_is_the_sentence!(OpenError);
-
 /// The error of building an assistant.
 ///
 /// ```
@@ -335,6 +309,12 @@ pub enum BuildError {
     /// A former approval key was set, which only verifies, but no key that signs.
     #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
     NoApprovalKey,
+    /// A [session](super::AssistantBuilder::session) needs a store.
+    #[error("a session needs a store: set one with `AssistantBuilder::store`")]
+    NoStore,
+    /// The session could not be read.
+    #[error("the session cannot be read: {0}")]
+    Store(#[from] StoreError),
 }
 
 crate::error_text::debug_is_the_sentence!(BuildError);

@@ -16,7 +16,7 @@ use crate::panics::{DropsQuietly, catch, catch_future};
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
-use crate::tool::outcome::{FailureCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::Control;
 
 /// The error type of hooks.
@@ -26,7 +26,7 @@ use crate::tool::output::Control;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::run::BuildError> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
-///     .before_request(|_request| async { Err(HookError::from("the budget is spent")) })
+///     .before_request(|_request, _context| async { Err(HookError::from("the budget is spent")) })
 ///     .build()?;
 /// assert!(assistant.prompt("Hi").await.unwrap_err().to_string().contains("the budget is spent"));
 /// # Ok(()) }
@@ -90,19 +90,14 @@ pub trait Hooks: Send + Sync {
         message.for_model.clone()
     }
 
-    /// Changes the settings, tools or messages of this request.
-    fn before_request(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
-        Box::pin(std::future::ready(Ok(request)))
-    }
-
-    /// Changes a request like [`before_request`](Self::before_request), and also receives the context of the run: the state of the prompt
-    /// and of the assistant, the source and the ids. A run calls only this method; its default calls `before_request`.
-    fn before_request_in(
+    /// Changes the settings, tools or messages of this request. It receives the context of the run: the state of the prompt and of the
+    /// assistant, the source and the ids.
+    fn before_request(
         &self,
         request: ModelRequest,
         context: ToolContext,
     ) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
-        self.before_request(request)
+        Box::pin(std::future::ready(Ok(request)))
     }
 
     /// Decides whether a validated call may run, and with which arguments. An error becomes the result of the call, with the code
@@ -429,5 +424,5 @@ pub(super) async fn call_hook<'h, T>(
 }
 
 pub(super) fn hook_error(text: &str) -> ToolOutcome {
-    ToolOutcome::failed(FailureCode::new("hook_error"), format!("A hook of the application failed: {text}"))
+    ToolOutcome::failed(OutcomeCode::new("hook_error"), format!("A hook of the application failed: {text}"))
 }

@@ -14,7 +14,7 @@ use crate::panics::panic_text;
 use crate::tool::registry::unknown_among;
 use crate::tool::{
     definition::ToolDefinition,
-    outcome::{DenialCode, FailureCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
     value::Tool,
 };
 
@@ -68,7 +68,7 @@ impl Performer {
                     valid = checked(&call.args)?;
                 }
                 BeforeCall::Block { reason, control } => {
-                    let mut end = CallEnd::new(ToolOutcome::denied(DenialCode::BLOCKED, reason));
+                    let mut end = CallEnd::new(ToolOutcome::denied(OutcomeCode::BLOCKED, reason));
                     end.control = control;
                     end.signature = guards.then(|| Signature::of(&call.name, valid.value()));
                     return Err(Some(Box::new(end)));
@@ -96,7 +96,7 @@ impl Performer {
 
     /// Returns the tool of this name, if the model has it in this turn.
     fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Tool, Box<ToolOutcome>> {
-        let unknown = |text: String| Box::new(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text));
+        let unknown = |text: String| Box::new(ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text));
         match tools {
             None => self.config.registry.fetch(name).map_err(|error| unknown(error.to_string())),
             Some(tools) => {

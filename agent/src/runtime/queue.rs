@@ -58,30 +58,31 @@ pub enum Delivery {
         /// The turn that began with the message.
         turn: u32,
     },
-    /// The message will not be delivered.
-    NotDelivered(NotDelivered),
-}
-
-/// The reason why a message was not delivered.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, run::{Delivery, NotDelivered, Queue}};
-///
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let receipt = assistant.follow_up("And in French?");
-/// assistant.clear_queue(Queue::FollowUp);
-/// assert!(matches!(receipt.status(), Some(Delivery::NotDelivered(NotDelivered::Cleared))));
-/// # Ok::<(), agent::run::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotDelivered {
     /// The message was removed from its queue.
     Cleared,
     /// The assistant was dropped.
     Closed,
     /// The queue was full.
     Full,
+}
+
+impl Delivery {
+    /// Returns whether the message was delivered. If not, it never will be.
+    ///
+    /// ```
+    /// use agent::run::{Delivery, Queue};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let receipt = assistant.follow_up("And in French?");
+    /// assistant.clear_queue(Queue::FollowUp);
+    /// assert_eq!(receipt.status(), Some(Delivery::Cleared));
+    /// assert!(receipt.status().is_some_and(|delivery| !delivery.is_delivered()));
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    pub fn is_delivered(&self) -> bool {
+        matches!(self, Self::Delivered { .. })
+    }
 }
 
 /// A receipt for a queued message, which reports its delivery status.
@@ -120,14 +121,14 @@ impl Receipt {
     pub fn status(&self) -> Option<Delivery> {
         let known = self.state.borrow().clone();
         let closed = || self.state.has_changed().is_err();
-        known.or_else(|| closed().then_some(Delivery::NotDelivered(NotDelivered::Closed)))
+        known.or_else(|| closed().then_some(Delivery::Closed))
     }
 
     /// Waits until the message is delivered, or can no longer be delivered.
     pub async fn delivered(&self) -> Delivery {
         let mut state = self.state.clone();
         let known = state.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
-        known.unwrap_or(Delivery::NotDelivered(NotDelivered::Closed))
+        known.unwrap_or(Delivery::Closed)
     }
 }
 
@@ -165,7 +166,7 @@ impl QueuedMessage {
 
     /// Reports to the receipts that the message was removed from its queue.
     pub(super) fn clear(&self) {
-        self.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
+        self.resolve(Delivery::Cleared);
     }
 
     /// Reports the delivery status to the receipts.
@@ -194,7 +195,7 @@ impl MessageQueue {
         if self.waiting.len() < MAX_QUEUED {
             self.waiting.push_back(queued);
         } else {
-            queued.resolve(Delivery::NotDelivered(NotDelivered::Full));
+            queued.resolve(Delivery::Full);
         }
         receipt
     }

@@ -21,7 +21,7 @@ use crate::steps::StepError;
 use crate::tool::{
     BoxFuture,
     cancel::CancelToken,
-    outcome::{InterruptionCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
 };
 
 /// One call whose body runs.
@@ -262,7 +262,7 @@ pub(super) async fn keep_whole(
 
 /// Changes the outcome of a body that a steering message stopped: it was not aborted.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
-    if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == InterruptionCode::ABORTED) {
+    if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();
     }
 }

@@ -25,7 +25,7 @@ use crate::tool::{
     cancel::CancelToken,
     context::ToolContext,
     definition::ToolDefinition,
-    outcome::{InterruptionCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
     policy::{Effect, Timeout},
     value::Tool,
 };
@@ -314,5 +314,5 @@ impl Performer {
 
 /// A call that had begun in a process that is gone.
 fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }

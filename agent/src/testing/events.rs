@@ -153,9 +153,9 @@ fn line(event: &Event) -> Option<String> {
         EventKind::ApprovalRequired { tool, args, .. } => {
             format!("approval of {tool} {}", cut(event.shown_args(tool, args).text()))
         }
-        EventKind::ApprovalResolved { decision, edited, .. } => {
+        EventKind::ApprovalResolved { allowed, edited, .. } => {
             let edited = if *edited { ", edited" } else { "" };
-            format!("decision {decision:?}{edited}").to_lowercase()
+            format!("decision {}{edited}", if *allowed { "allow" } else { "deny" }).to_lowercase()
         }
         EventKind::ToolExecutionEnd { result, ran, cached, .. } => {
             let mut line = format!("end {} {}", result.tool, ending(result));

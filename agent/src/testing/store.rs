@@ -9,7 +9,7 @@ use crate::{
     json,
     step_key::{StepKey, StepKind},
     tool::{
-        outcome::{FailureCode, ToolOutcome},
+        outcome::{OutcomeCode, ToolOutcome},
         output::{Control, ToolOutput},
     },
 };
@@ -116,12 +116,9 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
 
     let outcomes = [
         crate::tool::error::ToolError::retry("better").with_metadata("wait", 5).into(),
-        ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
-        ToolOutcome::denied(crate::tool::outcome::DenialCode::BLOCKED, "no"),
-        ToolOutcome::Interrupted {
-            code: crate::tool::outcome::InterruptionCode::LOST,
-            reason: "gone".to_owned(),
-        },
+        ToolOutcome::failed(OutcomeCode::TOOL_ERROR, "kaput"),
+        ToolOutcome::denied(OutcomeCode::BLOCKED, "no"),
+        ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: "gone".to_owned() },
     ];
     for (ord, outcome) in (1..).zip(outcomes) {
         let key = key(name, "finish", 1, ord);

@@ -2,7 +2,7 @@
 
 use super::definition_error::DefinitionError;
 use super::error::ToolError;
-use super::outcome::{FailureCode, ToolOutcome};
+use super::outcome::{OutcomeCode, ToolOutcome};
 use super::problem::UnknownTool;
 use crate::args::InvalidArguments;
 
@@ -48,13 +48,13 @@ impl CallError {
     pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
         let text = self.to_string();
         match self {
-            Self::UnknownTool(_) => ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text),
-            Self::Prepare(_) => ToolOutcome::failed(FailureCode::PREPARE_ERROR, text),
+            Self::UnknownTool(_) => ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text),
+            Self::Prepare(_) => ToolOutcome::failed(OutcomeCode::PREPARE_ERROR, text),
             Self::InvalidArguments(report) => report.into(),
             Self::Definition(error) => {
                 tracing::error!(tool, %error, "the parameters for this source are invalid");
                 let text = "The tool cannot run: the application did not set it up.";
-                ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+                ToolOutcome::failed(OutcomeCode::TOOL_ERROR, text)
             }
         }
     }

@@ -5,7 +5,6 @@ use super::registry::Registry;
 use crate::schema::{
     ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
 };
-use serde::Serialize;
 use std::fmt;
 
 /// The tools of a [`Registry`] in one dialect. Created by [`Registry::check_dialect`].
@@ -47,7 +46,7 @@ pub struct DialectReport {
 ///
 /// let report = Registry::new(tools![double])?.check_dialect(Dialect::OpenAiStrict);
 /// let tool = &report.tools[0];
-/// assert_eq!((tool.name.as_str(), tool.strict, tool.over_budget), ("double", true, None));
+/// assert_eq!((tool.name.as_str(), tool.strict, &tool.over_budget), ("double", true, &None));
 /// assert_eq!(tool.rendered.schema["additionalProperties"], false);
 /// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
@@ -60,35 +59,9 @@ pub struct ToolInDialect {
     pub rendered: Rendered,
     /// Whether calls are guaranteed to fit the schema: send `strict: true`.
     pub strict: bool,
-    /// The limit of a request that the tool would exceed; it is then sent without `strict`, in [`Dialect::Plain`].
-    pub over_budget: Option<StrictBudget>,
-}
-
-/// Anthropic's limits on all strict tools of one request together.
-///
-/// ```
-/// assert_eq!(agent::lint::StrictBudget::Tools.to_string(), "20 strict tools");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StrictBudget {
-    /// 20 strict tools.
-    Tools,
-    /// 24 optional parameters.
-    OptionalParameters,
-    /// 16 schemas with alternatives or several types.
-    Unions,
-}
-
-impl fmt::Display for StrictBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StrictBudget::Tools => write!(f, "{ANTHROPIC_TOOLS} strict tools"),
-            StrictBudget::OptionalParameters => write!(f, "{ANTHROPIC_OPTIONAL} optional parameters"),
-            StrictBudget::Unions => write!(f, "{ANTHROPIC_UNIONS} unions"),
-        }
-    }
+    /// The limit of a request that the tool would exceed, such as `20 strict tools`; it is then sent without `strict`, in
+    /// [`Dialect::Plain`].
+    pub over_budget: Option<String>,
 }
 
 /// The error for tools that a dialect cannot express; its text lists each place.
@@ -195,10 +168,14 @@ struct RemainingBudget {
 
 impl RemainingBudget {
     /// Takes everything that a tool needs, or nothing.
-    fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
-        let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
-        let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
-        let unions = self.unions.checked_sub(size.unions).ok_or(StrictBudget::Unions)?;
+    fn take(&mut self, size: &Size) -> Result<(), String> {
+        let tools = self.tools.checked_sub(1).ok_or_else(|| format!("{ANTHROPIC_TOOLS} strict tools"))?;
+        let optional = self
+            .optional
+            .checked_sub(size.optional)
+            .ok_or_else(|| format!("{ANTHROPIC_OPTIONAL} optional parameters"))?;
+        let unions =
+            self.unions.checked_sub(size.unions).ok_or_else(|| format!("{ANTHROPIC_UNIONS} unions"))?;
         *self = RemainingBudget { tools, optional, unions };
         Ok(())
     }
@@ -238,7 +215,7 @@ impl fmt::Display for DialectReport {
             } else if self.dialect.is_strict() {
                 f.write_str(", not strict")?;
             }
-            if let Some(budget) = tool.over_budget {
+            if let Some(budget) = &tool.over_budget {
                 write!(f, ": the request is full ({budget})")?;
             }
             for change in &tool.rendered.changes {

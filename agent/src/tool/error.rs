@@ -1,6 +1,6 @@
 //! Errors that tools return: a message for the model, with a source for the operator.
 
-use super::outcome::{DenialCode, FailureCode, ToolOutcome};
+use super::outcome::{OutcomeCode, ToolOutcome};
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::fmt;
@@ -40,7 +40,7 @@ crate::error_text::debug_is_the_sentence!(ToolError);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Failed(FailureCode),
+    Failed(OutcomeCode),
     Retry,
     Denied,
 }
@@ -49,7 +49,7 @@ impl ToolError {
     /// The call failed, and repeating it will not help.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
-            outcome: Kind::Failed(FailureCode::TOOL_ERROR),
+            outcome: Kind::Failed(OutcomeCode::TOOL_ERROR),
             message: message.into(),
             metadata: None,
             source: None,
@@ -67,7 +67,7 @@ impl ToolError {
     }
 
     /// Makes the error a failure with this code, which the application reads. Default: `tool_error`.
-    pub fn with_code(mut self, code: impl Into<FailureCode>) -> Self {
+    pub fn with_code(mut self, code: impl Into<OutcomeCode>) -> Self {
         self.outcome = Kind::Failed(code.into());
         self
     }
@@ -120,7 +120,7 @@ impl From<ToolError> for ToolOutcome {
         match outcome {
             Kind::Failed(code) => Self::Failed { code, message, metadata },
             Kind::Retry => Self::Retry { message, metadata },
-            Kind::Denied => Self::Denied { code: DenialCode::DENIED, message, metadata },
+            Kind::Denied => Self::Denied { code: OutcomeCode::DENIED, message, metadata },
         }
     }
 }

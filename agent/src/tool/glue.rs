@@ -13,7 +13,7 @@ use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
 use super::options::ToolOptions;
-use super::outcome::{FailureCode, ToolOutcome};
+use super::outcome::{OutcomeCode, ToolOutcome};
 use super::set::Entry;
 use super::state::StateKey;
 use super::value::Tool;
@@ -142,7 +142,7 @@ where
             None => {
                 tracing::error!(tool = cx.tool(), "the executor dropped a tool's body without running it");
                 ToolOutcome::failed(
-                    FailureCode::TOOL_ERROR,
+                    OutcomeCode::TOOL_ERROR,
                     "The tool was not run: the application is stopping.",
                 )
             }
@@ -206,7 +206,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
                 "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
             );
             let text = "The tool cannot run: the application did not set it up.";
-            Box::new(ToolOutcome::failed(FailureCode::TOOL_ERROR, text))
+            Box::new(ToolOutcome::failed(OutcomeCode::TOOL_ERROR, text))
         })
     }
 }

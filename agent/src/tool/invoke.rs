@@ -5,7 +5,7 @@ use super::body::AcceptedArguments;
 use super::call_error::CallError;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
-use super::outcome::{FailureCode, ToolOutcome, ToolResult};
+use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use super::policy::{Timeout, ToolPolicy};
 use super::state::StateMap;
 use super::trace;
@@ -51,7 +51,7 @@ pub(super) async fn invoke(
             "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
         );
         return uncoerced(failed(
-            FailureCode::TOOL_ERROR,
+            OutcomeCode::TOOL_ERROR,
             "The tool cannot run: the application did not set it up.",
         ));
     }
@@ -91,7 +91,7 @@ pub(super) async fn invoke(
                 "a timeout needs an executor with a clock, such as a tokio runtime"
             );
             return uncoerced(failed(
-                FailureCode::TOOL_ERROR,
+                OutcomeCode::TOOL_ERROR,
                 "The tool cannot run: the application cannot keep its time limit.",
             ));
         }
@@ -110,7 +110,7 @@ pub(super) async fn invoke(
         }
         BodyEnd::Panicked(message) => panicked(cx, &message),
         BodyEnd::TimedOut => failed(
-            FailureCode::TIMEOUT,
+            OutcomeCode::TIMEOUT,
             format!("The tool did not finish within {}.", seconds(limit.unwrap_or_default())),
         ),
         BodyEnd::Cancelled => aborted(cx),
@@ -137,13 +137,13 @@ impl Tool {
     }
 }
 
-fn failed(code: FailureCode, message: impl Into<String>) -> ToolOutcome {
+fn failed(code: OutcomeCode, message: impl Into<String>) -> ToolOutcome {
     ToolOutcome::failed(code, message)
 }
 
 fn panicked(cx: &ToolContext, message: &str) -> ToolOutcome {
     tracing::error!(tool = cx.tool(), panic = %message, "a tool panicked");
-    failed(FailureCode::PANIC, "The tool crashed. It is not known whether it took effect.")
+    failed(OutcomeCode::PANIC, "The tool crashed. It is not known whether it took effect.")
 }
 
 fn aborted(cx: &ToolContext) -> ToolOutcome {
@@ -155,9 +155,9 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
         ToolOutcome::Failed { code, .. } => {
-            *code != FailureCode::INVALID_ARGUMENTS
-                && *code != FailureCode::PANIC
-                && *code != FailureCode::TIMEOUT
+            *code != OutcomeCode::INVALID_ARGUMENTS
+                && *code != OutcomeCode::PANIC
+                && *code != OutcomeCode::TIMEOUT
         }
         _ => false,
     }
@@ -177,7 +177,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
 fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if let ToolOutcome::Failed { code, message, .. } = outcome
         && policy.redact_errors
-        && *code == FailureCode::TOOL_ERROR
+        && *code == OutcomeCode::TOOL_ERROR
     {
         tracing::warn!(tool = cx.tool(), error = %message, "a tool failed");
         REDACTED.clone_into(message);

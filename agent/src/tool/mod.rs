@@ -97,7 +97,7 @@ pub use context::ToolContextBuilder;
 pub use definition_error::DefinitionError;
 pub use executor::Executor;
 pub use options::ToolOptions;
-pub use outcome::{DenialCode, FailureCode, InterruptionCode, IntoOutcome};
+pub use outcome::{IntoOutcome, OutcomeCode};
 pub use policy::{Effect, Timeout, ToolPolicy};
 pub use problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use progress::ToolUpdate;

@@ -39,9 +39,9 @@ use std::fmt;
 ///
 /// ```
 /// use agent::message::OutcomeKind;
-/// use agent::{ToolOutcome, ToolOutput, tool::FailureCode};
+/// use agent::{ToolOutcome, ToolOutput, tool::OutcomeCode};
 ///
-/// let failed = ToolOutcome::failed(FailureCode::TIMEOUT, "The tool did not finish within 10 s.");
+/// let failed = ToolOutcome::failed(OutcomeCode::TIMEOUT, "The tool did not finish within 10 s.");
 /// assert!(failed.is_error());
 /// assert_eq!((failed.code(), failed.kind(), failed.output()), (Some("timeout"), Some(OutcomeKind::Failed), None));
 ///
@@ -69,7 +69,7 @@ pub enum ToolOutcome {
     /// The call failed, and the failure is final for this call.
     Failed {
         /// The reason, for the application.
-        code: FailureCode,
+        code: OutcomeCode,
         /// The reason, for the model.
         message: String,
         /// Data for the application and the loop, never for a model.
@@ -79,7 +79,7 @@ pub enum ToolOutcome {
     /// The call was not allowed.
     Denied {
         /// The party that did not allow it.
-        code: DenialCode,
+        code: OutcomeCode,
         /// The reason, for the model.
         message: String,
         /// Data for the application and the loop, never for a model.
@@ -89,7 +89,7 @@ pub enum ToolOutcome {
     /// The call was stopped, or never started.
     Interrupted {
         /// The cause.
-        code: InterruptionCode,
+        code: OutcomeCode,
         /// The reason, for the model.
         reason: String,
     },
@@ -117,19 +117,19 @@ impl<'de> Deserialize<'de> for ToolOutcome {
                 metadata: Map<String, Value>,
             },
             Failed {
-                code: FailureCode,
+                code: OutcomeCode,
                 message: String,
                 #[serde(default, with = "json::map")]
                 metadata: Map<String, Value>,
             },
             Denied {
-                code: DenialCode,
+                code: OutcomeCode,
                 message: String,
                 #[serde(default, with = "json::map")]
                 metadata: Map<String, Value>,
             },
             Interrupted {
-                code: InterruptionCode,
+                code: OutcomeCode,
                 reason: String,
             },
             Deferred {
@@ -153,113 +153,93 @@ impl<'de> Deserialize<'de> for ToolOutcome {
     }
 }
 
-macro_rules! codes {
-    ($(#[$doc:meta])* $type:ident { $($(#[$word_doc:meta])* $name:ident = $word:literal;)* }) => {
-        $(#[$doc])*
-        ///
-        /// The set is open: a code that this version does not know is kept.
-        ///
-        #[doc = concat!("```\nuse agent::", stringify!($type), ";\n")]
-        #[doc = concat!("let own = ", stringify!($type), "::new(\"no_room\");")]
-        /// assert_eq!(own.as_str(), "no_room");
-        /// ```
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $type(Cow<'static, str>);
+/// Why a call has no result: the code of a failure, a denial or an interruption.
+///
+/// The set is open: a tool may have codes of its own, and a code that this version does not know is kept.
+///
+/// ```
+/// use agent::ToolError;
+/// use agent::tool::OutcomeCode;
+///
+/// assert_eq!(OutcomeCode::TIMEOUT.as_str(), "timeout");
+/// let own = OutcomeCode::new("no_room");
+/// assert_eq!(own.as_str(), "no_room");
+/// let error = ToolError::new("There is no room left.").with_code(own);
+/// assert_eq!(error.message(), "There is no room left.");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OutcomeCode(Cow<'static, str>);
 
-        impl $type {
-            $($(#[$word_doc])* pub const $name: Self = Self(Cow::Borrowed($word));)*
+impl OutcomeCode {
+    /// Of a failure: no tool has that name.
+    pub const UNKNOWN_TOOL: Self = Self(Cow::Borrowed("unknown_tool"));
+    /// Of a failure: the arguments were refused; the text is the full report.
+    pub const INVALID_ARGUMENTS: Self = Self(Cow::Borrowed("invalid_arguments"));
+    /// Of a failure: the tool could not prepare or check the arguments: its own code returned an error or panicked before the body.
+    pub const PREPARE_ERROR: Self = Self(Cow::Borrowed("prepare_error"));
+    /// Of a failure: the body returned an error.
+    pub const TOOL_ERROR: Self = Self(Cow::Borrowed("tool_error"));
+    /// Of a failure: the body panicked.
+    pub const PANIC: Self = Self(Cow::Borrowed("panic"));
+    /// Of a failure: the tool exceeded its timeout.
+    pub const TIMEOUT: Self = Self(Cow::Borrowed("timeout"));
+    /// Of a failure: the model's reply was cut by its token limit, so the call was not run.
+    pub const TRUNCATED: Self = Self(Cow::Borrowed("truncated"));
+    /// Of a denial: a hook of the application did not allow the call.
+    pub const BLOCKED: Self = Self(Cow::Borrowed("blocked"));
+    /// Of a denial: a person, a policy, or the tool itself did not allow the call.
+    pub const DENIED: Self = Self(Cow::Borrowed("denied"));
+    /// Of an interruption: the run was cancelled.
+    pub const ABORTED: Self = Self(Cow::Borrowed("aborted"));
+    /// Of an interruption: a new message took precedence.
+    pub const STEERED: Self = Self(Cow::Borrowed("steered"));
+    /// Of an interruption: no result was recorded; whether the call took effect is unknown.
+    pub const LOST: Self = Self(Cow::Borrowed("lost"));
 
-            /// Creates a code of your own.
-            pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
-                Self(word.into())
-            }
+    /// Creates a code of your own.
+    pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
+        Self(word.into())
+    }
 
-            /// Returns the code as text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl From<&'static str> for $type {
-            fn from(word: &'static str) -> Self {
-                Self::new(word)
-            }
-        }
-
-        impl From<String> for $type {
-            fn from(word: String) -> Self {
-                Self::new(word)
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
-}
-
-codes! {
-    /// Why a call failed: one of the constants, or a code of the tool's own.
-    FailureCode {
-        /// No tool has that name.
-        UNKNOWN_TOOL = "unknown_tool";
-        /// The arguments were refused; the text is the full report.
-        INVALID_ARGUMENTS = "invalid_arguments";
-        /// The tool could not prepare or check the arguments: its own code returned an error or panicked before the body.
-        PREPARE_ERROR = "prepare_error";
-        /// The body returned an error.
-        TOOL_ERROR = "tool_error";
-        /// The body panicked.
-        PANIC = "panic";
-        /// The tool exceeded its timeout.
-        TIMEOUT = "timeout";
-        /// The model's reply was cut by its token limit, so the call was not run.
-        TRUNCATED = "truncated";
+    /// Returns the code as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
-codes! {
-    /// The party that did not allow a call.
-    DenialCode {
-        /// A hook of the application.
-        BLOCKED = "blocked";
-        /// A person, a policy, or the tool itself.
-        DENIED = "denied";
+impl From<&'static str> for OutcomeCode {
+    fn from(word: &'static str) -> Self {
+        Self::new(word)
     }
 }
 
-codes! {
-    /// The cause that stopped a call.
-    InterruptionCode {
-        /// The run was cancelled.
-        ABORTED = "aborted";
-        /// A new message took precedence.
-        STEERED = "steered";
-        /// No result was recorded; whether the call took effect is unknown.
-        LOST = "lost";
+impl From<String> for OutcomeCode {
+    fn from(word: String) -> Self {
+        Self::new(word)
+    }
+}
+
+impl fmt::Display for OutcomeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
 impl ToolOutcome {
     /// A failure with a code and a text for the model.
-    pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
+    pub fn failed(code: OutcomeCode, message: impl Into<String>) -> Self {
         Self::Failed { code, message: message.into(), metadata: Map::new() }
     }
 
     /// Creates the outcome of a call that was not allowed.
-    pub(crate) fn denied(code: DenialCode, message: impl Into<String>) -> Self {
+    pub(crate) fn denied(code: OutcomeCode, message: impl Into<String>) -> Self {
         Self::Denied { code, message: message.into(), metadata: Map::new() }
     }
 
     /// Returns the outcome of a call that was stopped because its run was cancelled for `reason`.
     pub fn aborted(reason: &str) -> Self {
-        Self::Interrupted {
-            code: InterruptionCode::ABORTED,
-            reason: format!("The call was stopped: {reason}."),
-        }
+        Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
 
     /// Whether the model sees an error.
@@ -362,7 +342,7 @@ impl From<ToolOutput> for ToolOutcome {
 
 impl From<InvalidArguments> for ToolOutcome {
     fn from(refusal: InvalidArguments) -> Self {
-        Self::failed(FailureCode::INVALID_ARGUMENTS, refusal.to_text())
+        Self::failed(OutcomeCode::INVALID_ARGUMENTS, refusal.to_text())
     }
 }
 

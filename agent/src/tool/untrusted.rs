@@ -1,6 +1,6 @@
 //! Results that may contain text of strangers: an envelope around them, and the removal of what could pass for something else.
 
-use super::outcome::{FailureCode, ToolOutcome};
+use super::outcome::{OutcomeCode, ToolOutcome};
 use crate::message::{Content, Part};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -17,7 +17,7 @@ pub(super) fn envelop(outcome: &mut ToolOutcome) {
             let content = std::mem::take(&mut output.content);
             output.content = around(Part::text(open(&id)), content, Part::text(close(&id)));
         }
-        ToolOutcome::Failed { code, .. } if *code == FailureCode::INVALID_ARGUMENTS => {}
+        ToolOutcome::Failed { code, .. } if *code == OutcomeCode::INVALID_ARGUMENTS => {}
         ToolOutcome::Retry { message, .. }
         | ToolOutcome::Failed { message, .. }
         | ToolOutcome::Denied { message, .. } => {
@@ -160,7 +160,7 @@ mod tests {
             let text = enveloped(error.into()).text().into_owned();
             assert!(text.starts_with(OPEN) && text.contains(ATTACK), "{text}");
         }
-        let report = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, "a report");
+        let report = ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, "a report");
         assert_eq!(enveloped(report.clone()), report);
         let stopped = ToolOutcome::aborted("enough");
         assert_eq!(enveloped(stopped.clone()), stopped);

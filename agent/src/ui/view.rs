@@ -6,7 +6,7 @@ use super::{ResultView, UiOptions};
 use crate::args::{Coercion, InvalidArguments};
 use crate::message::{Content, Media, MediaSource, OutcomeKind, Part, ToolArguments, Usage};
 use crate::panics::catch;
-use crate::tool::outcome::{DenialCode, FailureCode, ToolOutcome, ToolResult};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 
@@ -85,8 +85,10 @@ impl View {
     ) -> ShownEnd {
         match &result.outcome {
             ToolOutcome::Completed(_) => ShownEnd::Output(self.output(result)),
-            ToolOutcome::Denied { code, .. } if was_denied && *code == DenialCode::DENIED => ShownEnd::Denied,
-            ToolOutcome::Failed { code, .. } if !ran && *code == FailureCode::INVALID_ARGUMENTS => {
+            ToolOutcome::Denied { code, .. } if was_denied && *code == OutcomeCode::DENIED => {
+                ShownEnd::Denied
+            }
+            ToolOutcome::Failed { code, .. } if !ran && *code == OutcomeCode::INVALID_ARGUMENTS => {
                 let issues = sent.map(|args| self.issues(&result.tool, args)).unwrap_or_default();
                 ShownEnd::Refused { text: self.error_text(result), issues }
             }

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// assert_eq!(CoercionRule::TextToInteger.as_str(), "text_to_integer");         // as in records, reports and policies
 /// let fewer = CoercionPolicy::strict().forbid(CoercionRule::TextToInteger);
 /// assert_eq!(fewer, "strict - text_to_integer".parse()?);
-/// # Ok::<(), agent::args::UnknownPolicy>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

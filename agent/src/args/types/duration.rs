@@ -1,6 +1,7 @@
 //! Durations in a human-readable form.
 
 use super::{FromText, read, text_of};
+use crate::parse_error::ParseError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -39,21 +40,6 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HumanDuration(Duration);
-
-/// The error for a text that is not a [`HumanDuration`].
-///
-/// ```
-/// use agent::args::HumanDuration;
-///
-/// assert!("90".parse::<HumanDuration>().unwrap_err().to_string().contains("unit"));
-/// assert_eq!("90s".parse::<HumanDuration>()?.as_secs(), 90);
-/// # Ok::<(), agent::args::InvalidDuration>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidDuration(Cow<'static, str>);
-
-crate::error_text::debug_is_the_sentence!(InvalidDuration);
 
 impl HumanDuration {
     /// Returns the duration as the standard library's type.
@@ -120,10 +106,10 @@ impl fmt::Display for HumanDuration {
 }
 
 impl FromStr for HumanDuration {
-    type Err = InvalidDuration;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, InvalidDuration> {
-        let refused = |words: &'static str| Err(InvalidDuration(words.into()));
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refused = |words: &'static str| Err(ParseError::new(words));
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_TEXT {
             return refused("is not a duration: write for example `90s` or `1h 30m`");
@@ -139,21 +125,21 @@ impl FromStr for HumanDuration {
 }
 
 /// Parses numbers with units, largest first.
-fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
+fn from_words(text: &str) -> Result<HumanDuration, ParseError> {
     let mut sum = Sum::default();
     let mut rest = text;
     while !rest.is_empty() {
         let (number, after) = number_in_front(rest);
         if number.is_empty() {
-            return Err(InvalidDuration("is not a duration: write for example `90s` or `1h 30m`".into()));
+            return Err(ParseError::new("is not a duration: write for example `90s` or `1h 30m`"));
         }
         let after = after.trim_start();
         let end = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (name, next) = after.split_at(end);
         if name.is_empty() {
-            return Err(InvalidDuration(
-                format!("has no unit after {number}: write for example `{number}s` or `{number}m`").into(),
-            ));
+            return Err(ParseError::new(format!(
+                "has no unit after {number}: write for example `{number}s` or `{number}m`"
+            )));
         }
         let Some(unit) = UNITS.iter().position(|(names, _)| names.contains(&name)) else {
             return Err(unknown_unit(name));
@@ -165,9 +151,8 @@ fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
 }
 
 /// Parses what follows the `P`: `1W`, `2DT3H4M5.6S`.
-fn from_iso(text: &str) -> Result<HumanDuration, InvalidDuration> {
-    let wrong =
-        || InvalidDuration("is not an ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`".into());
+fn from_iso(text: &str) -> Result<HumanDuration, ParseError> {
+    let wrong = || ParseError::new("is not an ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`");
     let (mut sum, mut rest, mut time) = (Sum::default(), text, false);
     while !rest.is_empty() {
         if let (Some(after), false) = (rest.strip_prefix('T'), time) {
@@ -195,7 +180,7 @@ fn from_iso(text: &str) -> Result<HumanDuration, InvalidDuration> {
     sum.end()
 }
 
-fn unknown_unit(name: &str) -> InvalidDuration {
+fn unknown_unit(name: &str) -> ParseError {
     let known = "w, d, h, m, s, ms, us and ns";
     let varies = ["y", "yr", "yrs", "year", "years", "M", "mo", "mon", "month", "months"].contains(&name);
     let words = match UNITS.iter().find(|(names, _)| names.contains(&name.to_lowercase().as_str())) {
@@ -203,7 +188,7 @@ fn unknown_unit(name: &str) -> InvalidDuration {
         Some((names, _)) => format!("has no unit `{name}`: write it as `{}`", names.first().unwrap_or(&"s")),
         None => format!("has no unit `{}`: known are {known}", crate::args::text::cut(name, 20)),
     };
-    InvalidDuration(words.into())
+    ParseError::new(words)
 }
 
 /// Splits into digits, optionally with a fraction, and the rest.
@@ -226,8 +211,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, number: &str, unit: usize) -> Result<(), InvalidDuration> {
-        let refused = |words: &'static str| Err(InvalidDuration(words.into()));
+    fn add(&mut self, number: &str, unit: usize) -> Result<(), ParseError> {
+        let refused = |words: &'static str| Err(ParseError::new(words));
         if self.last.is_some_and(|last| last >= unit) {
             return refused("names its units out of order, or twice: write for example `1h 30m`");
         }
@@ -236,12 +221,12 @@ impl Sum {
         }
         let length = UNITS.get(unit).map_or(0, |(_, length)| *length);
         let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, ""));
-        let too_long = || InvalidDuration("is too long".into());
+        let too_long = || ParseError::new("is too long");
         let whole: u128 = whole.parse().map_err(|_| too_long())?;
         self.nanos =
             whole.checked_mul(length).and_then(|nanos| self.nanos.checked_add(nanos)).ok_or_else(too_long)?;
         let fraction = fraction.trim_end_matches('0');
-        let finer = || InvalidDuration("is finer than a nanosecond".into());
+        let finer = || ParseError::new("is finer than a nanosecond");
         let digits = u32::try_from(fraction.len()).ok().filter(|digits| *digits <= 18).ok_or_else(finer)?;
         let parts = fraction.parse::<u128>().unwrap_or(0) * length;
         if !parts.is_multiple_of(10_u128.pow(digits)) {
@@ -254,11 +239,11 @@ impl Sum {
         Ok(())
     }
 
-    fn end(self) -> Result<HumanDuration, InvalidDuration> {
+    fn end(self) -> Result<HumanDuration, ParseError> {
         if self.last.is_none() {
-            return Err(InvalidDuration("is not a duration: write for example `90s` or `PT1H30M`".into()));
+            return Err(ParseError::new("is not a duration: write for example `90s` or `PT1H30M`"));
         }
-        let secs = u64::try_from(self.nanos / SECOND).map_err(|_| InvalidDuration("is too long".into()))?;
+        let secs = u64::try_from(self.nanos / SECOND).map_err(|_| ParseError::new("is too long"))?;
         let nanos = u32::try_from(self.nanos % SECOND).unwrap_or_default();
         Ok(HumanDuration(Duration::new(secs, nanos)))
     }
@@ -266,9 +251,9 @@ impl Sum {
 
 impl FromText for HumanDuration {
     const WANTED: &'static str = "a duration like `1h 30m`";
-    type Error = InvalidDuration;
+    type Error = ParseError;
 
-    fn from_text(text: &str) -> Result<Self, InvalidDuration> {
+    fn from_text(text: &str) -> Result<Self, ParseError> {
         text.parse()
     }
 

@@ -6,7 +6,7 @@ mod duration;
 mod tests;
 
 pub use base64::Base64;
-pub use duration::{HumanDuration, InvalidDuration};
+pub use duration::HumanDuration;
 
 use super::hooks::{CHECKED, put_aside_refusal};
 use schemars::{Schema, json_schema};

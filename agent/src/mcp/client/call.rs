@@ -11,7 +11,7 @@ use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
 use crate::tool::{
     context::ToolContext,
-    outcome::{FailureCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
     output::ToolOutput,
 };
 use rmcp::model::{
@@ -275,7 +275,7 @@ async fn completed(inner: &Inner, tool: &str, offered: &OfferedTool, result: Cal
         return if reports_unknown_tool(&text) {
             unknown_or(inner, tool, text).await
         } else {
-            ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+            ToolOutcome::failed(OutcomeCode::TOOL_ERROR, text)
         };
     }
     if let Some(check) = &offered.output {
@@ -312,16 +312,16 @@ async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     if !inner.listing().tools.contains_key(tool) {
         return failed("tool_gone", format!("`{tool}` is no longer offered by {}.", inner.server()));
     }
-    ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+    ToolOutcome::failed(OutcomeCode::TOOL_ERROR, text)
 }
 
 fn timed_out(inner: &Inner, limit: Duration) -> ToolOutcome {
     let text = format!("{} did not answer within {} s.", inner.server(), limit.as_secs_f64());
-    ToolOutcome::failed(FailureCode::TIMEOUT, text)
+    ToolOutcome::failed(OutcomeCode::TIMEOUT, text)
 }
 
 fn failed(code: &'static str, text: impl Into<String>) -> ToolOutcome {
-    ToolOutcome::failed(FailureCode::new(code), text)
+    ToolOutcome::failed(OutcomeCode::new(code), text)
 }
 
 /// Cuts a server's text to a bounded length for an error.

@@ -13,7 +13,7 @@ use crate::tool::state::StateMap;
 use crate::tool::{
     call_error::CallError,
     context::ToolContext,
-    outcome::{FailureCode, ToolOutcome},
+    outcome::{OutcomeCode, ToolOutcome},
     output::ToolOutput,
     registry::Registry,
 };
@@ -165,7 +165,7 @@ async fn run(
     Some(outcome.unwrap_or_else(|| {
         cx.cancel_token().cancel("the call takes too long");
         let text = format!("The tool did not finish within {} s.", limit.as_secs());
-        ToolOutcome::failed(FailureCode::TIMEOUT, text)
+        ToolOutcome::failed(OutcomeCode::TIMEOUT, text)
     }))
 }
 
@@ -184,7 +184,7 @@ fn result(
             return Err(ErrorData::missing_required_client_capability(required(missing)));
         }
         ToolOutcome::Failed { code, message, .. }
-            if code == FailureCode::PANIC || is_redacted && code == FailureCode::TOOL_ERROR =>
+            if code == OutcomeCode::PANIC || is_redacted && code == OutcomeCode::TOOL_ERROR =>
         {
             Err((message, format!("the call ended as `{code}`")))
         }

@@ -1,6 +1,6 @@
 //! The information of a client about itself, which it sends with each request.
 
-use crate::tool::{error::ToolError, outcome::FailureCode};
+use crate::tool::{error::ToolError, outcome::OutcomeCode};
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion};
 use rmcp::service::RequestContext;
@@ -150,7 +150,7 @@ impl MissingCapability {
 
 impl From<MissingCapability> for ToolError {
     fn from(missing: MissingCapability) -> Self {
-        Self::new(missing.to_string()).with_code(FailureCode::new("missing_client_capability"))
+        Self::new(missing.to_string()).with_code(OutcomeCode::new("missing_client_capability"))
     }
 }
 

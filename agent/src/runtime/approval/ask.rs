@@ -13,7 +13,7 @@ use crate::runtime::perform::Performer;
 use crate::runtime::segment::keep_whole;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::StepError;
-use crate::tool::outcome::{InterruptionCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
 impl InProcessSteps {
     /// Asks the application's function whether calls may run. Returns nothing if a steering message ended them meanwhile.
@@ -135,7 +135,7 @@ impl InProcessSteps {
             let effect = self.performer.config.registry.get(&call.name).map(|tool| tool.policy().effect);
             if effect.unwrap_or_default() == crate::tool::policy::Effect::Once {
                 let reason = crate::message::LOST.to_owned();
-                let lost = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
+                let lost = ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason };
                 self.run.lock().record_call_end(key.ord, CallEnd::new(lost))?;
                 self.emit().await;
             }

@@ -13,7 +13,7 @@ use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo, hook_error};
 use crate::runtime::perform::Performer;
 use crate::runtime::telemetry;
 use crate::tool::context::ToolContext;
-use crate::tool::outcome::{DenialCode, FailureCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::Control;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
@@ -61,7 +61,7 @@ fn decided(
     let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
     match (decision, tool) {
         (Decision::Deny(message), _) => {
-            refused(&ToolOutcome::denied(DenialCode::DENIED, message.clone()));
+            refused(&ToolOutcome::denied(OutcomeCode::DENIED, message.clone()));
             CallDecision::Deny(message)
         }
         (Decision::Later, _) => CallDecision::Later,
@@ -70,7 +70,7 @@ fn decided(
                 "The call was not run: `{name}` is not what it was when a decision on this call was requested. \
                  If it still exists, make the call again with its current parameters."
             );
-            let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
+            let stale = ToolOutcome::failed(OutcomeCode::new("approval_stale"), text);
             refused(&stale);
             CallDecision::AllowEnded(CallEnd::new(stale))
         }
@@ -82,7 +82,7 @@ fn decided(
                     let text = format!(
                         "The call was not run: a person changed its arguments and gave no value for the secret at `{path}`."
                     );
-                    let unknown = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text);
+                    let unknown = ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, text);
                     refused(&unknown);
                     return CallDecision::AllowEnded(CallEnd::new(unknown));
                 }
@@ -128,7 +128,7 @@ impl Edited {
     fn end(&self, said: Result<BeforeCall, HookError>) -> Option<CallEnd> {
         let (outcome, control) = match said {
             Ok(BeforeCall::Block { reason, control }) => {
-                (ToolOutcome::denied(DenialCode::BLOCKED, reason), control)
+                (ToolOutcome::denied(OutcomeCode::BLOCKED, reason), control)
             }
             Ok(_) => return None,
             Err(error) => (hook_error(&error.to_string()), Control::Continue),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::AssistantBuilder;
 use crate::loop_core::TurnSummary;
-use crate::message::{CustomMessage, MessageList, Part};
+use crate::message::MessageList;
 use crate::model::ModelRequest;
 use crate::runtime::hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 use crate::runtime::turn_tools::TurnTools;
@@ -31,19 +31,10 @@ macro_rules! closures {
 
 closures! {
     TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
-    BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
-    BeforeRequestIn: before_request_in(request: ModelRequest, context: ToolContext) -> ModelRequest;
+    BeforeRequest: before_request(request: ModelRequest, context: ToolContext) -> ModelRequest;
     BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
     AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
     OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
-}
-
-struct Convert<F>(F);
-
-impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert<F> {
-    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
-        (self.0)(message)
-    }
 }
 
 impl AssistantBuilder {
@@ -75,56 +66,8 @@ impl AssistantBuilder {
         self.hooks(TransformContext(hook))
     }
 
-    /// Adds a hook that converts the application's own messages for the model: [`Hooks::convert`].
-    ///
-    /// ```
-    /// use agent::message::{CustomMessage, Part};
-    /// use agent::{Assistant, ScriptedModel, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new(["It is a list of prices."]);
-    /// let assistant = Assistant::builder(model.clone())
-    ///     .convert(|message| match message.kind.as_str() {
-    ///         "open_file" => Some(vec![Part::text(format!("The user opened {}.", message.data["path"]))]),
-    ///         _ => None,
-    ///     })
-    ///     .build()?;
-    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"}));
-    /// assistant.prompt("What is this?").with_message(open).await?;
-    /// assert_eq!(model.requests()[0].messages.last().unwrap().text(), r#"The user opened "prices.csv"."#);
-    /// # Ok(()) }
-    /// ```
-    pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
-        self.hooks(Convert(hook))
-    }
-
-    /// Adds a hook that changes a request: [`Hooks::before_request`].
-    ///
-    /// ```
-    /// use agent::{Assistant, ScriptedModel};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new(["Hello!"]);
-    /// let assistant = Assistant::builder(model.clone())
-    ///     .before_request(|request| async move {
-    ///         let is_long = request.messages.len() > 20;
-    ///         Ok(request.with_temperature(if is_long { 0.0 } else { 0.7 }))
-    ///     })
-    ///     .build()?;
-    /// assistant.prompt("Hi").await?;
-    /// assert_eq!(model.requests()[0].temperature, Some(0.7));
-    /// # Ok(()) }
-    /// ```
-    pub fn before_request<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
-    {
-        self.hooks(BeforeRequest(hook))
-    }
-
-    /// Adds a hook that changes a request, given the context of the run: [`Hooks::before_request_in`]. Use it for instructions that depend
-    /// on the state of a prompt.
+    /// Adds a hook that changes a request: [`Hooks::before_request`]. It receives the context of the run, so instructions can depend on the
+    /// state of a prompt.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -136,7 +79,7 @@ impl AssistantBuilder {
     /// let model = ScriptedModel::new(["Hello, Ann!"]);
     /// let assistant = Assistant::builder(model.clone())
     ///     .state(Bank("Lutetia"))
-    ///     .before_request_in(|request, context| async move {
+    ///     .before_request(|request, context| async move {
     ///         let bank = context.get::<Bank>().ok_or("there is no bank")?;
     ///         let customer = context.get::<Customer>().ok_or("there is no customer")?;
     ///         Ok(request.with_system(format!("You work for {}. The customer is {}.", bank.0, customer.0)))
@@ -146,12 +89,12 @@ impl AssistantBuilder {
     /// assert_eq!(model.requests()[0].system.as_deref(), Some("You work for Lutetia. The customer is Ann."));
     /// # Ok(()) }
     /// ```
-    pub fn before_request_in<F, Fut>(self, hook: F) -> Self
+    pub fn before_request<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(ModelRequest, ToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
     {
-        self.hooks(BeforeRequestIn(hook))
+        self.hooks(BeforeRequest(hook))
     }
 
     /// Adds a hook that decides whether a call may run: [`Hooks::before_tool_call`].

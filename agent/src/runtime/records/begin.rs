@@ -18,7 +18,7 @@ use crate::store::{
     BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
 };
 use crate::tool::context::ToolContext;
-use crate::tool::outcome::{FailureCode, InterruptionCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
@@ -375,7 +375,7 @@ fn recorded_end(record: &InvocationRecord) -> CallEnd {
 }
 
 pub(super) fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }
 
 fn not_recorded_end() -> CallEnd {
@@ -384,12 +384,12 @@ fn not_recorded_end() -> CallEnd {
 
 pub(super) fn not_run(reason: &str) -> ToolOutcome {
     let reason = format!("The call was not run: {reason}.");
-    ToolOutcome::Interrupted { code: InterruptionCode::ABORTED, reason }
+    ToolOutcome::Interrupted { code: OutcomeCode::ABORTED, reason }
 }
 
 fn secrets_not_kept() -> ToolOutcome {
     let text = "The call was not run: the program ended before, and its secret arguments were not kept. Make the call again.";
-    ToolOutcome::failed(FailureCode::new("secrets_not_kept"), text)
+    ToolOutcome::failed(OutcomeCode::new("secrets_not_kept"), text)
 }
 
 /// Returns the result message of a call that has ended, cut as the loop cuts results.

@@ -16,7 +16,7 @@ use crate::store::{
 };
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
-use crate::tool::outcome::{FailureCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
@@ -164,7 +164,7 @@ impl Registry {
         let sent = || call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
         let (args, refused) = match self.fetch(&call.name) {
             Err(unknown) => {
-                (sent(), Some(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string())))
+                (sent(), Some(ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, unknown.to_string())))
             }
             Ok(tool) => match check(tool, &call.args, cx.source()) {
                 Ok(checked) => (checked.value().clone(), None),

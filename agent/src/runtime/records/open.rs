@@ -12,7 +12,7 @@ use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Assistant;
 use crate::runtime::builder::AssistantBuilder;
 use crate::runtime::config::Config;
-use crate::runtime::error::OpenError;
+use crate::runtime::error::BuildError;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError, StoredEntry};
 
@@ -92,10 +92,10 @@ impl AssistantBuilder {
     ///
     /// # Errors
     /// Fails if the assistant cannot be [built](Self::build), if it has no store, or if the session cannot be read.
-    pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, OpenError> {
+    pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
         let assistant = self.build()?;
         let config = assistant.config().clone();
-        let Some(keeper) = &config.keeper else { return Err(OpenError::NoStore) };
+        let Some(keeper) = &config.keeper else { return Err(BuildError::NoStore) };
         let id = id.into();
         let stored = StoredSession::read(keeper.load(&id).await?);
         let opened = stored.open(keeper, &config, id).await?;

@@ -7,7 +7,7 @@ use crate::loop_core::CallEnd;
 use crate::message::LOST;
 use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, NewInvocation, StoreError};
-use crate::tool::outcome::{InterruptionCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
 /// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
 const MAX_UNRECORDED: usize = 1_000;
@@ -38,7 +38,7 @@ impl UnrecordedEnd {
 
     /// Returns the end of a call that had begun, and whose outcome is unknown.
     pub(super) fn lost(key: StepKey) -> Self {
-        let outcome = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() };
+        let outcome = ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() };
         Self::Ended(key, InvocationEnd::new(outcome, now()))
     }
 

@@ -22,7 +22,7 @@ use crate::{
     Value,
     step_key::{StepKey, StepKind},
     tool::{
-        outcome::{FailureCode, ToolOutcome},
+        outcome::{OutcomeCode, ToolOutcome},
         output::ToolOutput,
     },
 };
@@ -334,7 +334,7 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
         let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));
         let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         let outcome = if tool.is_error {
-            ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+            ToolOutcome::failed(OutcomeCode::TOOL_ERROR, text)
         } else {
             ToolOutcome::Completed(ToolOutput::text(text))
         };

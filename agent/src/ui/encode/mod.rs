@@ -20,7 +20,7 @@ use self::wire::{WaitingCall, WireFormat};
 use super::chunk::ChunkWriter;
 use super::view::View;
 use super::{UiChunk, UiOptions, UiProtocol, UiRequest};
-use crate::loop_core::{ApprovalDecision, Event, EventKind};
+use crate::loop_core::{Event, EventKind};
 use crate::message::{Message, StopReason, ToolCall, Usage};
 use crate::tool::progress::Progress;
 use crate::tool::registry::Registry;
@@ -243,8 +243,8 @@ impl UiEncoder {
                     call.args.get_or_insert_with(|| args.clone());
                 }
             }
-            EventKind::ApprovalResolved { call_id, decision, edited } => {
-                self.decided(call_id, *decision == ApprovalDecision::Allow, *edited, w, format);
+            EventKind::ApprovalResolved { call_id, allowed, edited } => {
+                self.decided(call_id, *allowed, *edited, w, format);
             }
             EventKind::ToolExecutionEnd { result, ran, .. } => self.call_end(result, *ran, w, format),
             EventKind::TurnEnd { assistant, usage, .. } => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{UiAnswer, UiRequest, UiRequestError};
 use crate::loop_core::PendingCall;
 use crate::runtime::{Decision, Decisions, SuspendedRun};
-use crate::tool::outcome::{FailureCode, ToolOutcome};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
 impl UiRequest {
@@ -113,10 +113,10 @@ fn outcome(answer: &UiAnswer, is_browser: bool) -> Option<ToolOutcome> {
             value => ToolOutput::json(value).map_or_else(ToolOutcome::from, ToolOutcome::from),
         }),
         UiAnswer::Failed { message, .. } if is_browser => {
-            Some(ToolOutcome::failed(FailureCode::TOOL_ERROR, &**message))
+            Some(ToolOutcome::failed(OutcomeCode::TOOL_ERROR, &**message))
         }
         UiAnswer::Waiting { is_abandoned: true, .. } => {
-            Some(ToolOutcome::failed(FailureCode::TOOL_ERROR, "The user gave up waiting for the result."))
+            Some(ToolOutcome::failed(OutcomeCode::TOOL_ERROR, "The user gave up waiting for the result."))
         }
         _ => None,
     }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::loop_core::{ApprovalDecision, Event, EventKind, outcome_of};
+use crate::loop_core::{Event, EventKind, outcome_of};
 use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage};
-use crate::tool::outcome::{DenialCode, FailureCode, ToolResult};
+use crate::tool::outcome::{OutcomeCode, ToolResult};
 use crate::tool::output::Control;
 
 /// A message of a run.
@@ -95,7 +95,7 @@ impl EarlierEvents<'_> {
             self.push(EventKind::ToolExecutionStart { call });
         }
         let code = message.code.as_deref().unwrap_or_default();
-        let was_denied = code == DenialCode::DENIED.as_str();
+        let was_denied = code == OutcomeCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
             // The id of the request is not known any more, and counts no more.
             let args = message.edited_args.clone().unwrap_or_default();
@@ -106,11 +106,11 @@ impl EarlierEvents<'_> {
                 args,
                 request_id,
             });
-            let decision = if was_denied { ApprovalDecision::Deny } else { ApprovalDecision::Allow };
+            let allowed = !was_denied;
             let edited = message.edited_args.is_some();
-            self.push(EventKind::ApprovalResolved { call_id: call_id.clone(), decision, edited });
+            self.push(EventKind::ApprovalResolved { call_id: call_id.clone(), allowed, edited });
         }
-        let ran = code != FailureCode::INVALID_ARGUMENTS.as_str();
+        let ran = code != OutcomeCode::INVALID_ARGUMENTS.as_str();
         let result = ToolResult::new(call_id, tool, outcome_of(message));
         let control = Control::Continue;
         self.push(EventKind::ToolExecutionEnd {
