@@ -7,18 +7,14 @@
 //! use agent::schema::Dialect;
 //! use agent::{Registry, tool, tools};
 //!
+//! /// Adds two numbers.
 //! #[tool]
-//! fn add(
-//!     /// First term.
-//!     a: i64,
-//!     /// Second term.
-//!     b: i64,
-//! ) -> i64 {
+//! fn add(a: i64, b: i64) -> i64 {
 //!     a + b
 //! }
 //!
 //! let registry = Registry::new(tools![add])?;
-//! assert_eq!(registry.lint().findings()[0].lint, Lint::UndocumentedTool);
+//! assert_eq!(registry.lint().findings()[0].lint, Lint::UndocumentedParameter);
 //! assert!(registry.check_dialect(Dialect::OpenAiStrict).is_expressible());
 //! // Tools that are shown as before have the same manifest.
 //! assert!(registry.manifest().drift(&registry.manifest()).is_empty());

@@ -302,7 +302,7 @@ impl Setup<'_> {
         }
         for client in self.clients {
             // Somebody else's tools may do anything: each asks, until it is always allowed.
-            builder = builder.tools(client.tools().require_approval(Approval::Always));
+            builder = builder.tools(client.tools().require_approval(Approval::ALWAYS));
         }
         if let Some(system) = self.system {
             builder = builder.system(system);

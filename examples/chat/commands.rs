@@ -134,11 +134,14 @@ fn tools(chat: &Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>>
     }
     let line = |tool: &agent::ToolDefinition| {
         let policy = registry.get(tool.name()).map(|tool| tool.policy().approval.clone()).unwrap_or_default();
-        let asks = match policy {
-            agent::Approval::Never => "",
-            _ if chat.desk.always_allows(tool.name()) => " (always allowed)",
-            agent::Approval::When(_) => " (may ask you)",
-            _ => " (asks you)",
+        let asks = if policy == Approval::NEVER {
+            ""
+        } else if chat.desk.always_allows(tool.name()) {
+            " (always allowed)"
+        } else if policy == Approval::ALWAYS {
+            " (asks you)"
+        } else {
+            " (may ask you)"
         };
         let what = fit(&one_line(tool.description()), 100);
         format!("  {}{asks}  {}", look.paint(Kind::Bold, tool.name()), look.paint(Kind::Dim, &what))

@@ -56,7 +56,7 @@ fn tool(name: &str) -> Result<Tool, Box<dyn Error>> {
     };
     Ok(tool?.configure(|options| match name {
         "solo" => options.exclusive(),
-        "gated" => options.approval(Approval::Always),
+        "gated" => options.approval(Approval::ALWAYS),
         "timed" => options.timeout(Duration::from_millis(100)),
         _ => options,
     })?)

@@ -122,8 +122,8 @@ fn tools_and_parameters_have_their_own() {
     let registry = Registry::new(tools![order]).expect("a registry");
     let check = |arguments: &str| registry.validate(&ToolCall::new("1", "order", arguments));
     let checked = check(r#"{"size": "small", "count": 2, "table": "7"}"#).expect("fits");
-    assert_eq!(checked.args, json!({"size": "Small", "count": 2, "table": 7}));
-    assert_eq!(checked.coercions.len(), 2);
+    assert_eq!(*checked.value(), json!({"size": "Small", "count": 2, "table": 7}));
+    assert_eq!(checked.coercions().len(), 2);
     let error = check(r#"{"size": "LARGE", "count": "2", "table": "7"}"#).expect_err("text").to_string();
     assert!(error.contains("1 problem.") && error.contains("/count: wrong type"), "{error}");
 }

@@ -48,7 +48,7 @@ fn everything_said_arrives() {
         (found.max_attempts, found.max_retries, found.max_result_bytes),
         (Some(3), Some(1), Some(4096))
     );
-    assert_eq!(found.approval, Approval::Always);
+    assert_eq!(found.approval, Approval::ALWAYS);
     assert_eq!((found.exclusive, found.cache, found.allow_repeat), (true, Some(true), true));
     let definition = definition(tools![everything]);
     assert_eq!((definition.strict(), definition.is_deferred()), (Some(true), true));

@@ -392,7 +392,7 @@ fn arguments_are_in_no_debug_text() {
     let registry = Registry::new(tools![{ pay }]).unwrap();
     let call = ToolCall::new("c", "pay", r#"{"card": "4111"}"#);
     let checked = registry.validate(&call).unwrap();
-    assert_eq!(checked.args["card"], "4111");
+    assert_eq!(checked.value()["card"], "4111");
     let delta =
         agent::model::ModelEvent::ToolCallDelta { content_index: 0, delta: r#"{"card": "4111"}"#.into() };
     let message = agent::message::Message::assistant(vec![agent::message::Part::tool_call(

@@ -246,7 +246,7 @@ async fn a_decision_on_a_stored_run_reads_the_same_under_an_exact_policy() {
     let body = |args: Value, _: ToolContext| async move { args["amount"].to_string() };
     let dynamic = Tool::new("transfer", "Transfers.", schema, body).unwrap();
     let exact = dynamic
-        .configure(|options| options.coerce(CoercionPolicy::exact()).approval(agent::Approval::Always));
+        .configure(|options| options.coerce(CoercionPolicy::exact()).approval(agent::Approval::ALWAYS));
     let tools = ToolSet::new().with(exact.unwrap());
     let model = calling("transfer", r#"{"amount": 12345}"#);
     let assistant = Assistant::builder(model).tools(tools).build().unwrap();

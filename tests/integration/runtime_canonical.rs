@@ -144,7 +144,7 @@ async fn hooks_and_records_see_the_names_of_the_parameters() {
         let records = store.list(InvocationQuery::new()).await.unwrap().records;
         assert_eq!(records[0].call.args, json!({"amount": 1_000_000}), "{args}");
         let checked = Registry::new(tools![pay]).unwrap().validate(&ToolCall::new("c", "pay", args)).unwrap();
-        assert_eq!(checked.args, json!({"amount": 1_000_000}), "{args}");
+        assert_eq!(*checked.value(), json!({"amount": 1_000_000}), "{args}");
     }
 }
 

@@ -208,7 +208,7 @@ async fn goes_on(name: &str, change: Change, fails: bool) {
     let asks = Tool::new("ask", "Asks.", json!({"type": "object"}), |_: Value, _: ToolContext| async {
         ToolOutput::text("asked")
     });
-    let asks = asks.unwrap().configure(|options| options.approval(Approval::Always)).unwrap();
+    let asks = asks.unwrap().configure(|options| options.approval(Approval::ALWAYS)).unwrap();
     let model = ScriptedModel::new([
         reply().tool_call("fast", "{}").tool_call("ask", "{}"),
         reply().text("done"),

@@ -369,7 +369,7 @@ async fn secrets_that_a_person_gives_a_call_are_not_stored_either() {
     let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
     let model = [reply().tool_call("login", r#"{"user": "ann", "password": "guess"}"#), reply().text("In.")];
     let assistant = Assistant::builder(ScriptedModel::new(model))
-        .tools(tools![login].require_approval(agent::Approval::Always))
+        .tools(tools![login].require_approval(agent::Approval::ALWAYS))
         .on_approval(|_| async { Decision::AllowWith(json!({"user": "ann", "password": "hunter2"})) })
         .shared_state(ran.clone())
         .store(store.clone());

@@ -162,7 +162,7 @@ async fn arguments_are_prepared_before_every_check() {
     }
     let registry = Registry::new(tools![{ tool }]).expect("sound");
     let checked = registry.validate(&ToolCall::new("1", "t", r#"{"file": "a"}"#)).expect("fits");
-    assert_eq!(checked.args, json!({"path": "a"}));
+    assert_eq!(*checked.value(), json!({"path": "a"}));
     let refused = registry.validate(&ToolCall::new("1", "t", r#"{"bad": 1}"#));
     assert!(matches!(refused, Err(CallError::Prepare(_))));
 }
@@ -208,7 +208,7 @@ async fn parameters_depend_on_the_source() {
     assert!(registry.validate(&ToolCall::new("1", "t", sent)).is_err());
     assert_eq!(asked.load(Ordering::SeqCst), asked_before, "without a source nobody is asked");
     let checked = registry.validate_for(&ToolCall::new("1", "t", sent), Some(&admin)).expect("fits");
-    assert_eq!(checked.args, json!({"role": "admin"}));
+    assert_eq!(*checked.value(), json!({"role": "admin"}));
     let refused = registry.validate_for(&ToolCall::new("1", "t", sent), Some(&nobody));
     assert!(matches!(refused, Err(CallError::Definition(_))));
 }

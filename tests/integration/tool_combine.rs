@@ -96,7 +96,7 @@ async fn what_is_coerced_stays_coerced_and_recorded() {
     assert_eq!(result.outcome.text(), r#"acme ["a"] 3"#);
     let coerced: Vec<&str> = result.coercions.iter().map(|coercion| coercion.path.as_str()).collect();
     assert_eq!(coerced, ["/limit"]);
-    assert_eq!(registry.validate(&call).expect("fits").coercions.len(), 1);
+    assert_eq!(registry.validate(&call).expect("fits").coercions().len(), 1);
 }
 
 #[tokio::test]
@@ -239,8 +239,8 @@ fn approvals_are_asked_for_where_one_of_the_two_says_so() {
     let set = || tools![remove].require_approval(big());
     assert!(needed(set(), acme) && !needed(set(), other));
     assert!(needed(set(), r#"{"tenant": "other", "id": 101}"#));
-    assert!(needed(tools![remove].require_approval(Approval::Always), other));
-    assert!(needed(tools![remove].require_approval(Approval::Never), acme));
+    assert!(needed(tools![remove].require_approval(Approval::ALWAYS), other));
+    assert!(needed(tools![remove].require_approval(Approval::NEVER), acme));
     let both = || tools![remove].fix_argument("tenant", "other").require_approval(big());
     assert!(!needed(both(), r#"{"id": 5}"#) && needed(both(), r#"{"id": 500}"#));
 }

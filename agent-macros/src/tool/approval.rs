@@ -209,8 +209,8 @@ fn simple<'a>(
 ) -> Result<TokenStream, (&'a ExprClosure, &'a [Ident])> {
     Ok(match approval {
         None => quote!(),
-        Some(Approval::Never) => quote!(.approval(#private::Approval::Never)),
-        Some(Approval::Always) => quote!(.approval(#private::Approval::Always)),
+        Some(Approval::Never) => quote!(.approval(#private::Approval::NEVER)),
+        Some(Approval::Always) => quote!(.approval(#private::Approval::ALWAYS)),
         Some(Approval::Path(path)) => {
             let at = ours(types::span(path));
             let (path, there) = (own(path.to_token_stream()), private.at(at));

@@ -70,7 +70,7 @@ impl ModelStream {
         Self {
             events: Some(Box::pin(events)),
             cancel: cx.cancel.clone(),
-            cancelled: cx.cancel.cancelled(),
+            cancelled: cx.cancel.cancellation(),
             accumulator: Accumulator::new(info),
             ready: VecDeque::new(),
             arguments: None,

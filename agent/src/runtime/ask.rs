@@ -114,7 +114,7 @@ impl Performer {
         let timing = RequestTiming::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, request)))) {
             Ok(stream) => {
-                let cancelled = self.context.cancel_token().cancelled();
+                let cancelled = self.context.cancel_token().cancellation();
                 Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens, cancelled })
             }
             Err(payload) => {

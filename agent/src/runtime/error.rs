@@ -179,16 +179,18 @@ impl RunError {
     /// Returns why a suspended run could not be resumed, if this is such an error.
     ///
     /// ```
-    /// use agent::loop_core::{AgentLoop, LoopConfig};
-    /// use agent::message::{Conversation, Message};
-    /// use agent::{Assistant, Decisions, ScriptedModel, run::ResumeError};
+    /// use agent::{Assistant, Decisions, ScriptedModel, model::reply, run::ResumeError, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool(approval = "always")]
+    /// fn send(amount: u64) {}
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-    /// run.abort("the user left");
-    /// let error = assistant.resume(&run, Decisions::new()).await.unwrap_err();
-    /// assert_eq!(error.as_resume_error(), Some(&ResumeError::Over));
+    /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"amount": 5}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
+    /// let suspended = assistant.prompt("Send 5.").await?.snapshot.expect("it waits");
+    /// let error = assistant.resume(&suspended, Decisions::new()).await.unwrap_err();
+    /// assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { .. })));
     /// # Ok(()) }
     /// ```
     pub fn as_resume_error(&self) -> Option<&ResumeError> {

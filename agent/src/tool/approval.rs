@@ -26,25 +26,32 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum Approval {
-    /// It runs at once.
+pub struct Approval(Rule);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Rule {
     #[default]
     Never,
-    /// Every call waits.
     Always,
-    /// The arguments decide.
-    When(ApprovalRule),
+    When(RuleFunction),
 }
 
 impl Approval {
+    /// No call waits for an approval. This is the default.
+    pub const NEVER: Self = Self(Rule::Never);
+
+    /// Every call waits.
+    pub const ALWAYS: Self = Self(Rule::Always);
+
     /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
     /// [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         // Arguments that cannot be read are never waved through.
-        Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
-            plan.parse::<A>(arguments).map_or(true, |parsed| rule(&parsed.value))
-        })))
+        Self::of(move |plan, arguments| plan.parse::<A>(arguments).map_or(true, |parsed| rule(&parsed.value)))
+    }
+
+    fn of(rule: impl Fn(&Plan, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Rule::When(RuleFunction(Arc::new(rule))))
     }
 
     /// Requires approval where one of the two does.
@@ -63,12 +70,12 @@ impl Approval {
     /// # Ok::<(), agent::args::SchemaError>(())
     /// ```
     pub fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Never, one) | (one, Self::Never) => one,
-            (Self::Always, _) | (_, Self::Always) => Self::Always,
-            (one, other) => Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
-                one.is_needed(plan, arguments) || other.is_needed(plan, arguments)
-            }))),
+        match (&self.0, &other.0) {
+            (Rule::Never, _) | (_, Rule::Always) => other,
+            (_, Rule::Never) | (Rule::Always, _) => self,
+            _ => Self::of(move |plan, arguments| {
+                self.is_needed(plan, arguments) || other.is_needed(plan, arguments)
+            }),
         }
     }
 
@@ -79,45 +86,35 @@ impl Approval {
         plan: Plan,
         whole: impl Fn(&Plan, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        let Self::When(rule) = self else { return self };
-        Self::When(ApprovalRule(Arc::new(move |shown, arguments| {
+        let Self(Rule::When(rule)) = self else { return self };
+        Self::of(move |shown, arguments| {
             whole(shown, arguments).is_none_or(|arguments| (rule.0)(&plan, &arguments))
-        })))
+        })
     }
 
     /// Whether a call with these arguments has to be approved. They are JSON text that fits `plan`, the plan of the tool; text
     /// that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Always => true,
-            Self::When(rule) => (rule.0)(plan, arguments),
+        match &self.0 {
+            Rule::Never => false,
+            Rule::Always => true,
+            Rule::When(rule) => (rule.0)(plan, arguments),
         }
     }
 }
 
-/// A rule over the arguments of a call, created by [`Approval::when`]. Two rules are equal if one is a clone of the other.
-///
-/// ```
-/// use agent::{Approval, Value};
-///
-/// let approval = Approval::when(|args: &Value| args["amount"].as_u64().is_none_or(|amount| amount > 100));
-/// let Approval::When(rule) = &approval else { unreachable!() };
-/// assert_eq!(Approval::When(rule.clone()), approval);
-/// ```
+/// Two rules are equal if one is a clone of the other.
 #[derive(Clone)]
-pub struct ApprovalRule(Arc<Rule>);
+struct RuleFunction(Arc<dyn Fn(&Plan, &str) -> bool + Send + Sync>);
 
-type Rule = dyn Fn(&Plan, &str) -> bool + Send + Sync;
-
-impl PartialEq for ApprovalRule {
+impl PartialEq for RuleFunction {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl fmt::Debug for ApprovalRule {
+impl fmt::Debug for RuleFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApprovalRule")
+        f.write_str("rule")
     }
 }

@@ -108,7 +108,7 @@ impl CancelToken {
         self.chain.iter().find_map(|node| node.reason.get()).cloned()
     }
 
-    /// Completes when the token is cancelled; at once if it already is.
+    /// Completes when the token is cancelled; at once if it already is. Dropping the future removes its waiter.
     ///
     /// ```
     /// # async fn work() {}
@@ -116,7 +116,11 @@ impl CancelToken {
     /// token.cancelled().await;
     /// # }
     /// ```
-    pub fn cancelled(&self) -> Cancelled {
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
+        self.cancellation()
+    }
+
+    pub(crate) fn cancellation(&self) -> Cancelled {
         Cancelled { chain: self.chain.clone(), slots: Vec::new() }
     }
 }
@@ -134,20 +138,8 @@ impl fmt::Debug for CancelToken {
 }
 
 /// The future of [`CancelToken::cancelled`]. Dropping it removes the waiter.
-///
-/// ```
-/// use agent::{CancelToken, tool::Cancelled};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let token = CancelToken::new();
-/// let cancelled: Cancelled = token.cancelled();
-/// token.cancel("it took too long");
-/// cancelled.await;
-/// assert_eq!(token.reason().as_deref(), Some("it took too long"));
-/// # }
-/// ```
 #[must_use = "a future does nothing until it is awaited"]
-pub struct Cancelled {
+pub(crate) struct Cancelled {
     chain: Arc<[Arc<Node>]>,
     /// The waiter's slot in each node of the chain, once it waits.
     slots: Vec<usize>,
@@ -252,7 +244,7 @@ mod tests {
         std::thread::spawn(move || {
             let token = CancelToken::new();
             let owner = || {
-                let mut other = token.cancelled();
+                let mut other = token.cancellation();
                 assert!(pin!(&mut other).poll(&mut Context::from_waker(Waker::noop())).is_pending());
                 Waker::from(Arc::new(Owner(other)))
             };

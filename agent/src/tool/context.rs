@@ -1,6 +1,6 @@
 //! The context of a running call: its ids, its state, and its cancellation.
 
-use super::cancel::{CancelToken, Cancelled};
+use super::cancel::CancelToken;
 use super::capture::Capture;
 use super::executor::Executor;
 use super::progress::{Progress, ToolUpdate};
@@ -176,7 +176,7 @@ impl ToolContext {
     }
 
     /// Completes when the call is cancelled. A result that the body returns within the grace period still counts.
-    pub fn cancelled(&self) -> Cancelled {
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }
 

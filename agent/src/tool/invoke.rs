@@ -96,7 +96,8 @@ pub(super) async fn invoke(
             ));
         }
     };
-    let (mut call, cancelled) = (SupervisedBody::start(tool, accepted, cx, span), cx.cancelled());
+    let (mut call, cancelled) =
+        (SupervisedBody::start(tool, accepted, cx, span), cx.cancel_token().cancellation());
     let end = supervise(&mut call, timer, cancelled, cx).await;
     match &end {
         BodyEnd::TimedOut => call.stop("the tool's time is up"),

@@ -126,7 +126,7 @@ impl ToolPolicy {
         redact_errors: false,
         max_attempts: None,
         max_retries: None,
-        approval: Approval::Never,
+        approval: Approval::NEVER,
         exclusive: false,
         cache: None,
         allow_repeat: false,

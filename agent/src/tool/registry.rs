@@ -17,10 +17,9 @@ use super::state::StateValue;
 use super::value::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
-use crate::args::{Coercions, did_you_mean};
+use crate::args::did_you_mean;
 use crate::message::{Part, ToolCall};
 use crate::panics::catch;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -331,6 +330,7 @@ impl Registry {
     }
 
     /// Checks a call without running it, and returns its arguments as the tool would get them.
+    /// [`call_accepted`](Self::call_accepted) runs the call with them.
     ///
     /// # Errors
     /// Fails when there is no such tool, or with the full report when its arguments are refused.
@@ -343,9 +343,13 @@ impl Registry {
     /// let registry = Registry::new(tools![add])?;
     /// let error = registry.validate(&ToolCall::new("c", "add", r#"{"a": "many"}"#)).unwrap_err();
     /// assert!(error.to_string().contains("2 problems"));
+    ///
+    /// let accepted = registry.validate(&ToolCall::new("c", "add", r#"{"a": "40", "b": 2}"#))?;
+    /// assert_eq!(*accepted.value(), agent::json!({"a": 40, "b": 2}));
+    /// assert_eq!(accepted.coercions().len(), 1);
     /// # Ok(()) }
     /// ```
-    pub fn validate(&self, call: &ToolCall) -> Result<CheckedCall, CallError> {
+    pub fn validate(&self, call: &ToolCall) -> Result<AcceptedArguments, CallError> {
         self.validate_for(call, None)
     }
 
@@ -353,10 +357,12 @@ impl Registry {
     ///
     /// # Errors
     /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled.
-    pub fn validate_for(&self, call: &ToolCall, source: Option<&Source>) -> Result<CheckedCall, CallError> {
-        let accepted = self.fetch(&call.name)?.check(call.args.text(), source)?;
-        let (args, coercions) = (accepted.value().clone(), accepted.coercions().clone());
-        Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
+    pub fn validate_for(
+        &self,
+        call: &ToolCall,
+        source: Option<&Source>,
+    ) -> Result<AcceptedArguments, CallError> {
+        self.fetch(&call.name)?.check(call.args.text(), source)
     }
 
     /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model reads about each.
@@ -492,46 +498,5 @@ impl fmt::Debug for Registry {
             .field("tools", &self.names().collect::<Vec<_>>())
             .field("state", &self.inner.state)
             .finish()
-    }
-}
-
-/// A call that may run, with its arguments after coercion.
-///
-/// ```
-/// use agent::{Registry, json, message::ToolCall, tool, tools};
-///
-/// /// Adds two numbers.
-/// #[tool]
-/// fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// let registry = Registry::new(tools![add])?;
-/// let checked = registry.validate(&ToolCall::new("call_1", "add", r#"{"a": "40", "b": 2}"#))?;
-/// assert_eq!(checked.args, json!({"a": 40, "b": 2}));
-/// assert_eq!(checked.coercions.len(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub struct CheckedCall {
-    /// The id of the call.
-    pub call_id: String,
-    /// The name of the tool.
-    pub tool: String,
-    /// The arguments after coercion.
-    pub args: Value,
-    /// The changes that made the arguments fit.
-    pub coercions: Coercions,
-}
-
-/// Leaves out the arguments: they may contain secrets, and this text is logged.
-impl fmt::Debug for CheckedCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckedCall")
-            .field("call_id", &self.call_id)
-            .field("tool", &self.tool)
-            .field("coercions", &self.coercions)
-            .finish_non_exhaustive()
     }
 }

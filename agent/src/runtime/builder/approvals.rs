@@ -61,9 +61,8 @@ impl AssistantBuilder {
     /// than once unless your code prevents that.
     ///
     /// ```
-    /// use agent::loop_core::AgentLoop;
     /// use agent::model::reply;
-    /// use agent::{Assistant, Decisions, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, Decisions, ScriptedModel, SuspendedRun, tool, tools};
     ///
     /// /// Closes an account.
     /// #[tool(approval = "always")]
@@ -80,7 +79,7 @@ impl AssistantBuilder {
     ///
     /// // Another process, tomorrow.
     /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let suspended: SuspendedRun = serde_json::from_str(&stored)?;
     /// let requests = suspended.requests();
     /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
     /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
@@ -97,9 +96,8 @@ impl AssistantBuilder {
     /// that it signed has to be resumed.
     ///
     /// ```
-    /// use agent::loop_core::AgentLoop;
     /// use agent::model::reply;
-    /// use agent::{Assistant, Decisions, ScriptedModel, tool, tools};
+    /// use agent::{Assistant, Decisions, ScriptedModel, SuspendedRun, tool, tools};
     ///
     /// /// Closes an account.
     /// #[tool(approval = "always")]
@@ -119,7 +117,7 @@ impl AssistantBuilder {
     ///     .approval_key(this_year)
     ///     .former_approval_key(last_year)
     ///     .build()?;
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let suspended: SuspendedRun = serde_json::from_str(&stored)?;
     /// let allow = Decisions::new().allow(&suspended.requests()[0]);
     /// assert_eq!(assistant.resume(&suspended, allow).await?.text(), "It is closed.");
     /// # Ok(()) }

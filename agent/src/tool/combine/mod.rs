@@ -43,7 +43,7 @@ use std::sync::Arc;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let documents = tools![find, remove]
 ///     .fix_argument("tenant", "acme")                                      // neither shown nor accepted, but filled in
-///     .change(["remove"], |set| set.require_approval(Approval::Always))
+///     .change(["remove"], |set| set.require_approval(Approval::ALWAYS))
 ///     .prefix("documents_");
 /// let registry = Registry::new(documents)?;
 /// assert_eq!(registry.names().collect::<Vec<_>>(), ["documents_find", "documents_remove"]);
