@@ -3,9 +3,9 @@
 //! [`Hooks`] has a method for each moment of a run. An assistant calls the hooks in the order in which they were added.
 //!
 //! ```
-//! use agent::hooks::{BeforeCall, HookError, Hooks, ToolCallInfo};
+//! use agent::hooks::{HookError, Hooks, ToolCallInfo};
 //! use agent::model::reply;
-//! use agent::{Assistant, BoxFuture, ScriptedModel, tool, tools};
+//! use agent::{Assistant, BeforeCall, BoxFuture, ScriptedModel, tool, tools};
 //!
 //! /// Refuses payments above a limit.
 //! struct Cap(u64);
@@ -36,4 +36,4 @@
 //! # Ok(()) }
 //! ```
 
-pub use crate::runtime::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo, TurnTools};
+pub use crate::runtime::{AfterCall, HookError, Hooks, ToolCallInfo, TurnTools};

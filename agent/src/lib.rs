@@ -212,7 +212,9 @@ pub use loop_core::end::RunStop;
 pub use loop_core::event::{Event, EventKind};
 pub use model::scripted::ScriptedModel;
 #[cfg(feature = "runtime")]
-pub use runtime::{Assistant, AssistantBuilder, Decision, Decisions, RunError, RunOutput, SuspendedRun};
+pub use runtime::{
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunError, RunOutput, SuspendedRun,
+};
 pub use tool::BoxFuture;
 pub use tool::approval::Approval;
 pub use tool::arguments::ToolArgs;

@@ -134,11 +134,11 @@ fn tools(chat: &Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>>
     }
     let line = |tool: &agent::ToolDefinition| {
         let policy = registry.get(tool.name()).map(|tool| tool.policy().approval.clone()).unwrap_or_default();
-        let asks = if policy == Approval::NEVER {
+        let asks = if policy == agent::Approval::NEVER {
             ""
         } else if chat.desk.always_allows(tool.name()) {
             " (always allowed)"
-        } else if policy == Approval::ALWAYS {
+        } else if policy == agent::Approval::ALWAYS {
             " (asks you)"
         } else {
             " (may ask you)"

@@ -92,7 +92,7 @@ impl Desk {
         lines.extend(readable(&args).lines().map(|line| format!("  {line}")));
         // The same as it is told once the call has run; whoever decides wants to know before.
         if let Some(checked) = sent.and_then(|sent| registry.validate(sent).ok()) {
-            lines.extend(coerced(look, &checked.coercions));
+            lines.extend(coerced(look, checked.coercions()));
         }
         pager::page(look, &lines).await?;
         loop {

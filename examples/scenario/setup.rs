@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
 use agent::{
-    Assistant, AssistantBuilder, Control, Decision, ScriptedModel, UsageLimits,
-    hooks::{AfterCall, BeforeCall},
+    Assistant, AssistantBuilder, BeforeCall, Control, Decision, ScriptedModel, UsageLimits,
+    hooks::AfterCall,
     run::{LoopGuard, QueueMode, SteeringPolicy},
 };
 

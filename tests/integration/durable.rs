@@ -11,8 +11,7 @@ use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
-    Assistant, CancelToken, Decision, RunStop, ToolOutput, hooks::BeforeCall, json, run::QueueMode, tool,
-    tools,
+    Assistant, BeforeCall, CancelToken, Decision, RunStop, ToolOutput, json, run::QueueMode, tool, tools,
 };
 use serde_json::Value;
 

@@ -148,7 +148,7 @@ async fn the_time_limit_of_a_run_holds() {
     let model = ScriptedModel::new([reply().tool_call("sign_contract", "{}"), reply().text("never")]);
     let assistant = Assistant::builder(model)
         .tools(tools![sign_contract])
-        .before_tool_call(|_| async { Ok(agent::hooks::BeforeCall::RequireApproval) })
+        .before_tool_call(|_| async { Ok(agent::BeforeCall::RequireApproval) })
         .limits(limits)
         .build()
         .unwrap();

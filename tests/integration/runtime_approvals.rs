@@ -11,9 +11,8 @@ use agent::loop_core::AgentLoop;
 use agent::message::{Message, ToolArguments, ToolResultMessage};
 use agent::model::{reply, reply_with};
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, EventKind, RunError, RunOutput, RunStop, Tool,
-    ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, hooks::BeforeCall, json, run::ResumeError, tool,
-    tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, RunError, RunOutput, RunStop,
+    Tool, ToolContext, ToolOutcome, ToolOutput, ToolSet, Value, json, run::ResumeError, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};

@@ -7,8 +7,8 @@ use agent::args::CoercionPolicy;
 use agent::model::reply;
 use agent::run::ApprovalRequest;
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, RunTool, Tool, ToolArgs, ToolContext, ToolSet, Value,
-    args::ArgumentError, hooks::BeforeCall, json, tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunTool, Tool, ToolArgs, ToolContext,
+    ToolSet, Value, args::ArgumentError, json, tool, tools,
 };
 
 /// What bodies got.

@@ -9,8 +9,8 @@ use agent::message::Message;
 use agent::model::reply;
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store};
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, EventKind, Tool, ToolContext, ToolSet, UsageLimits,
-    Value, hooks::BeforeCall, json, tool, tool::Source, tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, Tool, ToolContext, ToolSet,
+    UsageLimits, Value, json, tool, tool::Source, tools,
 };
 
 use crate::assistant_support::assert_sound;

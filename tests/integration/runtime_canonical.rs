@@ -9,7 +9,7 @@ use agent::args::{Plan, PlanOptions};
 use agent::message::ToolCall;
 use agent::model::reply;
 use agent::store::{InvocationQuery, MemoryStore, Store};
-use agent::{Assistant, Decision, Registry, ToolArgs, Value, hooks::BeforeCall, json, tool, tools};
+use agent::{Assistant, BeforeCall, Decision, Registry, ToolArgs, Value, json, tool, tools};
 use proptest::prelude::*;
 
 #[derive(ToolArgs, Debug, PartialEq)]

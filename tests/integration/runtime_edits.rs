@@ -10,8 +10,7 @@ use agent::message::OutcomeKind;
 use agent::model::reply;
 use agent::run::ApprovalRequest;
 use agent::{
-    Assistant, AssistantBuilder, Control, Decision, Decisions, RunStop, Value, hooks::BeforeCall, json, tool,
-    tools,
+    Assistant, AssistantBuilder, BeforeCall, Control, Decision, Decisions, RunStop, Value, json, tool, tools,
 };
 
 /// Writes a file.

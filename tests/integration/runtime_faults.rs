@@ -11,10 +11,8 @@ use agent::ScriptedModel;
 use agent::message::{Message, Part};
 use agent::model::{ModelError, ModelErrorKind, reply};
 use agent::{
-    Assistant, EventKind, RunError, Tool, ToolContext, ToolError, ToolOutput, ToolSet, Value,
-    hooks::{AfterCall, BeforeCall},
-    json,
-    run::Delivery,
+    Assistant, BeforeCall, EventKind, RunError, Tool, ToolContext, ToolError, ToolOutput, ToolSet, Value,
+    hooks::AfterCall, json, run::Delivery,
 };
 use tokio::time::sleep;
 

@@ -133,7 +133,7 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
             let waited = waits(&hook);
             async move {
                 waited.await;
-                Ok(agent::hooks::BeforeCall::Continue)
+                Ok(agent::BeforeCall::Continue)
             }
         })
         .build()
@@ -248,7 +248,7 @@ async fn whatever_panics_the_run_does_not() {
     }
     let drops: [(&str, Change); 5] = [
         ("before_tool_call drop", |builder| {
-            builder.before_tool_call(|_| BadFuture::new(Ok(agent::hooks::BeforeCall::Continue)))
+            builder.before_tool_call(|_| BadFuture::new(Ok(agent::BeforeCall::Continue)))
         }),
         ("after_tool_call drop", |builder| {
             builder.after_tool_call(|_, _| BadFuture::new(Ok(agent::hooks::AfterCall::default())))

@@ -10,8 +10,8 @@ use agent::hooks::Hooks;
 use agent::message::{CustomMessage, Part};
 use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
-    Approval, Assistant, AssistantBuilder, Decision, EventKind, RunError, Tool, ToolContext, ToolOutput,
-    ToolSet, Value, hooks::BeforeCall, json,
+    Approval, Assistant, AssistantBuilder, BeforeCall, Decision, EventKind, RunError, Tool, ToolContext,
+    ToolOutput, ToolSet, Value, json,
 };
 use tokio::time::{Instant, sleep};
 

@@ -58,7 +58,7 @@ async fn arguments_are_prepared_before_they_are_checked_and_shown_to_hooks() {
         .tools(tools![{ list(&Arc::default()) }])
         .before_tool_call(move |call| {
             write.lock().unwrap().push(call.args().clone());
-            async { Ok(agent::hooks::BeforeCall::Continue) }
+            async { Ok(agent::BeforeCall::Continue) }
         })
         .build()
         .unwrap();

@@ -8,8 +8,7 @@ use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
 use agent::{
-    Assistant, AssistantBuilder, Value,
-    hooks::BeforeCall,
+    Assistant, AssistantBuilder, BeforeCall, Value,
     run::{Metric, RequestMetric, ToolCallMetric},
     tool, tools,
 };

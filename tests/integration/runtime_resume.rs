@@ -10,10 +10,8 @@ use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::AgentLoop;
 use agent::model::reply;
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, RunError, RunStop, Tool, ToolContext, ToolOutcome,
-    ToolOutput, ToolSet, UsageLimits, Value,
-    hooks::BeforeCall,
-    json,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, RunError, RunStop, Tool, ToolContext,
+    ToolOutcome, ToolOutput, ToolSet, UsageLimits, Value, json,
     run::{BuildError, ResumeError},
     tool, tools,
 };

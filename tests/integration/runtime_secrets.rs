@@ -11,8 +11,8 @@ use agent::run::ApprovalRequest;
 use agent::store::{InvocationQuery, MemoryStore, Store};
 use agent::testing::EventLog;
 use agent::{
-    Assistant, AssistantBuilder, Decision, Decisions, EventKind, ToolArgs, Value, hooks::BeforeCall, json,
-    tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ToolArgs, Value, json, tool,
+    tools,
 };
 
 use crate::trace_support::{Traces, hear};

@@ -7,8 +7,8 @@ use agent::ScriptedModel;
 use agent::durable::Service;
 use agent::model::reply;
 use agent::{
-    Assistant, AssistantBuilder, Tool, ToolContext, ToolError, ToolSet, Value,
-    hooks::{AfterCall, BeforeCall},
+    Assistant, AssistantBuilder, BeforeCall, Tool, ToolContext, ToolError, ToolSet, Value,
+    hooks::AfterCall,
     json,
     message::Part,
     run::{NotCached, ResultCache},

@@ -13,9 +13,7 @@ use agent::steps::{SharedLoop, StepError, Steps, drive};
 use agent::store::{InvocationQuery, MemoryStore, Store as _};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
-    Assistant, AssistantBuilder, Decisions, RunError, RunStop, ToolContext, Value,
-    hooks::BeforeCall,
-    json,
+    Assistant, AssistantBuilder, BeforeCall, Decisions, RunError, RunStop, ToolContext, Value, json,
     run::{BuildError, ResumeError, StateError},
     steps::StepKey,
     tool, tools,

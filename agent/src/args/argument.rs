@@ -15,7 +15,8 @@ use std::{any::type_name, fmt};
 /// Why a parameter of a call cannot be read. It never holds the value.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, args::ArgumentError, hooks::BeforeCall, model::reply, tool, tools};
+/// use agent::args::ArgumentError;
+/// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
 ///
 /// /// Sends money.
 /// #[tool]

@@ -193,7 +193,8 @@ fn unknown_word(word: &str, known: &[&str]) -> ParseError {
 /// What happens to a key that matches no parameter.
 ///
 /// ```
-/// use agent::{Registry, ToolContext, args::{PlanOptions, UnknownKeys}, message::ToolCall, tool, tools};
+/// use agent::args::{PlanOptions, UnknownKeys};
+/// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
 ///
 /// /// Doubles a number.
 /// #[tool]

@@ -14,27 +14,27 @@ use crate::model::{ModelEvent, OutputSchema};
 use crate::tool::arguments::Argument;
 
 /// The answer that a prompt asks for.
-pub(super) struct Answer<T> {
+pub(super) struct TypedAnswer<T> {
     /// What the run asks the model for. `None` if any answer will do.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
     read: Box<dyn FnOnce(RunOutput) -> Result<RunOutput<T>, RunError> + Send>,
 }
 
-impl Answer<()> {
+impl TypedAnswer<()> {
     /// Any answer will do.
     pub(super) fn any() -> Self {
         Self { expected: None, read: Box::new(Ok) }
     }
 }
 
-impl<T> Answer<T> {
+impl<T> TypedAnswer<T> {
     /// Returns the output with the answer.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }
 }
 
-impl<T: Argument> Answer<T> {
+impl<T: Argument> TypedAnswer<T> {
     fn new(reader: AnswerReader<T>) -> Self {
         let expected = Arc::new(reader.expected_output());
         let of_run = expected.clone();
@@ -78,7 +78,7 @@ impl Prompt {
     ///
     /// A [stream](Self::stream) shows the answer while it arrives, see [`Run::partial`](super::Run::partial).
     pub fn output<T: Argument>(self) -> Prompt<T> {
-        self.asking(AnswerReader::new().map(Answer::new))
+        self.asking(AnswerReader::new().map(TypedAnswer::new))
     }
 
     /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
@@ -106,7 +106,7 @@ impl Prompt {
     pub fn output_schema(self, schema: OutputSchema) -> Prompt<Value> {
         let reader = AnswerReader::of_schema(schema);
         let reader = reader.map_err(|error| RunError::Output { message: error.to_string() });
-        self.asking(reader.map(Answer::new))
+        self.asking(reader.map(TypedAnswer::new))
     }
 }
 

@@ -237,7 +237,8 @@ impl AssistantBuilder {
     /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::run::Prompt::source).
     ///
     /// ```
-    /// use agent::{Assistant, Parameters, ScriptedModel, ToolBuilder, ToolContext, Value, tool::Source, tools};
+    /// use agent::tool::Source;
+    /// use agent::{Assistant, Parameters, ScriptedModel, ToolBuilder, ToolContext, Value, tools};
     ///
     /// struct Admin;
     ///

@@ -45,8 +45,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use agent::model::reply;
-/// use agent::hooks::{BeforeCall, HookError, Hooks, ToolCallInfo};
-/// use agent::{Assistant, BoxFuture, ScriptedModel, tool, tools};
+/// use agent::hooks::{HookError, Hooks, ToolCallInfo};
+/// use agent::{Assistant, BeforeCall, BoxFuture, ScriptedModel, tool, tools};
 ///
 /// /// Deletes a file.
 /// #[tool]
@@ -140,7 +140,8 @@ pub trait Hooks: Send + Sync {
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::{Assistant, ScriptedModel, hooks::{BeforeCall, ToolCallInfo}, json, model::reply, tool, tools};
+/// use agent::hooks::ToolCallInfo;
+/// use agent::{Assistant, BeforeCall, ScriptedModel, json, model::reply, tool, tools};
 ///
 /// /// Adds two numbers.
 /// #[tool(inline)]
@@ -213,7 +214,7 @@ impl ToolCallInfo {
     /// tool parses its arguments by hand.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, model::reply, tool, tools};
+    /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
     ///
     /// /// Sends money.
     /// #[tool]
@@ -264,7 +265,7 @@ impl fmt::Debug for ToolCallInfo {
 /// The decision of a hook on a call.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, json, model::reply, tool, tools};
+/// use agent::{Assistant, BeforeCall, ScriptedModel, json, model::reply, tool, tools};
 ///
 /// /// Sends money.
 /// #[tool]
@@ -332,7 +333,7 @@ impl BeforeCall {
     /// turn agree.
     ///
     /// ```
-    /// use agent::{Assistant, Control, RunStop, ScriptedModel, hooks::BeforeCall, model::reply, tool, tools};
+    /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
     ///
     /// /// Deletes a file.
     /// #[tool]

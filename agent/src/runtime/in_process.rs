@@ -29,8 +29,7 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::panics::catch;
-use crate::step_key::StepKey;
-use crate::steps::{SharedLoop, StepError, Steps};
+use crate::steps::{SharedLoop, StepError, StepKey, Steps};
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
@@ -592,14 +591,10 @@ impl Drop for InProcessSteps {
         while let Some(event) = next() {
             let event = Arc::new(event);
             let listeners = self.assistant.state().listeners.clone();
-            for listener in listeners.iter() {
-                listener.notify(&event);
-            }
+            listeners.iter().for_each(|listener| listener.notify(&event));
         }
         self.deliver();
         self.assistant.end_run(None);
-        if let Some(records) = &self.records {
-            records.clone().abandon(DROPPED);
-        }
+        self.records.iter().for_each(|records| records.clone().abandon(DROPPED));
     }
 }

@@ -73,7 +73,10 @@ impl SuspendedRun {
     ///
     /// ```
     /// use agent::run::PendingCall;
-    /// use agent::{Assistant, Decisions, ScriptedModel, SuspendedRun, ToolOutcome, ToolOutput, model::reply, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{
+    ///     Assistant, Decisions, ScriptedModel, SuspendedRun, ToolOutcome, ToolOutput, tool, tools,
+    /// };
     ///
     /// /// Orders a translation; it comes tomorrow.
     /// #[tool]

@@ -18,7 +18,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
-/// use agent::{BoxFuture, Json, Registry, Tool, ToolContext, ToolDefinition, ToolOutcome, Value, json, tool::IntoOutcome};
+/// use agent::tool::IntoOutcome;
+/// use agent::{
+///     BoxFuture, Json, Registry, Tool, ToolContext, ToolDefinition, ToolOutcome, Value, json,
+/// };
 /// use agent::args::{Plan, PlanOptions};
 /// use agent::{message::ToolCall, tools};
 ///
@@ -46,7 +49,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// ```
 /// use agent::args::InvalidArguments;
 /// use agent::tool::{AcceptedArguments, ToolBody};
-/// use agent::{BoxFuture, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, args::{Plan, PlanOptions}, tool::IntoOutcome};
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::{BoxFuture, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, tool::IntoOutcome};
 ///
 /// #[derive(ToolArgs)]
 /// struct Days { first: u8, last: u8 }

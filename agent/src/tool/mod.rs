@@ -1,7 +1,7 @@
-//! The bodies of tools that are written by hand: [`ToolBody`], and what wraps one.
+//! Tools as values: their options, the bodies that are written by hand, how a call ends, and what can be wrong with a set of tools.
 //!
-//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](crate::tool::ToolPolicy) is a part, and a body. Most tools
-//! need nothing from here: `#[tool]` and closures make their bodies.
+//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](ToolPolicy) is a part, and a [body](ToolBody). Most
+//! tools need nothing from here: `#[tool]` has every one of the [options](ToolOptions), and `#[tool]` and closures make the bodies.
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};

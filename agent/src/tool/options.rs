@@ -426,7 +426,8 @@ macro_rules! setters {
         /// parameters apply: they should offer the least. The same source is used for showing and for checking.
         ///
         /// ```
-        /// use agent::{Parameters, Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tool::Source, tools};
+        /// use agent::message::ToolCall;
+        /// use agent::{Parameters, Registry, ToolBuilder, ToolContext, Value, tool::Source, tools};
         ///
         /// struct Admin;
         ///

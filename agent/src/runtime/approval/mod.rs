@@ -215,7 +215,10 @@ impl Decisions {
     /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
     ///
     /// ```
-    /// use agent::{Assistant, Decisions, RunStop, ScriptedModel, ToolOutcome, ToolOutput, model::reply, tool, tools};
+    /// use agent::model::reply;
+    /// use agent::{
+    ///     Assistant, Decisions, RunStop, ScriptedModel, ToolOutcome, ToolOutput, tool, tools,
+    /// };
     ///
     /// /// Orders a translation; it comes tomorrow.
     /// #[tool]

@@ -101,7 +101,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::model::reply;
-    /// use agent::{Assistant, ScriptedModel, hooks::BeforeCall, tool, tools};
+    /// use agent::{Assistant, BeforeCall, ScriptedModel, tool, tools};
     ///
     /// /// Reads a file.
     /// #[tool(read_only)]

@@ -98,7 +98,8 @@ impl AssistantBuilder {
     /// ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```
-    /// use agent::{Assistant, EventKind, ScriptedModel, model::reply, run::SteeringPolicy, tool, tools};
+    /// use agent::run::SteeringPolicy;
+    /// use agent::{Assistant, EventKind, ScriptedModel, model::reply, tool, tools};
     ///
     /// /// Sends a letter.
     /// #[tool]
