@@ -134,14 +134,11 @@ fn tools(chat: &Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>>
     }
     let line = |tool: &agent::ToolDefinition| {
         let policy = registry.get(tool.name()).map(|tool| tool.policy().approval.clone()).unwrap_or_default();
-        let asks = if policy == agent::Approval::NEVER {
-            ""
-        } else if chat.desk.always_allows(tool.name()) {
-            " (always allowed)"
-        } else if policy == agent::Approval::ALWAYS {
-            " (asks you)"
-        } else {
-            " (may ask you)"
+        let asks = match policy {
+            _ if policy == agent::Approval::NEVER => "",
+            _ if chat.desk.always_allows(tool.name()) => " (always allowed)",
+            _ if policy == agent::Approval::ALWAYS => " (asks you)",
+            _ => " (may ask you)",
         };
         let what = fit(&one_line(tool.description()), 100);
         format!("  {}{asks}  {}", look.paint(Kind::Bold, tool.name()), look.paint(Kind::Dim, &what))

@@ -9,8 +9,8 @@ use crate::screen::{Plain, Screen, Show};
 use crate::signals::{self, Signal};
 use crate::tell::Teller;
 use crate::terminal::{self, Keys};
-use agent::run::Queue;
-use agent::{RunError, run::Run};
+use agent::RunError;
+use agent::run::{Queue, Run};
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -158,9 +158,7 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
         return;
     }
     let receipt = chat.assistant.steer(text.as_str());
-    if let Some(delivery) = receipt.status()
-        && !delivery.is_delivered()
-    {
+    if receipt.status().is_some_and(|delivery| !delivery.is_delivered()) {
         screen.line(&chat.look.paint(Kind::Bad, "✗ too many lines wait; this one was not taken"));
         typed.text = text;
         return;

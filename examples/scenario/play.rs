@@ -7,11 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use agent::message::Message;
-use agent::run::Queue;
-use agent::{
-    Assistant, Event, EventKind, RunError, RunOutput, RunStop,
-    run::{Delivery, Receipt},
-};
+use agent::run::{Delivery, Queue, Receipt};
+use agent::{Assistant, Event, EventKind, RunError, RunOutput, RunStop};
 use serde_json::{Map, Value, json};
 
 use super::given::{Action, Given};

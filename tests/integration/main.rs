@@ -99,6 +99,7 @@ mod runtime_secrets;
 mod runtime_shared_cache;
 mod runtime_steering;
 mod runtime_steps;
+mod runtime_suspended;
 mod runtime_traces;
 mod runtime_turn_tools;
 mod secret_hunt;

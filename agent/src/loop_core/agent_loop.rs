@@ -475,7 +475,7 @@ impl AgentLoop {
         });
     }
 
-    pub(super) fn take_verdict(&mut self, TurnDecision { go_on, is_queued }: TurnDecision) {
+    pub(super) fn take_turn_decision(&mut self, TurnDecision { go_on, is_queued }: TurnDecision) {
         let continues = self.is_reply_needed() || is_queued || go_on == Some(true);
         if go_on == Some(false) {
             let end = if continues { End::Terminated } else { End::Completed };

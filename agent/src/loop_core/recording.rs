@@ -157,7 +157,7 @@ impl AgentLoop {
         if self.phase != Phase::TurnEnd {
             return Err(self.unexpected());
         }
-        self.take_verdict(verdict);
+        self.take_turn_decision(verdict);
         self.settle();
         Ok(())
     }

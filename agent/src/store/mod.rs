@@ -108,9 +108,8 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-///
-/// Each function is one atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation
-/// with `agent::testing::assert_store` (feature `testing`).
+/// Implement this trait; a store that is shared is an `Arc` of it. Each function is one atomic step: if its future is dropped, the step has
+/// happened completely or not at all. Test your own implementation with `agent::testing::assert_store` (feature `testing`).
 ///
 /// # Records
 ///
