@@ -276,8 +276,8 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
             if matches!(item, Type::Path(path) if path.path.is_ident("u8")) {
                 errors.at(
                     reference,
-                    "a model has no bytes to send: write `agent::args::Base64` for base64 text, or `Vec<u8>` for a list \
-                     of small numbers",
+                    "a model has no bytes to send: write `agent::args::Base64` for base64 text, or `Vec<u8>` for a \
+                     list of small numbers",
                 );
                 return None;
             }
