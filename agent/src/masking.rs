@@ -15,6 +15,7 @@ pub(crate) struct SecretMask {
     /// masked whole.
     secrets: Vec<(String, String)>,
     /// The end of the input that may be the start of a secret or of a character.
+    #[cfg(any(feature = "http", test))]
     held_back: Vec<u8>,
 }
 

@@ -91,6 +91,7 @@ mod runtime_metadata;
 mod runtime_misbehaviour;
 mod runtime_models;
 mod runtime_observe;
+mod runtime_one_parse;
 mod runtime_output;
 mod runtime_record;
 mod runtime_resume;

@@ -1,0 +1,74 @@
+//! The arguments of a call are parsed once between the reply and the body, whatever else of the run reads them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use agent::model::reply;
+use agent::store::MemoryStore;
+use agent::{AfterCall, Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, Value, json, tool, tools};
+use serde::{Deserialize, Deserializer};
+
+/// How often an amount was read in this process. Only the test below reads amounts.
+static READ: AtomicU32 = AtomicU32::new(0);
+
+/// Reads an amount, and counts.
+fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    READ.fetch_add(1, Ordering::Relaxed);
+    u32::deserialize(deserializer)
+}
+
+#[derive(ToolArgs)]
+struct Payment {
+    /// In cents.
+    #[serde(deserialize_with = "counted", alias = "sum")]
+    #[schemars(with = "u32")]
+    amount: u32,
+}
+
+/// Whether a person has to be asked. It reads the arguments as JSON.
+fn is_large(arguments: &Value) -> bool {
+    arguments["amount"].as_u64().is_none_or(|amount| amount > 10)
+}
+
+/// Pays.
+#[tool(inline, effect = "pure", approval = is_large)]
+fn pay(payment: Payment) -> String {
+    format!("paid {}", payment.amount)
+}
+
+#[tokio::test]
+async fn hooks_approval_records_and_the_cache_read_what_the_check_parsed() {
+    let model = ScriptedModel::new([
+        reply().tool_call("pay", r#"{"sum": "50"}"#),
+        reply().tool_call("pay", r#"{"sum": "50"}"#),
+        reply().text("Done."),
+    ]);
+    let seen = Arc::new(AtomicU32::new(0));
+    let (before, approval, after) = (seen.clone(), seen.clone(), seen.clone());
+    let assistant = Assistant::builder(model)
+        .tools(tools![pay])
+        .cache_results()
+        .store(MemoryStore::new())
+        .before_tool_call(move |call| {
+            assert_eq!(call.args(), &json!({"amount": 50}));
+            before.fetch_add(1, Ordering::Relaxed);
+            async { Ok(BeforeCall::Continue) }
+        })
+        .on_approval(move |request| {
+            assert_eq!(request.call.args.value().unwrap(), json!({"amount": 50}));
+            approval.fetch_add(1, Ordering::Relaxed);
+            async { Decision::Allow }
+        })
+        .after_tool_call(move |call, _| {
+            assert_eq!(call.args(), &json!({"amount": 50}));
+            after.fetch_add(1, Ordering::Relaxed);
+            async { Ok(AfterCall::default()) }
+        })
+        .build()
+        .unwrap();
+    assistant.prompt("Pay.").await.unwrap();
+    let messages = assistant.messages();
+    assert_eq!([2, 4].map(|at| messages.get(at).unwrap().text()), ["paid 50", "paid 50"]);
+    // The second call is checked as well, once; its result is from the cache, so no hook follows a body.
+    assert_eq!((READ.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (2, 5));
+}
