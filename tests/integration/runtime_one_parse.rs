@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent::model::reply;
 use agent::store::MemoryStore;
-use agent::{AfterCall, Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, Value, json, tool, tools};
+use agent::{
+    Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, Value, hooks::AfterCall, json, tool, tools,
+};
 use serde::{Deserialize, Deserializer};
 
 /// How often an amount was read in this process. Only the test below reads amounts.
