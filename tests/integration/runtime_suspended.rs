@@ -24,16 +24,18 @@ fn translate(text: String) -> ToolOutcome {
     ToolOutcome::Deferred { handle: format!("order of {text}") }
 }
 
+struct Sales(u64);
+
 /// The tenth part of the sales.
 #[tool(inline)]
-fn tenth(sales: &u64) -> u64 {
-    *sales / 10
+fn tenth(sales: &Sales) -> u64 {
+    sales.0 / 10
 }
 
 fn built(model: ScriptedModel) -> Assistant {
     Assistant::builder(model)
         .tools(tools![pay, translate, tenth])
-        .state(500_u64)
+        .state(Sales(500))
         .approval_key(KEY)
         .build()
         .unwrap()
@@ -117,16 +119,16 @@ async fn deferred_calls_are_pending() {
 async fn a_typed_prompt_takes_the_same_options_and_resumes_typed() {
     let model = || ScriptedModel::new([reply().tool_call("tenth", "{}"), reply().text(r#"{"result": 7}"#)]);
     let assistant =
-        Assistant::builder(model()).tools(tools![tenth]).state_per_prompt::<u64>().build().unwrap();
-    let output = assistant.prompt("A tenth?").output::<u64>().with_state(70_u64).await.unwrap();
+        Assistant::builder(model()).tools(tools![tenth]).state_per_prompt::<Sales>().build().unwrap();
+    let output = assistant.prompt("A tenth?").output::<u64>().with_state(Sales(70)).await.unwrap();
     assert_eq!((output.value, output.turns), (7, 2));
     assert_eq!(assistant.messages().get(2).unwrap().text(), "7");
 
     // Driven in its own task, the answer is asked for in the same way.
     let model = model();
     let assistant =
-        Assistant::builder(model.clone()).tools(tools![tenth]).state_per_prompt::<u64>().build().unwrap();
-    assistant.prompt("A tenth?").output::<u64>().with_state(70_u64).start().unwrap();
+        Assistant::builder(model.clone()).tools(tools![tenth]).state_per_prompt::<Sales>().build().unwrap();
+    assistant.prompt("A tenth?").output::<u64>().with_state(Sales(70)).start().unwrap();
     assistant.wait_until_idle().await;
     assert!(model.requests()[0].tools.iter().any(|tool| tool.name() == "structured_output"));
 

@@ -105,7 +105,9 @@ impl Approval {
 
 /// Two rules are equal if one is a clone of the other.
 #[derive(Clone)]
-struct RuleFunction(Arc<dyn Fn(&Plan, &str) -> bool + Send + Sync>);
+struct RuleFunction(Arc<DynRule>);
+
+type DynRule = dyn Fn(&Plan, &str) -> bool + Send + Sync;
 
 impl PartialEq for RuleFunction {
     fn eq(&self, other: &Self) -> bool {

@@ -258,9 +258,9 @@ impl ToolOutcome {
     /// Returns the code of a failure, a denial or an interruption.
     pub fn code(&self) -> Option<&str> {
         match self {
-            Self::Failed { code, .. } => Some(code.as_str()),
-            Self::Denied { code, .. } => Some(code.as_str()),
-            Self::Interrupted { code, .. } => Some(code.as_str()),
+            Self::Failed { code, .. } | Self::Denied { code, .. } | Self::Interrupted { code, .. } => {
+                Some(code.as_str())
+            }
             Self::Unknown(stored) => stored.get("code").and_then(Value::as_str),
             _ => None,
         }
