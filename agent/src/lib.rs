@@ -95,6 +95,7 @@ pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
 mod error_text;
+mod former;
 // The guide has only documentation and doctests, so it is not part of any build.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
@@ -207,6 +208,8 @@ pub fn model(
     provider::absent::model(name)
 }
 
+#[doc(hidden)]
+pub use former::*;
 pub use loop_core::config::UsageLimits;
 pub use loop_core::end::RunStop;
 pub use loop_core::event::{Event, EventKind};

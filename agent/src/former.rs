@@ -1,0 +1,71 @@
+//! Names that were in the root before, as hidden aliases whose use names the new path.
+
+macro_rules! moved {
+    ($($name:ident = $module:ident::$new:ident, $note:literal;)*) => {$(
+        #[deprecated(note = $note)]
+        #[doc(hidden)]
+        pub type $name = crate::$module::$new;
+    )*};
+}
+
+moved! {
+    ArgumentError = args::ArgumentError, "write `agent::args::ArgumentError`";
+    Base64 = args::Base64, "write `agent::args::Base64`";
+    HumanDuration = args::HumanDuration, "write `agent::args::HumanDuration`";
+    Violations = args::Violations, "write `agent::args::Violations`";
+    ParseError = args::ParseError, "write `agent::args::ParseError`";
+    Lint = lint::Lint, "write `agent::lint::Lint`";
+    LintFinding = lint::LintFinding, "write `agent::lint::LintFinding`";
+    LintReport = lint::LintReport, "write `agent::lint::LintReport`";
+    DialectReport = lint::DialectReport, "write `agent::lint::DialectReport`";
+    ToolInDialect = lint::ToolInDialect, "write `agent::lint::ToolInDialect`";
+    NotExpressible = lint::NotExpressible, "write `agent::lint::NotExpressible`";
+    ToolManifest = lint::ToolManifest, "write `agent::lint::ToolManifest`";
+    ToolDrift = lint::ToolDrift, "write `agent::lint::ToolDrift`";
+    ToolDifference = lint::ToolDifference, "write `agent::lint::ToolDifference`";
+    DifferenceKind = lint::DifferenceKind, "write `agent::lint::DifferenceKind`";
+    LoopGuard = run::LoopGuard, "write `agent::run::LoopGuard`";
+    SteeringPolicy = run::SteeringPolicy, "write `agent::run::SteeringPolicy`";
+    RecordedTurn = run::RecordedTurn, "write `agent::run::RecordedTurn`";
+    StateError = run::StateError, "write `agent::run::StateError`";
+    StepKey = steps::StepKey, "write `agent::steps::StepKey`";
+    StepKind = steps::StepKind, "write `agent::steps::StepKind`";
+    ToolOptions = tool::ToolOptions, "write `agent::tool::ToolOptions`";
+    ToolPolicy = tool::ToolPolicy, "write `agent::tool::ToolPolicy`";
+    ToolAnnotations = tool::ToolAnnotations, "write `agent::tool::ToolAnnotations`";
+    Effect = tool::Effect, "write `agent::tool::Effect`";
+    Timeout = tool::Timeout, "write `agent::tool::Timeout`";
+    CallError = tool::CallError, "write `agent::tool::CallError`";
+    DefinitionError = tool::DefinitionError, "write `agent::tool::DefinitionError`";
+    ToolContextBuilder = tool::ToolContextBuilder, "write `agent::tool::ToolContextBuilder`";
+    RegistryError = tool::RegistryError, "write `agent::tool::RegistryError`";
+    RegistryProblem = tool::RegistryProblem, "write `agent::tool::RegistryProblem`";
+    UnknownTool = tool::UnknownTool, "write `agent::tool::UnknownTool`";
+    ToolUpdate = tool::ToolUpdate, "write `agent::tool::ToolUpdate`";
+    DuplicateState = tool::DuplicateState, "write `agent::tool::DuplicateState`";
+    StateKey = tool::StateKey, "write `agent::tool::StateKey`";
+    Source = tool::Source, "write `agent::tool::Source`";
+}
+
+#[cfg(feature = "runtime")]
+moved! {
+    AfterCall = hooks::AfterCall, "write `agent::hooks::AfterCall`";
+    ToolCallInfo = hooks::ToolCallInfo, "write `agent::hooks::ToolCallInfo`";
+    TurnTools = hooks::TurnTools, "write `agent::hooks::TurnTools`";
+    Prompt = run::Prompt, "write `agent::run::Prompt`";
+    Run = run::Run, "write `agent::run::Run`";
+    RunHandle = run::RunHandle, "write `agent::run::RunHandle`";
+    EventStream = run::EventStream, "write `agent::run::EventStream`";
+    Subscription = run::Subscription, "write `agent::run::Subscription`";
+    Receipt = run::Receipt, "write `agent::run::Receipt`";
+    Delivery = run::Delivery, "write `agent::run::Delivery`";
+    QueueMode = run::QueueMode, "write `agent::run::QueueMode`";
+    BuildError = run::BuildError, "write `agent::run::BuildError`";
+    ResumeError = run::ResumeError, "write `agent::run::ResumeError`";
+    InvokeError = run::InvokeError, "write `agent::run::InvokeError`";
+    Metric = run::Metric, "write `agent::run::Metric`";
+    RequestMetric = run::RequestMetric, "write `agent::run::RequestMetric`";
+    ToolCallMetric = run::ToolCallMetric, "write `agent::run::ToolCallMetric`";
+    ResultCache = run::ResultCache, "write `agent::run::ResultCache`";
+    NotCached = run::NotCached, "write `agent::run::NotCached`";
+}
