@@ -401,10 +401,11 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
             if !run.is_asking() {
                 return Ok(Advanced::Stepped);
             }
-            if decided.contains(&CallDecision::Later) {
+            let is_later = decided.contains(&CallDecision::Later);
+            run.record_decisions(decided)?;
+            if is_later {
                 return Ok(Advanced::Suspended);
             }
-            run.record_decisions(decided)?;
         }
         Step::CallTools { calls } => {
             steps.tools(calls, run).await?;

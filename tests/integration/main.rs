@@ -109,6 +109,7 @@ mod slips;
 mod spilled;
 mod store;
 mod store_cancel;
+mod store_contract;
 mod store_faults;
 mod store_invoke;
 mod store_kill;

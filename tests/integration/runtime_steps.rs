@@ -5,8 +5,9 @@ use std::sync::Arc;
 use agent::ScriptedModel;
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
 use agent::model::reply;
+use agent::run::Queue;
 use agent::steps::{SharedLoop, StepError, Steps, drive};
-use agent::{Assistant, EventKind, RunStop, ToolOutput, steps::StepKey, tool, tools};
+use agent::{Assistant, EventKind, RunStop, ToolOutcome, ToolOutput, steps::StepKey, tool, tools};
 use agent::{
     Event, UsageLimits,
     loop_core::{AgentLoop, CallDecision, CallEnd, End, LoopConfig, ModelReply, Prepared, Ready},
@@ -21,6 +22,10 @@ enum Fault {
     NotPrepared,
     PreparedTwice,
     FewDecisions,
+    FewLater,
+    PreparedAgain,
+    DefersAgain,
+    QueuesReply,
     StopsAlways,
     EventsFail,
 }
@@ -41,10 +46,14 @@ impl Steps for Faulty {
     ) -> Result<(), StepError> {
         for (ord, _) in (key.ord..).zip(calls) {
             let mut ready = Ready::default();
-            ready.approval = (self.0 == Fault::FewDecisions).then(|| "{}".into());
+            let asks = matches!(self.0, Fault::FewDecisions | Fault::FewLater);
+            ready.approval = asks.then(|| "{}".into());
             run.lock().record_prepared(ord, Prepared::Ready(ready))?;
             if self.0 == Fault::NotPrepared {
                 return Ok(());
+            }
+            if self.0 == Fault::PreparedAgain {
+                run.lock().record_prepared(ord, Prepared::Ready(Ready::default()))?;
             }
         }
         if self.0 == Fault::PreparedTwice {
@@ -58,13 +67,30 @@ impl Steps for Faulty {
         _: Vec<(StepKey, agent::run::ApprovalRequest)>,
         _: &SharedLoop,
     ) -> Result<Vec<CallDecision>, StepError> {
-        Ok(vec![CallDecision::Allow(None)])
+        Ok(vec![if self.0 == Fault::FewLater { CallDecision::Later } else { CallDecision::Allow(None) }])
+    }
+
+    async fn poll(&mut self, _: StepKey, _: Queue, _: &SharedLoop) -> Result<Vec<Arc<Message>>, StepError> {
+        let reply = (self.0 == Fault::QueuesReply).then(|| Arc::new(Message::assistant("I said so.")));
+        Ok(reply.into_iter().collect())
+    }
+
+    async fn await_deferred(
+        &mut self,
+        deferred: Vec<(StepKey, String)>,
+    ) -> Result<Option<Vec<CallEnd>>, StepError> {
+        let again = |(_, handle)| CallEnd::ran(ToolOutcome::Deferred { handle }, 1);
+        Ok(Some(deferred.into_iter().map(again).collect()))
     }
 
     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
         for (key, _) in calls {
             let ord = if self.0 == Fault::WrongCall { key.ord + 5 } else { key.ord };
-            run.lock().record_call_end(ord, CallEnd::ran(ToolOutput::text("ok"), 1))?;
+            let end = match self.0 {
+                Fault::DefersAgain => CallEnd::ran(ToolOutcome::Deferred { handle: key.to_string() }, 1),
+                _ => CallEnd::ran(ToolOutput::text("ok"), 1),
+            };
+            run.lock().record_call_end(ord, end)?;
             if self.0 == Fault::NoEnd {
                 return Ok(());
             }
@@ -94,6 +120,10 @@ async fn a_broken_contract_ends_the_run_with_a_typed_error() {
         (Fault::NotPrepared, "no result of call 1 was recorded".to_owned()),
         (Fault::PreparedTwice, "the run does not wait for a result of call 7".to_owned()),
         (Fault::FewDecisions, "the run waits for 2 results, 1 were recorded".to_owned()),
+        (Fault::FewLater, "the run waits for 2 results, 1 were recorded".to_owned()),
+        (Fault::PreparedAgain, "the run does not wait for a result of call 0".to_owned()),
+        (Fault::DefersAgain, "the result of call 0 is awaited, and cannot be deferred again".to_owned()),
+        (Fault::QueuesReply, "a queue cannot have a message of the role assistant".to_owned()),
     ] {
         let run = begin();
         let error = drive(&run, &mut Faulty(fault)).await.unwrap_err();

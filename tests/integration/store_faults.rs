@@ -85,7 +85,7 @@ async fn sweep(fault: Fault, times: usize) {
                         error.kind() == StoreErrorKind::Timeout
                     }
                     Fault::Panics => error.kind() == StoreErrorKind::Other,
-                    Fault::Slow(_) => false,
+                    Fault::Slow(_) | Fault::OtherRecord | Fault::StartsAgain => false,
                 };
                 assert!(is_it, "{what}: {error}");
             }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent::message::UserMessage;
+use agent::steps::{StepKey, StepKind};
 use agent::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, MemoryStore,
-    NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
+    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    MemoryStore, NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
 };
-use agent::{BoxFuture, steps::StepKey};
+use agent::{BoxFuture, ToolOutput};
 
 /// A folder that goes with its test.
 pub(crate) struct Folder(PathBuf);
@@ -70,6 +71,10 @@ pub(crate) enum Fault {
     HangsAndPanics,
     /// It takes its time.
     Slow(Duration),
+    /// It returns the record of another call.
+    OtherRecord,
+    /// It loads a session from its beginning, whatever was read before.
+    StartsAgain,
 }
 
 struct Bomb;
@@ -78,6 +83,15 @@ impl Drop for Bomb {
     fn drop(&mut self) {
         assert!(std::thread::panicking(), "a test");
     }
+}
+
+/// The record of a completed call, which is another one.
+fn other_record(mut call: NewInvocation) -> InvocationRecord {
+    call.key = StepKey::new("another", 1, StepKind::Tool, 0);
+    let mut record = InvocationRecord::begun(call);
+    record.status = InvocationStatus::Completed;
+    record.end = Some(InvocationEnd::new(ToolOutput::text("the result of another call").into(), 1));
+    record
 }
 
 /// A store that does one thing wrong: from the request of this number on, as often as this.
@@ -137,6 +151,7 @@ impl Faulty {
                     tokio::time::sleep(pause).await;
                     done.await
                 }
+                Fault::OtherRecord | Fault::StartsAgain => done.await,
             }
         })
     }
@@ -144,6 +159,9 @@ impl Faulty {
 
 impl Store for Faulty {
     fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+        if self.fault == Fault::OtherRecord {
+            return self.ask(Box::pin(async { Ok(BeginOutcome::found(other_record(new))) }));
+        }
         self.ask(self.inner.begin(new))
     }
 
@@ -190,6 +208,7 @@ impl Store for Faulty {
         after: u64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        let after = if self.fault == Fault::StartsAgain { 0 } else { after };
         self.ask(self.inner.load(session, after, limit))
     }
 

@@ -12,8 +12,8 @@ use super::journal::{
 };
 use super::play::{Served, call_tool};
 use crate::loop_core::{
-    ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, SteeringPolicy,
-    Step, TurnDecision, TurnSummary, steered,
+    ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
+    SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
@@ -267,6 +267,10 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         let work =
             Box::pin(async move { Ok(performer.check_all_again(ready, reply, tools.as_deref()).await) });
         let checked: Vec<CheckedAgain> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        if checked.len() != ords.len() {
+            let (wanted, got) = (ords.len(), checked.len());
+            return Err(RecordError::WrongCount { wanted, got }.into());
+        }
         let (asks, others): (Vec<_>, Vec<_>) = ords
             .into_iter()
             .zip(checked)

@@ -291,6 +291,20 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
+    /// A result from outside is deferred once more.
+    #[error("the result of call {ord} is awaited, and cannot be deferred again")]
+    #[non_exhaustive]
+    DeferredAgain {
+        /// The position of the call.
+        ord: u32,
+    },
+    /// A queue has a message that only a reply or a call can add.
+    #[error("a queue cannot have a message of the role {role}")]
+    #[non_exhaustive]
+    WrongRole {
+        /// The role.
+        role: &'static str,
+    },
     /// The run is over.
     #[error("the run is over")]
     Over,

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::message::Message;
 use crate::model::ModelEvent;
+use crate::tool::outcome::ToolOutcome;
 use crate::tool::progress::Progress;
 
 /// # Recording
@@ -18,8 +19,15 @@ impl AgentLoop {
     /// Records the messages that a queue had; none if it was empty. For [`Step::Poll`](super::Step::Poll).
     ///
     /// # Errors
-    /// Returns an error if the run does not wait for messages.
+    /// Returns an error if the run does not wait for messages, or if one of them is a reply or a result of a call.
     pub fn record_messages(&mut self, messages: Vec<Arc<Message>>) -> Result<(), RecordError> {
+        for message in &messages {
+            match **message {
+                Message::Assistant(_) => return Err(RecordError::WrongRole { role: "assistant" }),
+                Message::ToolResult(_) => return Err(RecordError::WrongRole { role: "tool_result" }),
+                Message::User(_) | Message::Custom(_) | Message::Unknown(_) => {}
+            }
+        }
         match self.phase {
             Phase::PollFirst => {
                 self.inject(messages);
@@ -141,9 +149,13 @@ impl AgentLoop {
     /// [`Step::Await`](super::Step::Await), once for each call, in any order. Later ends of the same call are ignored.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
+    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited. A result that is awaited cannot be
+    /// deferred again.
     pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
         let at = self.running(ord)?;
+        if self.phase == Phase::Await && matches!(end.outcome, ToolOutcome::Deferred { .. }) {
+            return Err(RecordError::DeferredAgain { ord });
+        }
         self.end_call(at, end);
         self.settle();
         Ok(())
@@ -252,7 +264,7 @@ impl AgentLoop {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_open = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let mut calls = self.batch.segment.clone().zip(self.batch.current());
-        let is_next = calls.find(|(_, slot)| is_open(slot)).is_none_or(|(first, _)| at <= first);
+        let is_next = calls.find(|(_, slot)| is_open(slot)).is_some_and(|(first, _)| at == first);
         if is_next && self.batch.segment.contains(&at) {
             Ok(at)
         } else {

@@ -7,7 +7,7 @@ use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Step, TurnDeci
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
-use crate::tool::output::ToolOutput;
+use crate::tool::output::{Control, ToolOutput};
 
 /// A stored message of the run.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
+    /// How the call of a result affects the run. Messages do not have it; records do.
+    pub(crate) control: Control,
 }
 
 impl AgentLoop {
@@ -64,8 +66,10 @@ impl AgentLoop {
                         outcomes.push(outcome);
                     }
                     core.count_tries(&calls, &mut outcomes);
-                    for (ord, outcome) in (key.ord..).zip(outcomes) {
-                        core.record_prepared(ord, Prepared::Ended(CallEnd::new(outcome))).ok()?;
+                    for ((ord, outcome), stored) in (key.ord..).zip(outcomes).zip(results) {
+                        let mut end = CallEnd::new(outcome);
+                        end.control = stored.control;
+                        core.record_prepared(ord, Prepared::Ended(end)).ok()?;
                     }
                     rest = others;
                 }
@@ -170,7 +174,7 @@ mod tests {
     use crate::message::{AssistantMessage, Part};
 
     fn stored(turn: u32, message: impl Into<Message>) -> StoredMessage {
-        StoredMessage { turn, message: Arc::new(message.into()), is_cut: false }
+        StoredMessage { turn, message: Arc::new(message.into()), is_cut: false, control: Control::Continue }
     }
 
     fn calls(ids: &[&str]) -> AssistantMessage {

@@ -50,7 +50,7 @@ mod tries {
     };
     use crate::message::{AssistantMessage, Conversation, Message, Part};
     use crate::tool::outcome::{OutcomeCode, ToolOutcome};
-    use crate::tool::output::ToolOutput;
+    use crate::tool::output::{Control, ToolOutput};
 
     struct Random(u64);
 
@@ -163,7 +163,12 @@ mod tries {
                         replies += 1;
                         turn = replies;
                     }
-                    StoredMessage { turn, message: message.clone(), is_cut: false }
+                    StoredMessage {
+                        turn,
+                        message: message.clone(),
+                        is_cut: false,
+                        control: Control::Continue,
+                    }
                 })
                 .collect();
             for count in 1..stored.len() {

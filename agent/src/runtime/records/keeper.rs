@@ -141,14 +141,21 @@ impl StoreAccess {
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
     /// first attempt, which looks like one that a crash left behind.
     pub(super) async fn begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
-        self.retry(|| async {
-            match self.store.begin(new.clone()).await {
-                Err(error) if error.kind() != StoreErrorKind::Busy => Ok(Err(error)),
-                Err(error) => Err(error),
-                Ok(begin) => Ok(Ok(begin)),
-            }
-        })
-        .await?
+        let begin = self
+            .retry(|| async {
+                match self.store.begin(new.clone()).await {
+                    Err(error) if error.kind() != StoreErrorKind::Busy => Ok(Err(error)),
+                    Err(error) => Err(error),
+                    Ok(begin) => Ok(Ok(begin)),
+                }
+            })
+            .await??;
+        if let BeginOutcome::Retry(found) | BeginOutcome::Completed(found) | BeginOutcome::Failed(found) =
+            &begin
+        {
+            check_key(found, &new.key)?;
+        }
+        Ok(begin)
     }
 
     /// Ends a record. Returns false if the record already has another end.
@@ -168,7 +175,9 @@ impl StoreAccess {
     }
 
     pub(super) async fn get(&self, key: &StepKey) -> Result<Option<InvocationRecord>, StoreError> {
-        self.retry(|| self.store.get(key)).await
+        let found = self.retry(|| self.store.get(key)).await?;
+        found.iter().try_for_each(|record| check_key(record, key))?;
+        Ok(found)
     }
 
     /// Records a call that has ended. If its record already exists and is pending, it gets this end.
@@ -214,6 +223,12 @@ impl StoreAccess {
         loop {
             let after = all.last().map_or(0, |last| last.seq);
             let page = self.retry(|| self.store.load(session, after, PAGE)).await?;
+            let mut numbers = page.iter().map(|entry| entry.seq);
+            if numbers.try_fold(after, |last, seq| (seq > last).then_some(seq)).is_none() {
+                let text =
+                    format!("the entries of session `{session}` after number {after} are not in order");
+                return Err(StoreError::new(StoreErrorKind::Corrupt, text));
+            }
             let is_last = page.len() < PAGE;
             all.extend(page);
             if is_last {
@@ -230,6 +245,15 @@ impl StoreAccess {
     ) -> Result<Vec<crate::message::UserMessage>, StoreError> {
         self.retry(|| self.store.take_steering(session, key, limit)).await
     }
+}
+
+/// Checks that the store returned the record of this key.
+fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError> {
+    if record.call.key == *key {
+        return Ok(());
+    }
+    let text = format!("the store returned the record of `{}` for `{key}`", record.call.key);
+    Err(StoreError::new(StoreErrorKind::Corrupt, text))
 }
 
 /// Returns milliseconds since 1970. They are only informative, because clocks jump: no decision depends on them.

@@ -15,6 +15,7 @@ use crate::runtime::config::Config;
 use crate::runtime::error::BuildError;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError, StoredEntry};
+use crate::tool::output::Control;
 
 impl AssistantBuilder {
     /// Records every tool call in a store: the tool, the arguments, the outcome, the times and the attempt. With a
@@ -198,6 +199,7 @@ impl StoredSession {
                         turn: entry.turn,
                         message: message.clone(),
                         is_cut,
+                        control: Control::Continue,
                     });
                     stored.messages.push(message);
                 }
@@ -218,12 +220,13 @@ impl StoredSession {
         config: &Config,
         id: Arc<str>,
     ) -> Result<OpenedSession, StoreError> {
-        let Self { seq, messages, run, run_messages, withheld } = self;
+        let Self { seq, messages, run, mut run_messages, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
         let (mut interrupted, mut lost) = (None, Vec::new());
         if let Some((run, from)) = run.clone() {
             let pending =
                 add_recorded_results(keeper, config, &run, &run_messages, &mut conversation).await?;
+            add_recorded_controls(keeper, &run, &mut run_messages).await?;
             let before = messages.get(..from).unwrap_or_default();
             let is_sound = before.iter().cloned().collect::<Conversation>().is_sound();
             let core =
@@ -255,6 +258,29 @@ impl StoredSession {
         };
         Ok(OpenedSession { session, conversation })
     }
+}
+
+/// Adds how the calls of the last turn affect the run, if that turn has not ended.
+async fn add_recorded_controls(
+    keeper: &StoreAccess,
+    run: &Arc<str>,
+    run_messages: &mut [StoredMessage],
+) -> Result<(), StoreError> {
+    let after_reply = run_messages.iter().rposition(|stored| stored.message.as_assistant().is_some());
+    let Some((reply, results)) = after_reply.and_then(|at| run_messages.get_mut(at..)?.split_first_mut())
+    else {
+        return Ok(());
+    };
+    if results.iter().any(|stored| stored.message.as_tool_result().is_none()) {
+        return Ok(());
+    }
+    for (ord, stored) in (0..).zip(results) {
+        let key = StepKey::new(run.clone(), reply.turn, StepKind::Tool, ord);
+        if let Some(end) = keeper.get(&key).await?.and_then(|record| record.end) {
+            stored.control = end.control;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the recorded results of the last reply's open calls. Returns the calls that have begun and not ended.

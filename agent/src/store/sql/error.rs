@@ -69,7 +69,7 @@ fn kind_of_io(error: &io::Error) -> StoreErrorKind {
 fn kind_of_code(code: &str, message: &str) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if code.len() == 5 {
-        return match (code, &code[..2]) {
+        return match (code, code.get(..2).unwrap_or_default()) {
             ("25006", _) => Kind::ReadOnly,
             ("53100" | "53200", _) => Kind::Full,
             ("57014", _) => Kind::Timeout,
