@@ -1,5 +1,6 @@
-//! What encoding one request costs. `encoding <protocol> <messages> <tools> <n>` encodes a request `n` times, as text; `encoding.sh`
-//! counts the instructions of each. Without arguments every protocol encodes a short request, to show that it still works.
+//! The cost of encoding a request as text. `encoding <protocol> <messages> <tools> <n>` encodes `n` requests of one conversation, to which
+//! each adds a call and its result; `encoding.sh` counts the instructions of the first and of the next. Without arguments every protocol
+//! encodes short requests, to show that it still works.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 
@@ -16,13 +17,12 @@ mod work {
     const PROTOCOLS: [&str; 4] =
         ["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate-content"];
 
-    /// A conversation of prompts, calls, results and replies: about 213 bytes a message.
-    fn conversation(messages: usize) -> Conversation {
+    /// A message of a conversation of prompts, calls, results and replies: about 213 bytes.
+    fn message(at: usize) -> Message {
         let text =
             "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
-        let message = |at: usize| -> Message {
-            let id = format!("call_{}", at / 4);
-            match at % 4 {
+        let id = format!("call_{}", at / 4);
+        match at % 4 {
                 0 => Message::user(format!("{at}: {text}")),
                 1 => AssistantMessage::new([Part::tool_call(
                     id,
@@ -35,8 +35,6 @@ mod work {
                     .into(),
                 _ => Message::assistant(format!("{at}: {text}")),
             }
-        };
-        (0..messages).map(message).collect()
     }
 
     fn tools(count: usize) -> Result<Arc<[ToolDefinition]>, String> {
@@ -65,12 +63,13 @@ mod work {
         };
         let info = ModelInfo::new(provider, protocol.api(), model);
         let mut request = ModelRequest::default();
-        request.messages = info.hand_off(&conversation(messages));
+        request.messages = info.hand_off(&(0..messages).map(message).collect::<Conversation>());
         request.tools = tools(count)?;
         let mut length = 0;
-        for _ in 0..times {
+        for turn in 0..times {
             let http = protocol.encode(&info, black_box(&request)).map_err(|error| error.to_string())?;
-            length = black_box(serde_json::to_string(&http.body).map_err(|error| error.to_string())?).len();
+            length = black_box(http.body.text()).len();
+            request.messages.extend([4 * (messages + turn) + 1, 4 * (messages + turn) + 2].map(message));
         }
         Ok(length)
     }

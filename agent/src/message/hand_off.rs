@@ -9,6 +9,7 @@ use super::arguments::ToolArguments;
 use super::by_role::Message;
 use super::content::{Content, ProviderData};
 use super::conversation::Conversation;
+use super::kept::KeptSlot;
 use super::list::MessageList;
 use super::media::{Media, MediaSource};
 use super::part::Part;
@@ -107,7 +108,13 @@ pub(crate) struct HandOff {
 impl HandOff {
     /// Creates an empty hand-off for this recipient.
     pub(crate) fn new(recipient: Recipient) -> Self {
-        Self { recipient, ..Self::default() }
+        Self { recipient, sent: MessageList::new().with_slot(KeptSlot::new()), ..Self::default() }
+    }
+
+    /// Creates the hand-off of another conversation that begins with the same messages.
+    pub(crate) fn fork(&self) -> Self {
+        let fork = self.clone();
+        Self { sent: fork.sent.with_slot(self.sent.slot().fork()), ..fork }
     }
 
     /// Creates the hand-off of a whole conversation.
@@ -131,7 +138,9 @@ impl HandOff {
             (Some(_), None) => false,
         };
         if !same {
+            let kept = self.sent.slot().clone();
             *self = Self::new(std::mem::take(&mut self.recipient));
+            self.sent = MessageList::new().with_slot(kept);
         }
         for message in conversation.get(self.read..).unwrap_or_default() {
             self.push(message);

@@ -411,7 +411,12 @@ impl InProcessSteps {
     ) -> Option<Result<ModelRequest, HookError>> {
         if !self.performer.config.hooks.is_empty() {
             let messages = self.run.lock().conversation().list();
-            return Box::pin(self.performer.request(messages, tools)).await;
+            let mut request = Box::pin(self.performer.request(messages, tools)).await?;
+            if let Ok(request) = &mut request {
+                let kept = self.assistant.state().hand_off.messages().slot().clone();
+                request.messages = std::mem::take(&mut request.messages).with_slot(kept);
+            }
+            return Some(request);
         }
         let mut state = self.assistant.state();
         let run = self.run.lock();

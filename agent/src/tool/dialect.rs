@@ -168,8 +168,7 @@ impl Registry {
 
 /// Returns the tools of one request in a dialect.
 pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
-    let mut left =
-        RemainingBudget { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+    let mut left = RemainingBudget::new();
     let tools = definitions.iter().map(|definition| {
         let plan = definition.plan();
         let mut rendered = render(plan, dialect);
@@ -187,15 +186,19 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 }
 
 /// The rest of a request's budget.
-struct RemainingBudget {
+pub(super) struct RemainingBudget {
     tools: usize,
     optional: usize,
     unions: usize,
 }
 
 impl RemainingBudget {
+    pub(super) fn new() -> Self {
+        Self { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS }
+    }
+
     /// Takes everything that a tool needs, or nothing.
-    fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
+    pub(super) fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
         let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
         let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
         let unions = self.unions.checked_sub(size.unions).ok_or(StrictBudget::Unions)?;
