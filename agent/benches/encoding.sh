@@ -23,3 +23,6 @@ for api in openai-chat openai-responses anthropic-messages gemini-generate-conte
 done
 echo 'must of the next turn: 1500000 and 300000 (stretch 500000 and 100000)'
 echo 'must of the first: half of 13.9, 10.6, 16.9, 17.7 million, and of 10.1, 7.6, 7.1, 15.2 million'
+for how in fork loaded; do
+    echo "a prompt, $how, with a conversation of 1,000 messages: $((($(count $how 1000 0 12) - $(count $how 1000 0 2)) / 10)), of none: $((($(count $how 0 0 12) - $(count $how 0 0 2)) / 10)) (must: 250000)"
+done

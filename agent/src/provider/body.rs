@@ -1,7 +1,6 @@
 //! Bodies of requests, as text in segments that requests of one conversation share.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -122,7 +121,7 @@ impl BodyFields {
             if text.len() > 1 || !segments.is_empty() {
                 text.push(',');
             }
-            write_json(&mut text, key);
+            write_text(&mut text, key);
             text.push(':');
             match self.lists.iter().find(|(list, _)| list == key) {
                 Some((_, items)) => {
@@ -141,30 +140,56 @@ impl BodyFields {
 }
 
 /// Writes a value as JSON.
-pub(super) fn write_json(out: &mut String, value: &(impl Serialize + ?Sized)) {
-    /// Takes text in pieces, as the serializer gives them.
-    struct Text<'a>(&'a mut String);
+pub(super) fn write_json(out: &mut String, value: &Value) {
+    // The keys of a value are texts, so it can be written.
+    out.push_str(&serde_json::to_string(value).unwrap_or_default());
+}
 
-    impl io::Write for Text<'_> {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.push_str(str::from_utf8(bytes).map_err(io::Error::other)?);
-            Ok(bytes.len())
+/// Writes a text as JSON, as `serde_json` does. Most of a request consists of texts, so whole blocks without escapes are copied at once.
+pub(super) fn write_text(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = find_escaped(rest.as_bytes()) {
+        let (head, tail) = rest.split_at(at);
+        out.push_str(head);
+        let byte = tail.as_bytes().first().copied().unwrap_or_default();
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0c => out.push_str("\\f"),
+            _ => {
+                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+                out.push_str("\\u00");
+                out.extend([digit(byte >> 4), digit(byte & 15)]);
+            }
         }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+        rest = tail.get(1..).unwrap_or_default();
     }
+    out.push_str(rest);
+    out.push('"');
+}
 
-    let written = serde_json::to_writer(Text(out), value);
-    debug_assert!(written.is_ok(), "values and texts can be written");
+/// Returns the position of the first byte that JSON escapes.
+fn find_escaped(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 16;
+    let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    // Without an early end, the comparisons of a block are done together.
+    let has_none = |block: &&[u8]| !block.iter().fold(false, |found, byte| found | is_escaped(byte));
+    let plain = bytes.chunks_exact(BLOCK).take_while(has_none).count() * BLOCK;
+    let rest = bytes.get(plain..).unwrap_or_default();
+    rest.iter().position(is_escaped).map(|at| plain + at)
 }
 
 /// Writes texts as one text, a line each, after a prefix.
 pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     match lines {
-        [line] if prefix.is_empty() => write_json(out, line),
-        lines => write_json(out, &(prefix.to_owned() + &lines.join("\n"))),
+        [line] if prefix.is_empty() => write_text(out, line),
+        lines => write_text(out, &(prefix.to_owned() + &lines.join("\n"))),
     }
 }
 
@@ -193,6 +218,19 @@ fn separate(list: &mut String) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn texts_are_written_as_serde_json_writes_them() {
+        let every: String = (0..0x800).filter_map(char::from_u32).chain(['\u{2028}', '\u{1f980}']).collect();
+        for length in 0..40 {
+            let plain = "x".repeat(length);
+            for text in [&plain, &format!("{plain}\"\\\n{plain}"), &format!("{plain}{every}{plain}")] {
+                let mut written = String::new();
+                write_text(&mut written, text);
+                assert_eq!(written, serde_json::to_string(text).unwrap());
+            }
+        }
+    }
 
     #[test]
     fn options_replace_lists_as_they_replace_values() {

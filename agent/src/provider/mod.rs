@@ -46,6 +46,8 @@ mod call_ids;
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
+#[cfg(feature = "http")]
+mod frequent;
 #[cfg(feature = "gemini")]
 pub mod gemini;
 #[cfg(feature = "http")]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::message::{
     Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments, ToolCall,
 };
-use crate::provider::body::write_json;
+use crate::provider::body::{write_json, write_text};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text};
 use crate::provider::parts::{
@@ -239,28 +239,28 @@ pub(super) fn write(
 /// Writes a call without data of the provider as [`write`] does.
 pub(super) fn write_call(out: &mut String, call: &ToolCall, ids: &CallIds) {
     out.push_str(r#"{"type":"tool_use","id":"#);
-    write_json(out, ids.get(&call.id));
+    write_text(out, ids.get(&call.id));
     out.push_str(r#","name":"#);
-    write_json(out, &call.name);
+    write_text(out, &call.name);
     out.push_str(r#","input":"#);
     write_json(out, &arguments_object(&call.args));
     out.push('}');
 }
 
 /// Writes a text without data of the provider as [`write`] does.
-pub(super) fn write_text(out: &mut String, text: &str) {
+pub(super) fn write_text_block(out: &mut String, text: &str) {
     out.push_str(r#"{"type":"text","text":"#);
-    write_json(out, text);
+    write_text(out, text);
     out.push('}');
 }
 
 /// Writes the block of a result that is one text.
 pub(super) fn write_result(out: &mut String, result: &WireResult<'_>, text: &str) {
     out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
-    write_json(out, result.call_id);
+    write_text(out, result.call_id);
     if !text.trim().is_empty() {
         out.push_str(r#","content":"#);
-        write_json(out, text);
+        write_text(out, text);
     }
     if result.message.is_error {
         out.push_str(r#","is_error":true"#);

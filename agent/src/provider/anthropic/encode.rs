@@ -8,10 +8,10 @@ use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::kept::TextSegment;
 use crate::message::{Content, Part};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
-use crate::provider::body::{BodyFields, tool_list, write_json};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_text};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::UnsupportedPart;
-use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, object};
+use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
     is_plain_reply, plain_text, plain_texts, write_parts,
@@ -244,18 +244,21 @@ impl Encoder<'_> {
         let mut texts = written_tools(&request.tools, dialect, "anthropic", |definition, rendered| {
             let is_strict = rendered.dialect.is_strict();
             let examples = tools::allowed_examples(definition, &rendered.schema);
-            let mut tool = object([
-                ("name", definition.name().into()),
-                ("description", definition.description().into()),
-                ("input_schema", rendered.schema),
-            ]);
+            let mut tool = String::from(r#"{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, definition.description());
+            tool.push_str(r#","input_schema":"#);
+            write_json(&mut tool, &rendered.schema);
             if is_strict {
-                tool.insert("strict".into(), true.into());
+                tool.push_str(r#","strict":true"#);
             }
             if !examples.is_empty() {
-                tool.insert("input_examples".into(), examples.into());
+                tool.push_str(r#","input_examples":"#);
+                write_json(&mut tool, &examples.into());
             }
-            Value::Object(tool).to_string()
+            tool.push('}');
+            tool
         });
         let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
@@ -374,9 +377,9 @@ impl Encoder<'_> {
                 if !text.trim().is_empty() {
                     list.push_text(turn.start, false, |out| {
                         out.push_str(r#"{"role":"#);
-                        write_json(out, role);
+                        write_text(out, role);
                         out.push_str(r#","content":"#);
-                        write_json(out, text);
+                        write_text(out, text);
                         out.push('}');
                     });
                 }
@@ -391,7 +394,7 @@ impl Encoder<'_> {
                     }
                     list.push_text(turn.start, false, |out| {
                         out.push_str(r#"{"role":"assistant","content":"#);
-                        write_json(out, text);
+                        write_text(out, text);
                         out.push('}');
                     });
                     return true;
@@ -412,7 +415,7 @@ impl Encoder<'_> {
                         }
                         match (text, part.as_tool_call()) {
                             (_, Some(call)) => blocks::write_call(out, call, ids),
-                            (text, None) => blocks::write_text(out, text.unwrap_or_default()),
+                            (text, None) => blocks::write_text_block(out, text.unwrap_or_default()),
                         }
                     }
                     out.push_str("]}");

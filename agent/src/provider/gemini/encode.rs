@@ -9,9 +9,9 @@ use super::{Gemini, GeminiVersion, managed, models, parts};
 use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
-use crate::provider::body::{BodyFields, tool_list, write_json, write_lines};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::CallIds;
-use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, object, text};
+use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, text};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
     is_plain_reply, plain_texts, write_parts,
@@ -178,12 +178,16 @@ impl Encoder<'_> {
         let (key, _, dialect) = self.protocol.schemas.fields();
         let form = if request.examples_in_descriptions { "gemini, examples" } else { "gemini" };
         let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
-            let tool = object([
-                ("name", definition.name().into()),
-                ("description", tools::description(definition, request).into()),
-                (key, rendered.schema),
-            ]);
-            Value::Object(tool).to_string()
+            let mut tool = String::from(r#"{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push(',');
+            write_text(&mut tool, key);
+            tool.push(':');
+            write_json(&mut tool, &rendered.schema);
+            tool.push('}');
+            tool
         });
         let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
@@ -290,7 +294,7 @@ impl Encoder<'_> {
                 if !text.is_empty() {
                     list.push_text(turn.start, true, |out| {
                         out.push_str(r#"{"role":"user","parts":[{"text":"#);
-                        write_json(out, text);
+                        write_text(out, text);
                         out.push_str("}]}");
                     });
                 }
@@ -313,11 +317,11 @@ impl Encoder<'_> {
                             // The first call of a turn needs a signature, and a call of another model has none.
                             if std::mem::take(&mut needs_signature) {
                                 out.push_str(r#","thoughtSignature":"#);
-                                write_json(out, NO_SIGNATURE);
+                                write_text(out, NO_SIGNATURE);
                             }
                         } else {
                             out.push_str(r#""text":"#);
-                            write_json(out, part.as_text().unwrap_or_default());
+                            write_text(out, part.as_text().unwrap_or_default());
                         }
                         out.push('}');
                     }
@@ -329,14 +333,14 @@ impl Encoder<'_> {
                 let id = ids.get(&result.message.call_id);
                 let write = |out: &mut String| {
                     out.push_str(r#"{"functionResponse":{"name":"#);
-                    write_json(out, &result.message.tool);
+                    write_text(out, &result.message.tool);
                     out.push_str(r#","response":{"#);
                     out.push_str(if result.message.is_error { r#""error":"# } else { r#""output":"# });
                     write_lines(out, "", &texts);
                     out.push('}');
                     if let Some(id) = id {
                         out.push_str(r#","id":"#);
-                        write_json(out, id);
+                        write_text(out, id);
                     }
                     out.push_str("}}");
                 };

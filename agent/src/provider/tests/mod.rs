@@ -3,6 +3,7 @@
 
 mod edges;
 mod faults;
+mod frequent;
 mod kept;
 mod managed;
 mod odd_replies;

@@ -6,7 +6,7 @@ use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
-use crate::provider::body::{BodyFields, tool_list, write_json, write_lines};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text, file_name};
 use crate::provider::openai::content::{self, invalid};
@@ -195,16 +195,14 @@ impl Encoder<'_> {
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let form = if request.examples_in_descriptions { "chat, examples" } else { "chat" };
         let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
-            let is_strict = rendered.dialect.is_strict();
-            let mut function = object([
-                ("name", definition.name().into()),
-                ("description", tools::description(definition, request).into()),
-                ("parameters", rendered.schema),
-            ]);
-            if is_strict {
-                function.insert("strict".into(), true.into());
-            }
-            Value::Object(object([("type", "function".into()), ("function", function.into())])).to_string()
+            let mut tool = String::from(r#"{"type":"function","function":{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push_str(r#","parameters":"#);
+            write_json(&mut tool, &rendered.schema);
+            tool.push_str(if rendered.dialect.is_strict() { r#","strict":true}}"# } else { "}}" });
+            tool
         });
         let mut managed = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
@@ -288,7 +286,7 @@ impl Encoder<'_> {
                 };
                 list.push_text(turn.start, false, |out| {
                     out.push_str(r#"{"role":"#);
-                    write_json(out, role);
+                    write_text(out, role);
                     out.push_str(r#","content":"#);
                     write_lines(out, "", &texts);
                     out.push('}');
@@ -304,17 +302,17 @@ impl Encoder<'_> {
                     out.push_str(r#"{"role":"assistant","content":"#);
                     match texts.next() {
                         None => out.push_str("null"),
-                        Some(text) if texts.peek().is_none() => write_json(out, text),
-                        Some(text) => write_json(out, &(text.to_owned() + &texts.collect::<String>())),
+                        Some(text) if texts.peek().is_none() => write_text(out, text),
+                        Some(text) => write_text(out, &(text.to_owned() + &texts.collect::<String>())),
                     }
                     for (at, call) in calls.enumerate() {
                         out.push_str(if at == 0 { r#","tool_calls":["# } else { "," });
                         out.push_str(r#"{"id":"#);
-                        write_json(out, ids.get(&call.id));
+                        write_text(out, ids.get(&call.id));
                         out.push_str(r#","type":"function","function":{"name":"#);
-                        write_json(out, &call.name);
+                        write_text(out, &call.name);
                         out.push_str(r#","arguments":"#);
-                        write_json(out, call.args.text());
+                        write_text(out, call.args.text());
                         out.push_str("}}");
                     }
                     out.push_str(if message.tool_calls().next().is_some() { "]}" } else { "}" });
@@ -324,10 +322,10 @@ impl Encoder<'_> {
                 let Some(texts) = plain_texts(&result.parts, provider) else { return false };
                 list.push_text(turn.start, false, |out| {
                     out.push_str(r#"{"role":"tool","tool_call_id":"#);
-                    write_json(out, result.call_id);
+                    write_text(out, result.call_id);
                     if self.compat.tool_result_name {
                         out.push_str(r#","name":"#);
-                        write_json(out, &result.message.tool);
+                        write_text(out, &result.message.tool);
                     }
                     out.push_str(r#","content":"#);
                     write_lines(out, content::failure_prefix(result.message, &texts), &texts);

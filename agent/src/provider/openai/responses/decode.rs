@@ -1,11 +1,13 @@
 //! Decodes responses of the Responses API: streams and JSON bodies.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::items::{self, PartList};
 use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::frequent::{self, Nothing, Text};
 use crate::provider::openai::errors;
 use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
@@ -60,7 +62,51 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 /// Types of the last event that say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
+/// A delta of an item's part, the frequent event.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrequentEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(rename = "sequence_number")]
+    _sequence_number: Option<u64>,
+    #[serde(borrow, rename = "item_id")]
+    _item_id: Option<Text<'a>>,
+    output_index: u64,
+    content_index: Option<u64>,
+    summary_index: Option<u64>,
+    #[serde(borrow)]
+    delta: Text<'a>,
+    #[serde(rename = "logprobs")]
+    _logprobs: Option<[Nothing; 0]>,
+    #[serde(borrow, rename = "obfuscation")]
+    _obfuscation: Option<Text<'a>>,
+}
+
 impl ResponsesDecoder {
+    /// Decodes a frequent event. Returns `None`, and changes nothing, if it is another one.
+    fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
+        let event: FrequentEvent<'_> = frequent::read(event)?;
+        let position = match event.kind.as_str() {
+            "response.output_text.delta" | "response.reasoning_text.delta" => {
+                Some((PartList::Content, event.content_index?))
+            }
+            "response.reasoning_summary_text.delta" => Some((PartList::Summary, event.summary_index?)),
+            "response.function_call_arguments.delta" => None,
+            _ => return None,
+        };
+        let item = self.items.iter_mut().rfind(|item| item.output_index == Some(event.output_index))?;
+        let part = match position {
+            Some(_) => item.parts.iter_mut().find(|part| part.position == position)?,
+            None => item.parts.first_mut()?,
+        };
+        if item.is_done || event.delta.as_str().is_empty() {
+            return None;
+        }
+        part.emitted.push_str(event.delta.as_str());
+        Some(delta_event(&item.kind, part.content_index, event.delta.into_string()))
+    }
+
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -181,12 +227,7 @@ impl ResponsesDecoder {
             return;
         };
         part.emitted.push_str(delta);
-        let (content_index, delta) = (part.content_index, delta.to_owned());
-        out.push(match item.kind.as_str() {
-            "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
-            "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
-            _ => ModelEvent::TextDelta { content_index, delta },
-        });
+        out.push(delta_event(&item.kind, part.content_index, delta.to_owned()));
     }
 
     fn part_delta(
@@ -420,6 +461,10 @@ impl Decoder for ResponsesDecoder {
         if self.end.is_some() || event.data.trim() == "[DONE]" {
             return Ok(());
         }
+        if let Some(event) = self.frequent_event(event) {
+            out.push(event);
+            return Ok(());
+        }
         let value = match failure::parse_event(event) {
             // Keep-alive events have other names and may contain anything.
             Err(_)
@@ -529,6 +574,15 @@ impl Decoder for ResponsesDecoder {
         self.finish_response(&response, "", out)?;
         self.complete(out);
         Ok(())
+    }
+}
+
+/// Returns the event of a delta of an item of this kind.
+fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
+    match kind {
+        "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
+        "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
+        _ => ModelEvent::TextDelta { content_index, delta },
     }
 }
 

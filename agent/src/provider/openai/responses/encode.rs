@@ -6,7 +6,7 @@ use super::{OpenAiResponses, items};
 use crate::message::kept::TextSegment;
 use crate::message::{Content, Media, MediaSource, Message, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
-use crate::provider::body::{BodyFields, tool_list, write_json, write_lines};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, file_name};
 use crate::provider::openai::{content, managed, models};
@@ -129,16 +129,16 @@ impl Encoder<'_> {
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let form = if request.examples_in_descriptions { "responses, examples" } else { "responses" };
         let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
-            // `strict` is always sent: without it the server may try to be strict.
-            let is_strict = rendered.dialect.is_strict();
-            let tool = object([
-                ("type", "function".into()),
-                ("name", definition.name().into()),
-                ("description", tools::description(definition, request).into()),
-                ("parameters", rendered.schema),
-                ("strict", is_strict.into()),
-            ]);
-            Value::Object(tool).to_string()
+            let mut tool = String::from(r#"{"type":"function","name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push_str(r#","parameters":"#);
+            write_json(&mut tool, &rendered.schema);
+            // Always sent: without it the server may try to be strict.
+            tool.push_str(r#","strict":"#);
+            tool.push_str(if rendered.dialect.is_strict() { "true}" } else { "false}" });
+            tool
         });
         let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
@@ -222,7 +222,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
             let Some(texts) = texts else { return false };
             list.push_text(turn.start, false, |out| {
                 out.push_str(r#"{"role":"#);
-                write_json(out, role);
+                write_text(out, role);
                 out.push_str(r#","content":"#);
                 write_lines(out, "", &texts);
                 out.push('}');
@@ -239,17 +239,17 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
                 if let Some(text) = part.as_text().filter(|text| !text.is_empty()) {
                     list.push_text(start.take(), false, |out| {
                         out.push_str(r#"{"role":"assistant","content":"#);
-                        write_json(out, text);
+                        write_text(out, text);
                         out.push('}');
                     });
                 } else if let Some(call) = part.as_tool_call() {
                     list.push_text(start.take(), false, |out| {
                         out.push_str(r#"{"type":"function_call","call_id":"#);
-                        write_json(out, &call.id);
+                        write_text(out, &call.id);
                         out.push_str(r#","name":"#);
-                        write_json(out, &call.name);
+                        write_text(out, &call.name);
                         out.push_str(r#","arguments":"#);
-                        write_json(out, call.args.text());
+                        write_text(out, call.args.text());
                         out.push('}');
                     });
                 }
@@ -260,7 +260,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
             let Some(texts) = texts.filter(|_| turn.data.is_none()) else { return false };
             list.push_text(turn.start, false, |out| {
                 out.push_str(r#"{"type":"function_call_output","call_id":"#);
-                write_json(out, result.call_id);
+                write_text(out, result.call_id);
                 out.push_str(r#","output":"#);
                 write_lines(out, content::failure_prefix(result.message, &texts), &texts);
                 out.push('}');
