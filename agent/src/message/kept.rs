@@ -1,8 +1,8 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
 //! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only
-//! what follows them is written. What the text depends on is compared each time: a message by its address, which cannot change while the
-//! text holds it, everything else by the encoder's key.
+//! the messages after them are written. All dependencies of the text are compared each time: a message by its address, which cannot change
+//! while the text holds it, everything else by the encoder's key.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl KeptText {
 
 /// The text that is kept for the conversation of a [`MessageList`](super::MessageList). Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct KeptSlot(Option<Arc<Slot>>);
+pub(crate) struct KeptSlot(Option<Arc<TextSlot>>);
 
 impl KeptSlot {
     /// Creates a slot without a text.
@@ -142,23 +142,23 @@ impl fmt::Debug for KeptSlot {
 }
 
 #[derive(Default)]
-struct Slot(Mutex<SlotContent>);
+struct TextSlot(Mutex<TextSlotContent>);
 
 #[derive(Default)]
-struct SlotContent {
+struct TextSlotContent {
     /// Its number in the pool; 0 without a text.
     used: u64,
     kept: Option<KeptText>,
 }
 
-impl Slot {
+impl TextSlot {
     /// Never locked by one that waits for the pool.
-    fn lock(&self) -> MutexGuard<'_, SlotContent> {
+    fn lock(&self) -> MutexGuard<'_, TextSlotContent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Slot {
+impl Drop for TextSlot {
     fn drop(&mut self) {
         let used = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).used;
         if used > 0 {
@@ -171,7 +171,7 @@ impl Drop for Slot {
 struct Pool {
     bytes: usize,
     uses: u64,
-    slots: BTreeMap<u64, (usize, Weak<Slot>)>,
+    slots: BTreeMap<u64, (usize, Weak<TextSlot>)>,
 }
 
 static POOL: Mutex<Pool> = Mutex::new(Pool::new());
@@ -185,7 +185,7 @@ impl Pool {
         Self { bytes: 0, uses: 0, slots: BTreeMap::new() }
     }
 
-    fn add(&mut self, size: usize, slot: &Arc<Slot>) -> u64 {
+    fn add(&mut self, size: usize, slot: &Arc<TextSlot>) -> u64 {
         self.uses += 1;
         self.bytes += size;
         self.slots.insert(self.uses, (size, Arc::downgrade(slot)));
@@ -199,7 +199,7 @@ impl Pool {
     }
 
     /// Takes the oldest texts out until at most `max` bytes are left. They and their slots are to be dropped without a lock.
-    fn evict(&mut self, max: usize) -> Vec<(Option<KeptText>, Arc<Slot>)> {
+    fn evict(&mut self, max: usize) -> Vec<(Option<KeptText>, Arc<TextSlot>)> {
         let mut evicted = Vec::new();
         while self.bytes > max
             && let Some((_, (size, slot))) = self.slots.pop_first()
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_texts_that_were_not_used_for_longest_are_evicted() {
         let mut pool = Pool::new();
-        let slots: Vec<Arc<Slot>> = (0..4).map(|_| Arc::default()).collect();
+        let slots: Vec<Arc<TextSlot>> = (0..4).map(|_| Arc::default()).collect();
         for (slot, size) in slots.iter().zip([30, 30, 40, 5]) {
             slot.lock().kept = Some(text(size));
             slot.lock().used = pool.add(size, slot);

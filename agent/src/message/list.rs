@@ -28,7 +28,7 @@ use super::kept::KeptSlot;
 #[derive(Clone, Default)]
 pub struct MessageList {
     messages: Arc<Vec<Arc<Message>>>,
-    /// What encoders keep of the conversation.
+    /// The text that encoders keep of the conversation.
     kept: KeptSlot,
 }
 

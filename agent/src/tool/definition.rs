@@ -3,6 +3,7 @@
 use super::annotations::ToolAnnotations;
 use super::definition_error::DefinitionError;
 use super::options::ToolOptions;
+#[cfg(feature = "http")]
 use super::written::WrittenTools;
 use crate::args::{Plan, PlanOptions};
 use serde::ser::SerializeStruct;
@@ -43,6 +44,7 @@ struct Inner {
     plan: Plan,
     options: ToolOptions,
     /// Its texts in requests.
+    #[cfg(feature = "http")]
     written: WrittenTools,
 }
 
@@ -65,7 +67,13 @@ impl ToolDefinition {
         options.check()?;
         options.arguments = *plan.options();
         let plan = if plan.name() == &*options.name { plan } else { plan.with_name(&options.name) };
-        Ok(Self { inner: Arc::new(Inner { plan, options, written: WrittenTools::default() }) })
+        let inner = Inner {
+            plan,
+            options,
+            #[cfg(feature = "http")]
+            written: WrittenTools::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Returns the name that the model calls.
@@ -77,6 +85,7 @@ impl ToolDefinition {
         &self.inner.options.name
     }
 
+    #[cfg(feature = "http")]
     pub(super) fn written(&self) -> &WrittenTools {
         &self.inner.written
     }

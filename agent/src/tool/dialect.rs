@@ -2,11 +2,15 @@
 
 use super::definition::ToolDefinition;
 use super::registry::Registry;
+#[cfg(feature = "http")]
+use super::written::WrittenTool;
 use crate::schema::{
     ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
 };
 use serde::Serialize;
 use std::fmt;
+#[cfg(feature = "http")]
+use std::sync::Arc;
 
 /// The tools of a [`Registry`] in one dialect. Created by [`Registry::check_dialect`].
 ///
@@ -185,20 +189,54 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
     tools.collect()
 }
 
+#[cfg(feature = "http")]
+/// Returns the text of each tool of one request in a dialect. `form` is the name of what `write` writes, which must depend on the definition
+/// and the schema alone.
+pub(crate) fn written_tools(
+    definitions: &[ToolDefinition],
+    dialect: Dialect,
+    form: &'static str,
+    write: impl Fn(&ToolDefinition, Rendered) -> String,
+) -> Vec<Arc<str>> {
+    let written = |definition: &ToolDefinition, dialect: Dialect| {
+        let is_same = |tool: &&WrittenTool| tool.form == form && tool.asked == dialect;
+        if let Some(known) = definition.written().lock().iter().find(is_same) {
+            return known.clone();
+        }
+        let rendered = render(definition.plan(), dialect);
+        let size =
+            if dialect == Dialect::AnthropicStrict { Size::of(&rendered.schema) } else { Size::default() };
+        let (asked, dialect) = (dialect, rendered.dialect);
+        let tool = WrittenTool { form, asked, text: write(definition, rendered).into(), dialect, size };
+        let mut known = definition.written().lock();
+        if !known.iter().any(|other| is_same(&other)) {
+            known.push(tool.clone());
+        }
+        tool
+    };
+    let mut left = RemainingBudget::new();
+    let texts = definitions.iter().map(|definition| {
+        let tool = written(definition, dialect);
+        let is_over = tool.dialect == Dialect::AnthropicStrict && left.take(&tool.size).is_err();
+        if is_over { written(definition, Dialect::Plain).text } else { tool.text }
+    });
+    texts.collect()
+}
+
 /// The rest of a request's budget.
-pub(super) struct RemainingBudget {
+struct RemainingBudget {
     tools: usize,
     optional: usize,
     unions: usize,
 }
 
 impl RemainingBudget {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS }
     }
 
     /// Takes everything that a tool needs, or nothing.
-    pub(super) fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
+    fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
         let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
         let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
         let unions = self.unions.checked_sub(size.unions).ok_or(StrictBudget::Unions)?;

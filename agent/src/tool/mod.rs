@@ -87,8 +87,6 @@ pub(crate) mod trace;
 mod untrusted;
 pub(crate) mod value;
 #[cfg(feature = "http")]
-pub(crate) mod written;
-#[cfg(not(feature = "http"))]
 mod written;
 
 pub use body::{AcceptedArguments, BodyCall, ToolBody};

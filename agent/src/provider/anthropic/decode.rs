@@ -82,17 +82,17 @@ const DELTAS: [&str; 6] = [
 /// A delta of a block, the frequent event.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrequentEvent<'a> {
+struct BlockDeltaEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     index: u64,
     #[serde(borrow)]
-    delta: Object<FrequentDelta<'a>>,
+    delta: Object<BlockDelta<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrequentDelta<'a> {
+struct BlockDelta<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
@@ -106,13 +106,13 @@ struct FrequentDelta<'a> {
 impl AnthropicDecoder {
     /// Decodes a frequent event. Returns `None` if it is another one.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
-        let FrequentEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
+        let BlockDeltaEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
         if kind.as_str() != "content_block_delta" {
             return None;
         }
         let open = self.open.get_mut(&index)?;
         let content_index = open.content_index;
-        let FrequentDelta { kind, text, thinking, partial_json } = delta;
+        let BlockDelta { kind, text, thinking, partial_json } = delta;
         match (kind.as_str(), open.kind) {
             ("text_delta", BlockKind::Text) => {
                 Some(ModelEvent::TextDelta { content_index, delta: text?.into_string() })

@@ -19,7 +19,7 @@ use crate::provider::turns::{
 use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::written::written_tools;
+use crate::tool::dialect::written_tools;
 
 /// The default maximum length of a reply; Anthropic requires a number.
 const MAX_TOKENS: u64 = 4096;

@@ -43,9 +43,9 @@ pub(super) struct GeminiDecoder {
 /// A chunk with a text or a thought, the frequent event.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct FrequentChunk<'a> {
+struct TextChunk<'a> {
     #[serde(borrow)]
-    candidates: [Object<FrequentCandidate<'a>>; 1],
+    candidates: [Object<TextCandidate<'a>>; 1],
     #[serde(borrow)]
     usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -56,25 +56,25 @@ struct FrequentChunk<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrequentCandidate<'a> {
+struct TextCandidate<'a> {
     #[serde(borrow)]
-    content: Object<FrequentContent<'a>>,
+    content: Object<TextContent<'a>>,
     #[serde(default)]
     index: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrequentContent<'a> {
+struct TextContent<'a> {
     #[serde(borrow)]
-    parts: [Object<FrequentPart<'a>>; 1],
+    parts: [Object<BareText<'a>>; 1],
     #[serde(borrow, rename = "role")]
     _role: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrequentPart<'a> {
+struct BareText<'a> {
     #[serde(borrow)]
     text: Text<'a>,
     #[serde(default)]
@@ -84,9 +84,8 @@ struct FrequentPart<'a> {
 impl GeminiDecoder {
     /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
-        let Some(chunk) = frequent::read::<FrequentChunk<'_>>(event) else { return false };
-        let FrequentChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } =
-            chunk;
+        let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
+        let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
         let begins =
             !self.is_started && !(is_empty(response_id.as_ref()) && is_empty(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
@@ -100,7 +99,7 @@ impl GeminiDecoder {
             self.usage_text.push_str(usage);
         }
         self.has_candidate = true;
-        let [Object(FrequentPart { text, thought })] = candidate.content.0.parts;
+        let [Object(BareText { text, thought })] = candidate.content.0.parts;
         self.end_call(out);
         self.emit_text(text.into_string(), thought, out);
         true

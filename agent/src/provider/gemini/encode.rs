@@ -18,7 +18,7 @@ use crate::provider::turns::{
 };
 use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
-use crate::tool::written::written_tools;
+use crate::tool::dialect::written_tools;
 
 /// The signature of a call that Gemini did not make.
 ///

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::frequent::{CallPiece, ChatChunk, ChatDelta};
 use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::frequent::{self, Nothing, Object, Text, is_empty};
+use crate::provider::frequent::{self, Object, is_empty};
 use crate::provider::openai::errors;
 use crate::provider::parts::{
     JsonObject, cost, count_at, data_url, media_from_url, some_text, take_text, text,
@@ -61,97 +61,19 @@ struct OpenCall {
     data: JsonObject,
 }
 
-/// A chunk with a delta of text, thinking or arguments, the frequent event. Its fields are those that have no meaning here, or none with
-/// null.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentChunk<'a> {
-    #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
-    object: Option<Text<'a>>,
-    #[serde(rename = "created")]
-    _created: Option<u64>,
-    #[serde(borrow)]
-    model: Option<Text<'a>>,
-    #[serde(borrow, rename = "service_tier")]
-    _service_tier: Option<Text<'a>>,
-    #[serde(borrow, rename = "system_fingerprint")]
-    _system_fingerprint: Option<Text<'a>>,
-    #[serde(borrow, rename = "obfuscation")]
-    _obfuscation: Option<Text<'a>>,
-    #[serde(borrow, rename = "provider")]
-    _provider: Option<Text<'a>>,
-    #[serde(borrow)]
-    choices: [Object<FrequentChoice<'a>>; 1],
-    #[serde(default, rename = "usage")]
-    _usage: Nothing,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentChoice<'a> {
-    #[serde(default)]
-    index: u64,
-    #[serde(borrow)]
-    delta: Object<FrequentDelta<'a>>,
-    #[serde(default, rename = "logprobs")]
-    _logprobs: Nothing,
-    #[serde(default, rename = "finish_reason")]
-    _finish_reason: Nothing,
-    #[serde(default, rename = "native_finish_reason")]
-    _native_finish_reason: Nothing,
-    #[serde(default, rename = "stop_reason")]
-    _stop_reason: Nothing,
-    #[serde(default, rename = "matched_stop")]
-    _matched_stop: Nothing,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentDelta<'a> {
-    #[serde(borrow, rename = "role")]
-    _role: Option<Text<'a>>,
-    #[serde(borrow)]
-    content: Option<Text<'a>>,
-    #[serde(borrow)]
-    reasoning_content: Option<Text<'a>>,
-    #[serde(borrow)]
-    reasoning: Option<Text<'a>>,
-    #[serde(default, rename = "refusal")]
-    _refusal: Nothing,
-    #[serde(borrow)]
-    tool_calls: Option<[Object<FrequentCall<'a>>; 1]>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentCall<'a> {
-    index: u64,
-    #[serde(borrow)]
-    function: Object<FrequentFunction<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentFunction<'a> {
-    #[serde(borrow)]
-    arguments: Text<'a>,
-}
-
 impl ChatDecoder {
     /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
-        let Some(chunk) = frequent::read::<FrequentChunk<'_>>(event) else { return false };
+        let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && !(is_empty(chunk.id.as_ref()) && is_empty(chunk.model.as_ref()));
         let [Object(choice)] = chunk.choices;
         if begins || choice.index != 0 || chunk.object.is_some_and(|object| object.as_str() == "error") {
             return false;
         }
-        let Object(FrequentDelta { content, reasoning_content, reasoning, tool_calls, .. }) = choice.delta;
+        let Object(ChatDelta { content, reasoning_content, reasoning, tool_calls, .. }) = choice.delta;
         let call = match tool_calls {
             None => None,
-            Some([Object(FrequentCall { index, function: Object(function) })]) => {
+            Some([Object(CallPiece { index, function: Object(function) })]) => {
                 // A piece of a call that began, without an id and a name.
                 let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
                 let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };

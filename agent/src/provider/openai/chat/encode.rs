@@ -19,7 +19,7 @@ use crate::provider::turns::{
 use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::written::written_tools;
+use crate::tool::dialect::written_tools;
 
 /// State of a message that is sent back unchanged. (Annotations and audio are only for reading.)
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod frequent;
 mod parse;
 
 use serde_json::Value;

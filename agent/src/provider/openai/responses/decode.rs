@@ -1,13 +1,13 @@
 //! Decodes responses of the Responses API: streams and JSON bodies.
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::frequent::ItemDelta;
 use super::items::{self, PartList};
 use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::frequent::{self, Nothing, Text};
+use crate::provider::frequent;
 use crate::provider::openai::errors;
 use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
@@ -62,31 +62,10 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 /// Types of the last event that say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
-/// A delta of an item's part, the frequent event.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrequentEvent<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(rename = "sequence_number")]
-    _sequence_number: Option<u64>,
-    #[serde(borrow, rename = "item_id")]
-    _item_id: Option<Text<'a>>,
-    output_index: u64,
-    content_index: Option<u64>,
-    summary_index: Option<u64>,
-    #[serde(borrow)]
-    delta: Text<'a>,
-    #[serde(rename = "logprobs")]
-    _logprobs: Option<[Nothing; 0]>,
-    #[serde(borrow, rename = "obfuscation")]
-    _obfuscation: Option<Text<'a>>,
-}
-
 impl ResponsesDecoder {
     /// Decodes a frequent event. Returns `None`, and changes nothing, if it is another one.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
-        let event: FrequentEvent<'_> = frequent::read(event)?;
+        let event: ItemDelta<'_> = frequent::read(event)?;
         let position = match event.kind.as_str() {
             "response.output_text.delta" | "response.reasoning_text.delta" => {
                 Some((PartList::Content, event.content_index?))
@@ -321,7 +300,7 @@ impl ResponsesDecoder {
             let found = emitted_parts.iter().position(|part| part.position == Some(position));
             let found = found.or_else(|| emitted_parts.iter().position(|part| part.position.is_none()));
             // Text that was emitted as text stays text, whatever the completed item says.
-            let found = found.filter(|_| is_of_kind(&part, &emitted_kind));
+            let found = found.filter(|_| items::is_of_kind(&part, &emitted_kind));
             let Some(EmittedPart { content_index, emitted, .. }) = found.map(|at| emitted_parts.remove(at))
             else {
                 let content_index = self.parts;
@@ -331,7 +310,7 @@ impl ResponsesDecoder {
                 continue;
             };
             self.record_part(at, content_index);
-            out.extend(missing_delta(&mut part, &emitted, content_index));
+            out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part });
         }
         // Parts that the completed item does not have stay as they were emitted.
@@ -583,39 +562,6 @@ fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
         "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
         "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
         _ => ModelEvent::TextDelta { content_index, delta },
-    }
-}
-
-/// Returns whether a part was emitted for an item of this kind.
-fn is_of_kind(part: &Part, kind: &str) -> bool {
-    match kind {
-        "reasoning" => matches!(part.content, Content::Thinking { .. }),
-        "function_call" => matches!(part.content, Content::ToolCall(_)),
-        "message" => matches!(part.content, Content::Text(_)),
-        _ => matches!(part.content, Content::ProviderTool(_)),
-    }
-}
-
-/// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
-fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
-    let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
-    match &mut part.content {
-        Content::Text(text) | Content::Thinking { text, .. } if text.is_empty() => {
-            emitted.clone_into(text);
-            None
-        }
-        Content::Text(text) => rest(text).map(|delta| ModelEvent::TextDelta { content_index, delta }),
-        Content::Thinking { text, .. } => {
-            rest(text).map(|delta| ModelEvent::ThinkingDelta { content_index, delta })
-        }
-        Content::ToolCall(call) if call.args.text() == "{}" => {
-            call.args = emitted.into();
-            None
-        }
-        Content::ToolCall(call) => {
-            rest(call.args.text()).map(|delta| ModelEvent::ToolCallDelta { content_index, delta })
-        }
-        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::provider::turns::{
 use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::written::written_tools;
+use crate::tool::dialect::written_tools;
 
 pub(super) fn request(
     protocol: &OpenAiResponses,

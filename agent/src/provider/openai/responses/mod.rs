@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod frequent;
 mod items;
 mod parse;
 
