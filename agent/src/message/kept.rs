@@ -241,7 +241,9 @@ mod tests {
         assert_eq!(kept, [false, false, true, true]);
         pool.remove(slots[2].lock().used);
         assert_eq!((pool.bytes, pool.slots.len()), (5, 1));
-        slots.iter().for_each(|slot| slot.lock().used = 0);
+        for slot in &slots {
+            slot.lock().used = 0;
+        }
     }
 
     #[test]

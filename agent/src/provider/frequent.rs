@@ -57,9 +57,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// A field without content: null, or absent.
 pub(super) type Nothing = ();
 
-/// Returns whether an optional text is absent or empty.
-pub(super) fn is_empty(text: Option<&Text<'_>>) -> bool {
-    text.is_none_or(|text| text.as_str().is_empty())
+/// Returns whether an optional text is present and not empty.
+pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
+    text.is_some_and(|text| !text.as_str().is_empty())
 }
 
 /// Reads an event as one of the frequent ones. Returns `None` if it is another one.

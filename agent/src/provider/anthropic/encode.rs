@@ -386,8 +386,8 @@ impl Encoder<'_> {
             }
             TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
                 // The last message must not end in white space.
-                let Some(last) = message.content.last() else { return false };
-                if let Some(text) = last.as_text() {
+                let Some(part) = message.content.last() else { return false };
+                if let Some(text) = part.as_text() {
                     let is_single = message.content.len() == 1;
                     if !is_single || text.is_empty() || text.ends_with(char::is_whitespace) {
                         return false;
@@ -399,7 +399,7 @@ impl Encoder<'_> {
                     });
                     return true;
                 }
-                if last.as_tool_call().is_none() {
+                if part.as_tool_call().is_none() {
                     return false;
                 }
                 list.push_text(turn.start, true, |out| {

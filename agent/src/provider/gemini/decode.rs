@@ -9,7 +9,7 @@ use super::{errors, parts};
 use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::frequent::{self, Object, Text, is_empty};
+use crate::provider::frequent::{self, Object, Text, has_text};
 use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
@@ -86,8 +86,7 @@ impl GeminiDecoder {
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
-        let begins =
-            !self.is_started && !(is_empty(response_id.as_ref()) && is_empty(model_version.as_ref()));
+        let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
         // Its value is needed only at the end.
         let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);

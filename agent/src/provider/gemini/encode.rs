@@ -264,12 +264,13 @@ impl Encoder<'_> {
                 continue;
             }
             let is_open = list.last_mut().is_none_or(|content| content["role"] != "model");
-            let written = match turn.joins && is_open {
-                true => match list.join(written) {
+            let written = if turn.joins && is_open {
+                match list.join(written) {
                     Ok(()) => continue,
                     Err(written) => written,
-                },
-                false => written,
+                }
+            } else {
+                written
             };
             let item = content(role, written, rest);
             let mut start = turn.start;

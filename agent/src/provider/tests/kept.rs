@@ -195,8 +195,7 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
 
 /// The body for these messages, or the error.
 fn encode(protocol: &dyn Protocol, info: &ModelInfo, messages: MessageList) -> Result<String, String> {
-    let mut request = ModelRequest::default();
-    request.messages = messages;
+    let request = ModelRequest { messages, ..ModelRequest::default() };
     match protocol.encode(info, &request) {
         Ok(http) => Ok(http.body.text()),
         Err(error) => Err(error.to_string()),

@@ -8,7 +8,7 @@ use super::frequent::{CallPiece, ChatChunk, ChatDelta};
 use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::frequent::{self, Object, is_empty};
+use crate::provider::frequent::{self, Object, has_text};
 use crate::provider::openai::errors;
 use crate::provider::parts::{
     JsonObject, cost, count_at, data_url, media_from_url, some_text, take_text, text,
@@ -65,7 +65,7 @@ impl ChatDecoder {
     /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
-        let begins = !self.is_started && !(is_empty(chunk.id.as_ref()) && is_empty(chunk.model.as_ref()));
+        let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
         let [Object(choice)] = chunk.choices;
         if begins || choice.index != 0 || chunk.object.is_some_and(|object| object.as_str() == "error") {
             return false;
@@ -86,7 +86,7 @@ impl ChatDecoder {
         });
         self.has_choice = true;
         let thinking = [("reasoning_content", reasoning_content), ("reasoning", reasoning)];
-        if let Some((field, Some(text))) = thinking.into_iter().find(|(_, text)| !is_empty(text.as_ref())) {
+        if let Some((field, Some(text))) = thinking.into_iter().find(|(_, text)| has_text(text.as_ref())) {
             self.emit_thinking(text.as_str(), Some(field), out);
         }
         if let Some(text) = content {
