@@ -173,25 +173,22 @@ mod work {
 
     pub(super) fn main() -> Result<(), String> {
         let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-        match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [api, who, deltas] => {
-                let deltas = deltas.parse().map_err(|error| format!("{deltas}: {error}"))?;
-                let length = match (*api, *who) {
-                    ("assistant", _) => assistant(deltas)?,
-                    (api, "floor") => floor(api, &stream(api, deltas)),
-                    // The stream alone, which both others make.
-                    (api, "none") => stream(api, deltas).len(),
-                    (api, _) => ours(api, &stream(api, deltas))?,
-                };
-                println!("{length} bytes");
+        if let [api, who, deltas] = &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            let deltas = deltas.parse().map_err(|error| format!("{deltas}: {error}"))?;
+            let length = match (*api, *who) {
+                ("assistant", _) => assistant(deltas)?,
+                (api, "floor") => floor(api, &stream(api, deltas)),
+                // The stream alone, which both others make.
+                (api, "none") => stream(api, deltas).len(),
+                (api, _) => ours(api, &stream(api, deltas))?,
+            };
+            println!("{length} bytes");
+        } else {
+            for api in PROTOCOLS {
+                let body = stream(api, 20);
+                println!("{api}: {} bytes, floor {}", ours(api, &body)?, floor(api, &body));
             }
-            _ => {
-                for api in PROTOCOLS {
-                    let body = stream(api, 20);
-                    println!("{api}: {} bytes, floor {}", ours(api, &body)?, floor(api, &body));
-                }
-                println!("assistant: {} bytes", assistant(20)?);
-            }
+            println!("assistant: {} bytes", assistant(20)?);
         }
         Ok(())
     }

@@ -410,13 +410,8 @@ impl InProcessSteps {
         tools: &Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
         if !self.performer.config.hooks.is_empty() {
-            let messages = self.run.lock().conversation().list();
-            let mut request = Box::pin(self.performer.request(messages, tools)).await?;
-            if let Ok(request) = &mut request {
-                let kept = self.assistant.state().hand_off.messages().slot().clone();
-                request.messages = std::mem::take(&mut request.messages).with_slot(kept);
-            }
-            return Some(request);
+            let request = self.performer.request(self.run.lock().conversation().list(), tools);
+            return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
         }
         let mut state = self.assistant.state();
         let run = self.run.lock();
