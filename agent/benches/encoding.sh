@@ -1,5 +1,6 @@
 #!/bin/sh
-# Instructions of encoding one request as text, under callgrind: a long conversation with 10 tools, and 100 tools with 2 messages.
+# Instructions of encoding a request as text, under callgrind: a long conversation with 10 tools, and 100 tools with 2 messages; the first
+# request of each, whose tools are written, too, and the next one.
 # Usage: agent/benches/encoding.sh [BINARY]          needs valgrind
 set -eu
 command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
@@ -12,13 +13,16 @@ count() { # protocol messages tools times
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" "$1" "$2" "$3" "$4" 2>&1 |
         sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
-each() { # The difference of two runs: start-up does not count.
-    few=$(count "$1" "$2" "$3" 1)
-    many=$(count "$1" "$2" "$3" 3)
-    echo $(((many - few) / 2))
-}
-printf '%-24s %22s %22s\n' protocol '1,000 messages' '100 tools'
+first() { echo $(($(count "$1" "$2" "$3" 1) - $(count "$1" "$2" "$3" 0))); }
+next() { echo $((($(count "$1" "$2" "$3" 5) - $(count "$1" "$2" "$3" 1)) / 4)); }
+
+printf '%-24s %16s %16s %16s %16s\n' protocol '1,000 messages' 'next turn' '100 tools' 'next turn'
 for api in openai-chat openai-responses anthropic-messages gemini-generate-content; do
-    printf '%-24s %22s %22s\n' "$api" "$(each "$api" 1000 10)" "$(each "$api" 2 100)"
+    printf '%-24s %16s %16s %16s %16s\n' "$api" \
+        "$(first "$api" 1000 10)" "$(next "$api" 1000 10)" "$(first "$api" 2 100)" "$(next "$api" 2 100)"
 done
-echo 'goals of the next turn of one conversation: 1500000 and 300000'
+echo 'must of the next turn: 1500000 and 300000 (stretch 500000 and 100000)'
+echo 'must of the first: half of 13.9, 10.6, 16.9, 17.7 million, and of 10.1, 7.6, 7.1, 15.2 million'
+for how in fork loaded; do
+    echo "a prompt, $how, with a conversation of 1,000 messages: $((($(count $how 1000 0 12) - $(count $how 1000 0 2)) / 10)), of none: $((($(count $how 0 0 12) - $(count $how 0 0 2)) / 10)) (must: 250000)"
+done

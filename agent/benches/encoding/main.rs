@@ -1,28 +1,31 @@
-//! What encoding one request costs. `encoding <protocol> <messages> <tools> <n>` encodes a request `n` times, as text; `encoding.sh`
-//! counts the instructions of each. Without arguments every protocol encodes a short request, to show that it still works.
+//! The cost of encoding a request as text. `encoding <protocol> <messages> <tools> <n>` encodes `n` requests of one conversation, to which
+//! each adds a call and its result; `encoding.sh` counts the instructions of the first and of the next. Without arguments every protocol
+//! encodes short requests, to show that it still works. `encoding fork <messages> 0 <n>` prompts `n` forks of an assistant with a
+//! conversation, and `encoding loaded <messages> 0 <n>` `n` assistants that load it.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod work {
     use agent::args::{Plan, PlanOptions};
-    use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
-    use agent::model::{ModelInfo, ModelRequest};
+    use agent::message::{
+        AssistantMessage, Conversation, Message, OutcomeKind, Part, StopReason, ToolResultMessage,
+    };
+    use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
     use agent::provider::protocol;
-    use agent::{ToolDefinition, json};
+    use agent::{Assistant, ToolDefinition, json};
     use std::hint::black_box;
     use std::sync::Arc;
 
     const PROTOCOLS: [&str; 4] =
         ["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate-content"];
 
-    /// A conversation of prompts, calls, results and replies: about 213 bytes a message.
-    fn conversation(messages: usize) -> Conversation {
+    /// A message of a conversation of prompts, calls, results and replies: about 213 bytes.
+    fn message(at: usize) -> Message {
         let text =
             "The quick brown fox jumps over the lazy dog, and \"says\" so in one line of text. ".repeat(2);
-        let message = |at: usize| -> Message {
-            let id = format!("call_{}", at / 4);
-            match at % 4 {
+        let id = format!("call_{}", at / 4);
+        match at % 4 {
                 0 => Message::user(format!("{at}: {text}")),
                 1 => AssistantMessage::new([Part::tool_call(
                     id,
@@ -35,8 +38,6 @@ mod work {
                     .into(),
                 _ => Message::assistant(format!("{at}: {text}")),
             }
-        };
-        (0..messages).map(message).collect()
     }
 
     fn tools(count: usize) -> Result<Arc<[ToolDefinition]>, String> {
@@ -65,26 +66,72 @@ mod work {
         };
         let info = ModelInfo::new(provider, protocol.api(), model);
         let mut request = ModelRequest::default();
-        request.messages = info.hand_off(&conversation(messages));
+        request.messages = info.hand_off(&(0..messages).map(message).collect::<Conversation>());
         request.tools = tools(count)?;
         let mut length = 0;
-        for _ in 0..times {
+        for turn in 0..times {
             let http = protocol.encode(&info, black_box(&request)).map_err(|error| error.to_string())?;
-            length = black_box(serde_json::to_string(&http.body).map_err(|error| error.to_string())?).len();
+            length = black_box(http.body.text()).len();
+            request.messages.extend([4 * (messages + turn) + 1, 4 * (messages + turn) + 2].map(message));
         }
         Ok(length)
+    }
+
+    /// Replies with one text.
+    struct Echo(ModelInfo);
+
+    impl Model for Echo {
+        fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+            let delta = ModelEvent::TextDelta {
+                content_index: 0,
+                delta: black_box(request).messages.len().to_string(),
+            };
+            let stop = ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None };
+            ModelStream::from_events(cx, &self.0, [delta, stop].map(Ok))
+        }
+
+        fn info(&self) -> &ModelInfo {
+            &self.0
+        }
+    }
+
+    /// Prompts forks of an assistant with a conversation, or assistants that load it.
+    fn prompts(is_fork: bool, messages: usize, times: usize) -> Result<usize, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let stored = (0..messages).map(message).collect::<Conversation>();
+        let stored = serde_json::to_string(&stored).map_err(|error| error.to_string())?;
+        let stored: Conversation = serde_json::from_str(&stored).map_err(|error| error.to_string())?;
+        let load = || {
+            let builder = Assistant::builder(Echo(ModelInfo::default())).conversation(stored.clone());
+            builder.build().map_err(|error| error.to_string())
+        };
+        runtime.block_on(async {
+            let first = load()?;
+            first.prompt("Go on.").await.map_err(|error| error.to_string())?;
+            for _ in 0..times {
+                let next = if is_fork { first.fork() } else { load()? };
+                next.prompt("Go on.").await.map_err(|error| error.to_string())?;
+            }
+            Ok(first.messages().len())
+        })
     }
 
     pub(super) fn main() -> Result<(), String> {
         let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
         if let [api, messages, tools, times] = &args[..] {
             let number = |text: &String| text.parse::<usize>().map_err(|error| format!("{text}: {error}"));
+            if matches!(&**api, "fork" | "loaded") {
+                println!("{} messages", prompts(api == "fork", number(messages)?, number(times)?)?);
+                return Ok(());
+            }
             println!("{} bytes", run(api, number(messages)?, number(tools)?, number(times)?)?);
             return Ok(());
         }
         for api in PROTOCOLS {
             println!("{api}: {} bytes", run(api, 8, 3, 2)?);
         }
+        println!("{} messages", prompts(true, 8, 1)?.max(prompts(false, 8, 1)?));
         Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! Tool calls, with their arguments as the model sent them.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::json;
 
@@ -61,6 +63,8 @@ impl ToolCall {
 #[derive(Clone, Default)]
 pub struct ToolArguments {
     text: String,
+    /// Whether the text is JSON, once that was checked.
+    is_json: OnceLock<bool>,
 }
 
 /// Shows only the length, because arguments may hold secrets and the `Debug` text is written to logs.
@@ -84,9 +88,15 @@ impl ToolArguments {
         serde_json::from_str(self.text()).ok()
     }
 
+    /// Returns whether the text is JSON. A text is checked once.
+    pub(super) fn is_json(&self) -> bool {
+        *self.is_json.get_or_init(|| serde_json::from_str::<&RawValue>(self.text()).is_ok())
+    }
+
     /// Appends a streamed piece.
     pub(crate) fn push_str(&mut self, delta: &str) {
         self.text.push_str(delta);
+        self.is_json = OnceLock::new();
     }
 
     /// Returns the value if it has the same content as the text.
@@ -113,21 +123,21 @@ impl Eq for ToolArguments {}
 /// Takes the text as the model sent it.
 impl From<String> for ToolArguments {
     fn from(text: String) -> Self {
-        Self { text }
+        Self { text, is_json: OnceLock::new() }
     }
 }
 
 /// Takes the text as the model sent it.
 impl From<&str> for ToolArguments {
     fn from(text: &str) -> Self {
-        Self { text: text.to_owned() }
+        Self::from(text.to_owned())
     }
 }
 
 /// Takes the JSON text of the value.
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
-        Self { text: value.to_string() }
+        Self { text: value.to_string(), is_json: true.into() }
     }
 }
 
@@ -214,6 +224,16 @@ mod tests {
             assert!(form.starts_with('"'), "{text} is stored as {form}");
             assert_eq!(serde_json::from_str::<ToolArguments>(&form).unwrap().text(), text);
         }
+    }
+
+    #[test]
+    fn a_text_that_grows_is_checked_again() {
+        let mut args = ToolArguments::from("");
+        for (piece, is_json) in [("", true), ("{", false), ("}", true), ("]", false)] {
+            args.push_str(piece);
+            assert_eq!((args.is_json(), args.clone().is_json()), (is_json, is_json), "{}", args.text());
+        }
+        assert!(ToolArguments::from(serde_json::json!({"a": 1})).is_json());
     }
 
     #[test]

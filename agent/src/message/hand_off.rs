@@ -1,14 +1,14 @@
 //! Converts a conversation in which other models took part to the messages that one model may get.
 
 use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-
-use serde_json::value::RawValue;
 
 use super::arguments::ToolArguments;
 use super::by_role::Message;
 use super::content::{Content, ProviderData};
 use super::conversation::Conversation;
+use super::kept::KeptSlot;
 use super::list::MessageList;
 use super::media::{Media, MediaSource};
 use super::part::Part;
@@ -99,7 +99,7 @@ pub(crate) struct HandOff {
     /// The last message that was read.
     last: Option<Arc<Message>>,
     /// Hashes of the ids in the request. A collision only causes a needless rename.
-    taken: HashSet<u64>,
+    taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     /// The ids of the calls whose results come next, if they were changed, in call order.
     renamed: VecDeque<(String, String)>,
 }
@@ -107,7 +107,13 @@ pub(crate) struct HandOff {
 impl HandOff {
     /// Creates an empty hand-off for this recipient.
     pub(crate) fn new(recipient: Recipient) -> Self {
-        Self { recipient, ..Self::default() }
+        Self { recipient, sent: MessageList::new().with_slot(KeptSlot::new()), ..Self::default() }
+    }
+
+    /// Creates the hand-off of another conversation that begins with the same messages.
+    pub(crate) fn fork(&self) -> Self {
+        let fork = self.clone();
+        Self { sent: fork.sent.with_slot(self.sent.slot().fork()), ..fork }
     }
 
     /// Creates the hand-off of a whole conversation.
@@ -131,17 +137,21 @@ impl HandOff {
             (Some(_), None) => false,
         };
         if !same {
+            let kept = self.sent.slot().clone();
             *self = Self::new(std::mem::take(&mut self.recipient));
+            self.sent = MessageList::new().with_slot(kept);
         }
-        for message in conversation.get(self.read..).unwrap_or_default() {
-            self.push(message);
-        }
+        let new = conversation.get(self.read..).unwrap_or_default();
+        self.taken.reserve(new.iter().filter(|message| message.as_tool_result().is_some()).count());
+        let sent: Vec<_> = new.iter().filter_map(|message| self.convert(message)).collect();
+        self.sent.extend(sent);
         self.read = conversation.len();
         self.last = conversation.last().cloned();
     }
 
-    fn push(&mut self, message: &Arc<Message>) {
-        let sent = match &**message {
+    /// Returns the message to send for the next message of the conversation.
+    fn convert(&mut self, message: &Arc<Message>) -> Option<Arc<Message>> {
+        match &**message {
             Message::Assistant(reply) => self.convert_reply(message, reply),
             Message::ToolResult(result) => {
                 let name = self.take_new_id(&result.call_id);
@@ -183,9 +193,6 @@ impl HandOff {
                 Arc::new(custom.into())
             }),
             Message::Unknown(_) => None,
-        };
-        if let Some(message) = sent {
-            self.sent.push(message);
         }
     }
 
@@ -200,16 +207,16 @@ impl HandOff {
         let is_own =
             is_same_service && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let mut changed: Option<AssistantMessage> = None;
-        let mut names = Vec::new();
-        for call in reply.tool_calls() {
-            let name = self.unique_id(&call.id);
-            if name.is_some() {
+        // The calls with another id, by their position.
+        let mut renamed: Vec<(usize, String)> = Vec::new();
+        for (at, call) in reply.tool_calls().enumerate() {
+            if let Some(name) = self.unique_id(&call.id) {
+                changed.get_or_insert_with(|| reply.clone());
+                renamed.push((at, name));
+            }
+            if !call.args.is_json() {
                 changed.get_or_insert_with(|| reply.clone());
             }
-            if !is_json(&call.args) {
-                changed.get_or_insert_with(|| reply.clone());
-            }
-            names.push(name);
         }
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
@@ -240,7 +247,7 @@ impl HandOff {
             changed.provider_data = None;
         }
         changed.content.retain(|part| !is_foreign(part));
-        let mut names = names.into_iter();
+        let (mut renamed, mut position) = (renamed.into_iter().peekable(), 0..);
         for part in &mut changed.content {
             if !keeps_data(part) {
                 part.provider_data = None;
@@ -251,10 +258,11 @@ impl HandOff {
                 *part = Part::text(tool.description());
             }
             let Content::ToolCall(call) = &mut part.content else { continue };
-            if let Some(Some(name)) = names.next() {
+            let at = position.next();
+            if let Some((_, name)) = renamed.next_if(|(renamed, _)| Some(*renamed) == at) {
                 self.renamed.push_back((std::mem::replace(&mut call.id, name.clone()), name));
             }
-            if !is_json(&call.args) {
+            if !call.args.is_json() {
                 call.args = ToolArguments::default();
             }
         }
@@ -301,13 +309,30 @@ fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
+/// Returns a hash of an id (FNV-1a).
 fn hash(id: &str) -> u64 {
-    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    id.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-fn is_json(args: &ToolArguments) -> bool {
-    serde_json::from_str::<&RawValue>(args.text()).is_ok()
+/// The hash of a hash: itself.
+#[derive(Default)]
+struct IdHash(u64);
+
+impl Hasher for IdHash {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 fn describe(what: &str, media: &Media) -> String {

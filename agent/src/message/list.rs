@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::by_role::Message;
+use super::kept::KeptSlot;
 
 /// A list of messages, oldest first, that a conversation, a request and a snapshot can share.
 ///
@@ -24,8 +25,12 @@ use super::by_role::Message;
 /// assert_eq!(list, MessageList::new());
 /// assert_eq!(kept[0].text(), "Hi");
 /// ```
-#[derive(Clone, Default, PartialEq)]
-pub struct MessageList(Arc<Vec<Arc<Message>>>);
+#[derive(Clone, Default)]
+pub struct MessageList {
+    messages: Arc<Vec<Arc<Message>>>,
+    /// The text that encoders keep of the conversation.
+    kept: KeptSlot,
+}
 
 impl MessageList {
     /// Creates an empty list.
@@ -35,12 +40,23 @@ impl MessageList {
 
     /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
-        Arc::make_mut(&mut self.0).push(message.into());
+        Arc::make_mut(&mut self.messages).push(message.into());
     }
 
     /// Removes all messages from this list. Lists that share the messages keep them.
     pub fn clear(&mut self) {
-        self.0 = Arc::default();
+        self.messages = Arc::default();
+    }
+
+    /// Returns the list with a slot for its encoded text.
+    pub(crate) fn with_slot(mut self, kept: KeptSlot) -> Self {
+        self.kept = kept;
+        self
+    }
+
+    /// Returns the slot for the encoded text.
+    pub(crate) fn slot(&self) -> &KeptSlot {
+        &self.kept
     }
 }
 
@@ -48,7 +64,14 @@ impl Deref for MessageList {
     type Target = [Arc<Message>];
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.messages
+    }
+}
+
+/// Compares the messages.
+impl PartialEq for MessageList {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.messages, &other.messages) || self.messages == other.messages
     }
 }
 
@@ -60,19 +83,19 @@ impl fmt::Debug for MessageList {
 
 impl<M: Into<Arc<Message>>> FromIterator<M> for MessageList {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        Self(Arc::new(messages.into_iter().map(Into::into).collect()))
+        Self::from(messages.into_iter().map(Into::into).collect::<Vec<_>>())
     }
 }
 
 impl<M: Into<Arc<Message>>> Extend<M> for MessageList {
     fn extend<I: IntoIterator<Item = M>>(&mut self, messages: I) {
-        Arc::make_mut(&mut self.0).extend(messages.into_iter().map(Into::into));
+        Arc::make_mut(&mut self.messages).extend(messages.into_iter().map(Into::into));
     }
 }
 
 impl From<Vec<Arc<Message>>> for MessageList {
     fn from(messages: Vec<Arc<Message>>) -> Self {
-        Self(Arc::new(messages))
+        Self { messages: Arc::new(messages), kept: KeptSlot::default() }
     }
 }
 

@@ -25,6 +25,7 @@ mod content;
 mod conversation;
 mod hand_off;
 pub(crate) mod json;
+pub(crate) mod kept;
 mod list;
 mod losses;
 mod marks;

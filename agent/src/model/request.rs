@@ -144,7 +144,7 @@ impl ModelRequest {
     ///
     /// let registry = Registry::new(tools![find_trains]).unwrap();
     /// let request = ModelRequest::default().with_tools(registry.definitions()).with_examples_in_descriptions();
-    /// let body = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap().body;
+    /// let body = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap().body.value();
     /// let description = &body["tools"][0]["function"]["description"];
     /// assert_eq!(description, "Finds trains.\n\nExample of arguments:\n{\"route\":\"Bern-Rome\"}");
     /// # }
@@ -287,8 +287,8 @@ impl ModelRequest {
     ///     .with_provider_options("openai", agent::json!({"service_tier": "flex"}))
     ///     .with_provider_options("anthropic", agent::json!({"inference_geo": "eu"}));
     /// let http = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap();
-    /// assert_eq!(http.body["service_tier"], "flex");
-    /// assert_eq!(http.body.get("inference_geo"), None);    // those of another provider
+    /// assert_eq!(http.body.value()["service_tier"], "flex");
+    /// assert_eq!(http.body.value().get("inference_geo"), None);    // those of another provider
     /// # }
     /// ```
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: impl Into<Value>) -> Self {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
@@ -20,6 +21,23 @@ impl CallIds {
     /// Returns ids that are used as they are.
     pub(super) fn unchanged() -> Self {
         Self { changed: HashMap::new() }
+    }
+
+    /// Returns whether all ids are used as they are.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.changed.is_empty()
+    }
+
+    /// Returns whether the provider accepts the ids of these messages as they are. Ids that all are accepted need no assignment.
+    pub(super) fn are_fine(
+        messages: &[Arc<Message>],
+        is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
+    ) -> bool {
+        messages.iter().all(|message| match &**message {
+            Message::Assistant(reply) => reply.tool_calls().all(|call| is_fine(&call.id, Some(reply))),
+            Message::ToolResult(result) => is_fine(&result.call_id, None),
+            _ => true,
+        })
     }
 
     /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its

@@ -65,7 +65,8 @@ pub(super) fn describe_unsupported<'p, W>(
     write: impl Fn(&Part) -> Result<W, UnsupportedPart>,
 ) -> Cow<'p, [Part]> {
     let words = |part: &Part| {
-        let refused = write(part).err()?;
+        // Every protocol takes text.
+        let refused = if part.as_text().is_some() { None } else { write(part).err() }?;
         Some(Part::text(format!("[not shown: {protocol} does not take {refused}]")))
     };
     if !parts.iter().any(|part| words(part).is_some()) {

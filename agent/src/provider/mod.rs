@@ -14,7 +14,7 @@
 //! let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-5");
 //! let http = AnthropicMessages::default().encode(&model, &request).unwrap();
 //! assert_eq!(http.url("https://api.anthropic.com"), "https://api.anthropic.com/v1/messages");
-//! assert_eq!(http.body["max_tokens"], 500);
+//! assert_eq!(http.body.value()["max_tokens"], 500);
 //! # }
 //! ```
 //!
@@ -39,11 +39,15 @@ pub(crate) mod absent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "http")]
+mod body;
+#[cfg(feature = "http")]
 mod call_ids;
 #[cfg(feature = "http")]
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
+#[cfg(feature = "http")]
+mod frequent;
 #[cfg(feature = "gemini")]
 pub mod gemini;
 #[cfg(feature = "http")]
@@ -75,7 +79,11 @@ mod turns;
 mod unknown;
 #[cfg(feature = "http")]
 mod weight;
+#[cfg(feature = "http")]
+mod wire;
 
+#[cfg(feature = "http")]
+pub use body::RequestBody;
 #[cfg(feature = "http")]
 pub use catalogue::{
     Catalogue, LongRequest, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols,

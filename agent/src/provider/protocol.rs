@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::RequestBody;
 use super::failure;
 use super::sse::SseEvent;
 use crate::message::AssistantMessage;
@@ -283,13 +284,13 @@ pub struct HttpRequest {
     /// The headers of the protocol.
     pub headers: Vec<(String, String)>,
     /// The body, which is sent as JSON.
-    pub body: Value,
+    pub body: RequestBody,
 }
 
 impl HttpRequest {
-    /// Creates a POST request with this body.
-    pub fn post(path: impl Into<String>, body: Value) -> Self {
-        Self { method: "POST", path: path.into(), headers: Vec::new(), body }
+    /// Creates a POST request with this body: a [`Value`], or the text of one.
+    pub fn post(path: impl Into<String>, body: impl Into<RequestBody>) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
     }
 
     /// Adds a header.

@@ -74,6 +74,17 @@ pub(super) struct WireTurn<'a> {
     pub(super) data: Option<&'a Value>,
     /// Whether the turn continues the message before it.
     pub(super) joins: bool,
+    /// The position of the message, if everything before it was written and encoding can continue here.
+    pub(super) start: Option<TurnStart>,
+}
+
+/// A position in a conversation, between two turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TurnStart {
+    /// The number of messages before it.
+    pub(super) messages: usize,
+    /// Whether the turn before it is a result.
+    pub(super) follows_result: bool,
 }
 
 /// The content of a turn.
@@ -120,17 +131,21 @@ pub(super) struct TurnShaper<'a> {
 }
 
 impl<'a> TurnShaper<'a> {
-    /// Returns the turns of a conversation, in order. Messages with unknown roles have none.
+    /// Returns the turns of a conversation from a position on, in order. Messages with unknown roles have none.
     ///
     /// # Errors
     /// Fails when media that follow a result cannot be written.
-    pub(super) fn turns(&self, messages: &'a MessageList) -> Result<Vec<WireTurn<'a>>, ModelError> {
-        let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len());
+    pub(super) fn turns(
+        &self,
+        messages: &'a MessageList,
+        from: TurnStart,
+    ) -> Result<Vec<WireTurn<'a>>, ModelError> {
+        let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len() - from.messages);
         // Media that follow the results of the turn.
         let mut media: Vec<Value> = Vec::new();
-        let mut after_result = false;
-        let last_user = messages.iter().rposition(|message| matches!(**message, Message::User(_)));
-        for (at, message) in messages.iter().enumerate() {
+        let mut after_result = from.follows_result;
+        let last_user = last_user(messages);
+        for (at, message) in messages.iter().enumerate().skip(from.messages) {
             if !matches!(**message, Message::ToolResult(_)) {
                 push_media(&mut turns, &mut media);
             }
@@ -155,8 +170,11 @@ impl<'a> TurnShaper<'a> {
             };
             let data = own_data(&self.model.provider, data.as_ref());
             let joins = self.joins(&content, data, after_result);
-            after_result = matches!(content, TurnContent::Result(_));
-            turns.push(WireTurn { content, data, joins });
+            let is_result = matches!(content, TurnContent::Result(_));
+            let start =
+                (!joins && !is_result).then_some(TurnStart { messages: at, follows_result: after_result });
+            after_result = is_result;
+            turns.push(WireTurn { content, data, joins, start });
             if let Message::Assistant(reply) = &**message
                 && self.rules.foreign_media != ForeignMedia::Inside
             {
@@ -238,6 +256,11 @@ impl<'a> TurnShaper<'a> {
     }
 }
 
+/// Returns the position of the user's last message.
+pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
+    messages.iter().rposition(|message| matches!(**message, Message::User(_)))
+}
+
 /// Writes the parts of a message.
 ///
 /// # Errors
@@ -251,6 +274,37 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
+/// Returns the parts of a message as texts, if they are nothing else: the frequent case, which is written without values in between.
+pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
+    let plain = |part: &'p Part| {
+        part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())
+    };
+    if parts.is_empty() || writes_values_only() { None } else { parts.iter().map(plain).collect() }
+}
+
+/// Returns whether all parts are texts, calls, or thoughts that are not sent: the frequent case of a reply.
+pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, provider: &str) -> bool {
+    let is_plain = |part: &Part| {
+        matches!(part.content, Content::Text(_) | Content::ToolCall(_) | Content::Thinking { .. })
+            && part.provider_data_of(provider).is_none()
+            && part.cache.is_none()
+    };
+    data.is_none() && !writes_values_only() && message.content.iter().all(is_plain)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Set by tests that compare the frequent case with the general one.
+    pub(super) static VALUES_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn writes_values_only() -> bool {
+    #[cfg(test)]
+    return VALUES_ONLY.get();
+    #[cfg(not(test))]
+    false
+}
+
 /// Returns the text of a content that is one plain text, without data of this provider.
 pub(super) fn plain_text<'p>(parts: &'p [Part], provider: &str) -> Option<&'p str> {
     let [part] = parts else { return None };
@@ -260,6 +314,6 @@ pub(super) fn plain_text<'p>(parts: &'p [Part], provider: &str) -> Option<&'p st
 fn push_media(turns: &mut Vec<WireTurn<'_>>, media: &mut Vec<Value>) {
     if !media.is_empty() {
         let content = TurnContent::Media(std::mem::take(media));
-        turns.push(WireTurn { content, data: None, joins: true });
+        turns.push(WireTurn { content, data: None, joins: true, start: None });
     }
 }

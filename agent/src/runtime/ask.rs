@@ -277,7 +277,7 @@ impl Config {
             };
             shown.push(own.map_or_else(|| message.clone(), |own| Arc::new(own.into())));
         }
-        shown.into_iter().collect()
+        MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
     /// Returns a result in the form that its tool gives it now, if it was stored in another one.

@@ -113,9 +113,14 @@ impl Assistant {
 
     #[doc = include_str!("../docs/fork.md")]
     pub fn fork(&self) -> Self {
-        let fork = Self::new(self.shared.config.clone(), self.messages());
-        let spilled = self.state().spilled.clone();
-        fork.state().spilled = spilled;
+        let state = self.state();
+        let fork = Self::new(self.shared.config.clone(), state.messages());
+        let mut begun = fork.state();
+        begun.spilled.clone_from(&state.spilled);
+        begun.hand_off = state.hand_off.fork();
+        // The conversation of a run that goes on, or waits for decisions, is checked.
+        begun.is_suspect = state.is_suspect || state.is_undecided || state.active.is_some();
+        drop((begun, state));
         fork
     }
 
@@ -153,11 +158,7 @@ impl Assistant {
 
     /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
     pub fn messages(&self) -> Conversation {
-        let state = self.state();
-        match &state.active {
-            Some(active) => active.run.lock().conversation().clone(),
-            None => state.conversation.clone(),
-        }
+        self.state().messages()
     }
 
     /// Returns a copy of the reply that is being streamed, as far as it has arrived. Calls in it may be incomplete.
@@ -371,6 +372,13 @@ impl Assistant {
 }
 
 impl AssistantState {
+    fn messages(&self) -> Conversation {
+        match &self.active {
+            Some(active) => active.run.lock().conversation().clone(),
+            None => self.conversation.clone(),
+        }
+    }
+
     fn queue(&mut self, queue: Queue) -> &mut MessageQueue {
         match queue {
             Queue::Steering => &mut self.steering,

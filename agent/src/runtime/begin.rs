@@ -12,7 +12,7 @@ use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::suspended::SuspendedRun;
 use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
-use crate::model::ModelEvent;
+use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
 use crate::tool::call_record::CallRecord;
 use crate::tool::cancel::CancelToken;
@@ -212,6 +212,13 @@ impl Assistant {
         if let Some(growing) = &mut active.growing {
             growing.grow(event);
         }
+    }
+
+    /// Returns a request of hooks with the text that is kept of the conversation.
+    pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
+        let kept = self.state().hand_off.messages().slot().clone();
+        request.messages = std::mem::take(&mut request.messages).with_slot(kept);
+        request
     }
 
     /// Forgets the reply that streamed.

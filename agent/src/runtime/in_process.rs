@@ -414,8 +414,8 @@ impl InProcessSteps {
         tools: &Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
         if !self.performer.config.hooks.is_empty() {
-            let messages = self.run.lock().conversation().list();
-            return Box::pin(self.performer.request(messages, tools)).await;
+            let request = self.performer.request(self.run.lock().conversation().list(), tools);
+            return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
         }
         let mut state = self.assistant.state();
         let run = self.run.lock();

@@ -3,6 +3,8 @@
 use super::annotations::ToolAnnotations;
 use super::definition_error::DefinitionError;
 use super::options::ToolOptions;
+#[cfg(feature = "http")]
+use super::written::WrittenTools;
 use crate::args::{Plan, PlanOptions};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -41,6 +43,9 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
+    /// Its texts in requests.
+    #[cfg(feature = "http")]
+    written: WrittenTools,
 }
 
 impl ToolDefinition {
@@ -62,7 +67,13 @@ impl ToolDefinition {
         options.check()?;
         options.arguments = *plan.options();
         let plan = if plan.name() == &*options.name { plan } else { plan.with_name(&options.name) };
-        Ok(Self { inner: Arc::new(Inner { plan, options }) })
+        let inner = Inner {
+            plan,
+            options,
+            #[cfg(feature = "http")]
+            written: WrittenTools::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Returns the name that the model calls.
@@ -72,6 +83,11 @@ impl ToolDefinition {
 
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.inner.options.name
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn written(&self) -> &WrittenTools {
+        &self.inner.written
     }
 
     pub(super) fn options(&self) -> &ToolOptions {
@@ -178,7 +194,7 @@ impl ToolDefinition {
     /// Fails when the new name or description is invalid, and when the schema cannot be compiled with the new options for arguments.
     pub fn configure(self, change: impl FnOnce(ToolOptions) -> ToolOptions) -> Result<Self, DefinitionError> {
         let (plan, options) = match Arc::try_unwrap(self.inner) {
-            Ok(Inner { plan, options }) => (plan, options),
+            Ok(Inner { plan, options, .. }) => (plan, options),
             Err(shared) => (shared.plan.clone(), shared.options.clone()),
         };
         let options = change(options);

@@ -2,10 +2,14 @@
 
 use super::definition::ToolDefinition;
 use super::registry::Registry;
+#[cfg(feature = "http")]
+use super::written::WrittenTool;
 use crate::schema::{
     ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
 };
 use std::fmt;
+#[cfg(feature = "http")]
+use std::sync::Arc;
 
 /// The tools of a [`Registry`] in one dialect. Created by [`Registry::check_dialect`].
 ///
@@ -141,8 +145,7 @@ impl Registry {
 
 /// Returns the tools of one request in a dialect.
 pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
-    let mut left =
-        RemainingBudget { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+    let mut left = RemainingBudget::new();
     let tools = definitions.iter().map(|definition| {
         let plan = definition.plan();
         let mut rendered = render(plan, dialect);
@@ -159,6 +162,40 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
     tools.collect()
 }
 
+#[cfg(feature = "http")]
+/// Returns the text of each tool of one request in a dialect. `form` is the name of what `write` writes, which must depend on the definition
+/// and the schema alone.
+pub(crate) fn written_tools(
+    definitions: &[ToolDefinition],
+    dialect: Dialect,
+    form: &'static str,
+    write: impl Fn(&ToolDefinition, Rendered) -> String,
+) -> Vec<Arc<str>> {
+    let written = |definition: &ToolDefinition, dialect: Dialect| {
+        let is_same = |tool: &&WrittenTool| tool.form == form && tool.asked == dialect;
+        if let Some(known) = definition.written().lock().iter().find(is_same) {
+            return known.clone();
+        }
+        let rendered = render(definition.plan(), dialect);
+        let size =
+            if dialect == Dialect::AnthropicStrict { Size::of(&rendered.schema) } else { Size::default() };
+        let (asked, dialect) = (dialect, rendered.dialect);
+        let tool = WrittenTool { form, asked, text: write(definition, rendered).into(), dialect, size };
+        let mut known = definition.written().lock();
+        if !known.iter().any(|other| is_same(&other)) {
+            known.push(tool.clone());
+        }
+        tool
+    };
+    let mut left = RemainingBudget::new();
+    let texts = definitions.iter().map(|definition| {
+        let tool = written(definition, dialect);
+        let is_over = tool.dialect == Dialect::AnthropicStrict && left.take(&tool.size).is_err();
+        if is_over { written(definition, Dialect::Plain).text } else { tool.text }
+    });
+    texts.collect()
+}
+
 /// The rest of a request's budget.
 struct RemainingBudget {
     tools: usize,
@@ -167,6 +204,10 @@ struct RemainingBudget {
 }
 
 impl RemainingBudget {
+    fn new() -> Self {
+        Self { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS }
+    }
+
     /// Takes everything that a tool needs, or nothing.
     fn take(&mut self, size: &Size) -> Result<(), String> {
         let tools = self.tools.checked_sub(1).ok_or_else(|| format!("{ANTHROPIC_TOOLS} strict tools"))?;

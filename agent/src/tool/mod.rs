@@ -26,6 +26,7 @@
 // The modules: `value` has the tool, `definition` and `options` what is set about it, `body` its body, `hidden` the arguments that the
 // application adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results.
 // `registry` and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result.
+// `written` is its text in requests.
 // `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run time. `lint`, `examples`, `dialect` and
 // `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`, `composed`, `constraint`, `convert`, `schemas` and
 // `result_schema`. Nothing here uses a clock, a thread pool or a network: waiting goes through `Executor`.
@@ -85,6 +86,8 @@ pub(crate) mod state;
 pub(crate) mod trace;
 mod untrusted;
 pub(crate) mod value;
+#[cfg(feature = "http")]
+mod written;
 
 pub use annotations::ToolAnnotations;
 pub use arguments::Argument;

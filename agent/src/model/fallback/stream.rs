@@ -121,7 +121,8 @@ impl FallbackEvents {
                 if let [info] = &*model.candidates() {
                     let mut hand_off = HandOff::new(info.recipient());
                     hand_off.update(&self.request.messages);
-                    request.messages = hand_off.messages().clone();
+                    request.messages =
+                        hand_off.messages().clone().with_slot(self.request.messages.slot().clone());
                 }
                 model.stream(&cx, &request)
             }

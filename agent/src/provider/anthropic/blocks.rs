@@ -5,13 +5,17 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
+use crate::message::{
+    Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments, ToolCall,
+};
+use crate::provider::body::{write_json, write_text};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text};
 use crate::provider::parts::{
     JsonObject, JsonSource, add_rest, arguments_object, link_text, object, resource_text, take_text,
     with_rest,
 };
+use crate::provider::turns::WireResult;
 
 /// Reads a block as a part. `input` is the original text of a call's input, if it is known.
 pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: JsonSource) -> Part {
@@ -51,7 +55,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
             fields.get("name").and_then(Value::as_str)?;
             let (id, name) = (take_text(fields, "id").unwrap_or_default(), take_text(fields, "name")?);
             fields.shift_remove("input");
-            Content::ToolCall(crate::message::ToolCall::new(id, name, arguments))
+            Content::ToolCall(ToolCall::new(id, name, arguments))
         }
         "image" | "document" => {
             let media = read_source(fields.get("source")?)?;
@@ -232,12 +236,49 @@ pub(super) fn write(
     Ok(Some(Value::Object(block)))
 }
 
+/// Writes a call without data of the provider as [`write`] does.
+pub(super) fn write_call(out: &mut String, call: &ToolCall, ids: &CallIds) {
+    out.push_str(r#"{"type":"tool_use","id":"#);
+    write_text(out, ids.get(&call.id));
+    out.push_str(r#","name":"#);
+    write_text(out, &call.name);
+    out.push_str(r#","input":"#);
+    write_json(out, &arguments_object(&call.args));
+    out.push('}');
+}
+
+/// Writes a text without data of the provider as [`write`] does.
+pub(super) fn write_text_block(out: &mut String, text: &str) {
+    out.push_str(r#"{"type":"text","text":"#);
+    write_text(out, text);
+    out.push('}');
+}
+
+/// Writes the block of a result that is one text.
+pub(super) fn write_result(out: &mut String, result: &WireResult<'_>, text: &str) {
+    out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
+    write_text(out, result.call_id);
+    if !text.trim().is_empty() {
+        out.push_str(r#","content":"#);
+        write_text(out, text);
+    }
+    if result.message.is_error {
+        out.push_str(r#","is_error":true"#);
+    }
+    out.push('}');
+}
+
 pub(super) fn cache_control(mark: CacheMark) -> Value {
     match mark {
         CacheMark::FiveMinutes => json!({"type": "ephemeral", "ttl": "5m"}),
         CacheMark::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
         CacheMark::Usual => json!({"type": "ephemeral"}),
     }
+}
+
+/// Returns whether Anthropic accepts an id as it is.
+pub(super) fn is_safe_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`.

@@ -10,6 +10,7 @@ use super::{blocks, errors};
 use crate::message::{Content, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::frequent::{self, Object, Text};
 use crate::provider::parts::{JsonObject, JsonSource, cost, count, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
@@ -78,7 +79,56 @@ const DELTAS: [&str; 6] = [
     "compaction_delta",
 ];
 
+/// A delta of a block, the frequent event.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockDeltaEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    index: u64,
+    #[serde(borrow)]
+    delta: Object<BlockDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockDelta<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+}
+
 impl AnthropicDecoder {
+    /// Decodes a frequent event. Returns `None` if it is another one.
+    fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
+        let BlockDeltaEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
+        if kind.as_str() != "content_block_delta" {
+            return None;
+        }
+        let open = self.open.get_mut(&index)?;
+        let content_index = open.content_index;
+        let BlockDelta { kind, text, thinking, partial_json } = delta;
+        match (kind.as_str(), open.kind) {
+            ("text_delta", BlockKind::Text) => {
+                Some(ModelEvent::TextDelta { content_index, delta: text?.into_string() })
+            }
+            ("thinking_delta", BlockKind::Thinking) => {
+                Some(ModelEvent::ThinkingDelta { content_index, delta: thinking?.into_string() })
+            }
+            ("input_json_delta", BlockKind::ToolUse) => {
+                let text = partial_json?;
+                open.input.push_str(text.as_str());
+                Some(ModelEvent::ToolCallDelta { content_index, delta: text.into_string() })
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -293,6 +343,12 @@ impl AnthropicDecoder {
 impl Decoder for AnthropicDecoder {
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        if !self.has_stopped
+            && let Some(event) = self.frequent_event(event)
+        {
+            out.push(event);
             return Ok(());
         }
         let value = match failure::parse_event(event) {

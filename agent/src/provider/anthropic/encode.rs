@@ -2,21 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::blocks::{self, BlockTarget, cache_control, safe_id};
+use super::blocks::{self, BlockTarget, cache_control, is_safe_id, safe_id};
 use super::models::{self, ThinkingStyle};
 use super::{AnthropicMessages, AnthropicVersion, managed};
+use crate::message::kept::TextSegment;
 use crate::message::{Content, Part};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_text};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::UnsupportedPart;
-use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, object};
+use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first};
 use crate::provider::turns::{
-    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, plain_text,
-    write_parts,
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
+    is_plain_reply, plain_text, plain_texts, write_parts,
 };
+use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::dialect::tools_in_dialect;
+use crate::tool::dialect::written_tools;
 
 /// The default maximum length of a reply; Anthropic requires a number.
 const MAX_TOKENS: u64 = 4096;
@@ -37,10 +40,8 @@ pub(super) fn request(
     model: &ModelInfo,
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
-    let ids = CallIds::new(&request.messages, |id, _, number| safe_id(id, number));
-    let encoder = Encoder { protocol, model, request, ids };
-    let (body, betas) = encoder.body()?;
-    let mut http = HttpRequest::post("/v1/messages", Value::Object(body))
+    let (body, betas) = Encoder { protocol, model, request }.body()?;
+    let mut http = HttpRequest::post("/v1/messages", body.into_body())
         .with_header("anthropic-version", protocol.version.as_str());
     let betas: Vec<&str> = betas.into_iter().chain(protocol.betas.iter().map(String::as_str)).collect();
     if !betas.is_empty() {
@@ -53,7 +54,6 @@ struct Encoder<'a> {
     protocol: &'a AnthropicMessages,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-    ids: CallIds,
 }
 
 const RULES: WireRules = WireRules {
@@ -76,18 +76,15 @@ fn invalid(message: String) -> ModelError {
 }
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<(JsonObject, Vec<&'static str>), ModelError> {
+    fn body(&self) -> Result<(BodyFields, Vec<&'static str>), ModelError> {
         let request = self.request;
         let settings = self.thinking()?;
-        let mut body = JsonObject::new();
-        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
-        set("model", self.model.model.as_str().into());
-        set("max_tokens", settings.max_tokens.into());
-        let mut messages = self.messages()?;
-        self.limit_cache_marks(&mut messages);
-        set("messages", messages.into());
+        let mut body = BodyFields::default();
+        body.set("model", self.model.model.as_str().into());
+        body.set("max_tokens", settings.max_tokens.into());
+        body.set_list("messages", self.messages()?);
         if let Some(thinking) = &settings.thinking {
-            set("thinking", thinking.clone());
+            body.set("thinking", thinking.clone());
         }
         let mut output_config = JsonObject::new();
         output_config.extend(settings.effort.map(|effort| ("effort".to_owned(), effort.into())));
@@ -96,10 +93,10 @@ impl Encoder<'_> {
             output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
         }
         if !output_config.is_empty() {
-            set("output_config", output_config.into());
+            body.set("output_config", output_config.into());
         }
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
-            set(
+            body.set(
                 "system",
                 match request.cache.system {
                     None => system.into(),
@@ -110,15 +107,15 @@ impl Encoder<'_> {
             );
         }
         let (tools, betas) = self.tools()?;
-        if !tools.is_empty() {
-            set("tools", tools.into());
-            set("tool_choice", self.tool_choice(settings.thinking.as_ref()));
+        if let Some(tools) = tools {
+            body.set_list("tools", tools);
+            body.set("tool_choice", self.tool_choice(settings.thinking.as_ref()));
         }
         if let Some(mark) = request.cache.automatic {
-            set("cache_control", cache_control(mark));
+            body.set("cache_control", cache_control(mark));
         }
         if let Some(container) = self.container() {
-            set("container", container.clone());
+            body.set("container", container.clone());
         }
         // Source: Anthropic's error for other requests, `stop_sequences: each stop sequence must contain non-whitespace`.
         if request.stop.iter().any(|stop| stop.trim().is_empty()) {
@@ -126,55 +123,27 @@ impl Encoder<'_> {
             return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));
         }
         if !request.stop.is_empty() {
-            set("stop_sequences", request.stop.clone().into());
+            body.set("stop_sequences", request.stop.clone().into());
         }
         metadata::refuse_others(request, "Anthropic")?;
         if let Some(user) = metadata::user_id(request)? {
-            set("metadata", json!({"user_id": user}));
+            body.set("metadata", json!({"user_id": user}));
         }
-        self.sampling(&settings, &mut set);
-        set("stream", true.into());
-        add_options(&mut body, request.provider_options.get(&self.model.provider));
+        self.sampling(&settings, &mut body);
+        body.set("stream", true.into());
+        body.add_options(request.provider_options.get(&self.model.provider));
         Ok((body, betas))
     }
 
-    /// Removes the cache marks beyond the four that Anthropic accepts. Those of the whole request, of the tools and of the system prompt
-    /// are kept; of those in messages the last ones are kept, because a mark covers everything before it.
-    fn limit_cache_marks(&self, messages: &mut [Value]) {
+    /// Returns how many cache marks the messages may have. Those of the whole request, of the tools and of the system prompt are kept; of
+    /// those in messages the last ones are kept, because a mark covers everything before it.
+    fn max_marks_of_messages(&self) -> usize {
         let cache = &self.request.cache;
         let system =
             cache.system.filter(|_| self.request.system.as_deref().is_some_and(|text| !text.is_empty()));
         let tools =
             cache.tools.filter(|_| !self.request.tools.is_empty() || !self.request.managed_tools.is_empty());
-        let fixed = [cache.automatic, system, tools].iter().flatten().count();
-        let (mut left, mut removed) = (MAX_CACHE_MARKS - fixed, 0_usize);
-        let mut visit = |block: &mut Value| {
-            let Some(block) = block.as_object_mut().filter(|block| block.contains_key("cache_control"))
-            else {
-                return;
-            };
-            if left == 0 {
-                block.shift_remove("cache_control");
-                removed += 1;
-            } else {
-                left -= 1;
-            }
-        };
-        let contents = messages.iter_mut().rev().filter_map(|message| message["content"].as_array_mut());
-        for block in contents.flat_map(|blocks| blocks.iter_mut().rev()) {
-            visit(block);
-            if block["type"] == "tool_result" {
-                let inner = block.get_mut("content").and_then(Value::as_array_mut);
-                inner.into_iter().flat_map(|blocks| blocks.iter_mut().rev()).for_each(&mut visit);
-            }
-        }
-        if removed > 0 {
-            tracing::warn!(
-                removed,
-                model = self.model.model,
-                "Anthropic takes {MAX_CACHE_MARKS} cache marks: the first ones of the messages are left out"
-            );
-        }
+        MAX_CACHE_MARKS - [cache.automatic, system, tools].iter().flatten().count()
     }
 
     /// Returns the container of the last reply that ran code. The next reply continues in it.
@@ -190,7 +159,7 @@ impl Encoder<'_> {
     }
 
     /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, and beside thinking.
-    fn sampling(&self, settings: &ThinkingSettings, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
         for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
@@ -207,7 +176,7 @@ impl Encoder<'_> {
                     "Anthropic does not take this setting here: left out"
                 );
             } else {
-                set(name, value.into());
+                body.set(name, value.into());
             }
         }
     }
@@ -269,105 +238,246 @@ impl Encoder<'_> {
         choice
     }
 
-    fn tools(&self) -> Result<(Vec<Value>, Vec<&'static str>), ModelError> {
+    fn tools(&self) -> Result<(Option<Vec<TextSegment>>, Vec<&'static str>), ModelError> {
         let (request, mut betas) = (self.request, Vec::new());
         let dialect = if request.strict_tools { Dialect::AnthropicStrict } else { Dialect::Plain };
-        let rendered = tools_in_dialect(&request.tools, dialect);
-        let mut tools: Vec<Value> = Vec::new();
-        for (definition, rendered) in request.tools.iter().zip(rendered) {
-            let examples = tools::allowed_examples(definition, &rendered.rendered.schema);
-            let mut tool = object([
-                ("name", definition.name().into()),
-                ("description", definition.description().into()),
-                ("input_schema", rendered.rendered.schema),
-            ]);
-            if rendered.strict {
-                tool.insert("strict".into(), true.into());
+        let mut texts = written_tools(&request.tools, dialect, "anthropic", |definition, rendered| {
+            let is_strict = rendered.dialect.is_strict();
+            let examples = tools::allowed_examples(definition, &rendered.schema);
+            let mut tool = String::from(r#"{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, definition.description());
+            tool.push_str(r#","input_schema":"#);
+            write_json(&mut tool, &rendered.schema);
+            if is_strict {
+                tool.push_str(r#","strict":true"#);
             }
             if !examples.is_empty() {
-                tool.insert("input_examples".into(), examples.into());
+                tool.push_str(r#","input_examples":"#);
+                write_json(&mut tool, &examples.into());
             }
-            tools.push(tool.into());
-        }
+            tool.push('}');
+            tool
+        });
+        let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
-            tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
+            managed_tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
         }
-        if let (Some(mark), Some(last)) = (request.cache.tools, tools.last_mut()) {
-            last["cache_control"] = cache_control(mark);
+        if let Some(mark) = request.cache.tools {
+            if let Some(last) = managed_tools.last_mut() {
+                last["cache_control"] = cache_control(mark);
+            } else if let Some(last) = texts.last_mut() {
+                let open = last.strip_suffix('}').unwrap_or(last);
+                *last = format!(r#"{open},"cache_control":{}}}"#, cache_control(mark)).into();
+            }
         }
-        Ok((tools, betas))
+        let has_tools = !texts.is_empty() || !managed_tools.is_empty();
+        Ok((has_tools.then(|| tool_list(&texts, &managed_tools)), betas))
     }
 
-    fn messages(&self) -> Result<Vec<Value>, ModelError> {
-        let mut messages: Vec<Value> = Vec::new();
-        let write = |part: &Part| self.write(part, false);
-        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &self.ids, write: &write };
-        for turn in shaper.turns(&self.request.messages)? {
+    fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
+        let messages = &self.request.messages;
+        let key = (self.model.clone(), self.protocol.version);
+        let mut list = WireList::new(messages, "content", key, messages.len());
+        let ids = list.call_ids(|id, _| is_safe_id(id), |id, _, number| safe_id(id, number));
+        let max_marks = self.max_marks_of_messages();
+        let removed = loop {
+            if !self.push_turns(&ids, &mut list)? {
+                list.rewind();
+            } else if let Some(removed) = list.limit_marks(max_marks) {
+                break removed;
+            }
+        };
+        if removed > 0 {
+            tracing::warn!(
+                removed,
+                model = self.model.model,
+                "Anthropic takes {MAX_CACHE_MARKS} cache marks: the first ones of the messages are left out"
+            );
+        }
+        if list.is_empty() && !messages.is_empty() {
+            return Err(invalid(
+                "nothing of the conversation is left to send: it is all white space".to_owned(),
+            ));
+        }
+        Ok(list.finish())
+    }
+
+    /// Writes the messages. Returns `false` if they have to be written from an earlier position on.
+    fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
+        let messages = &self.request.messages;
+        // Source: the error for other requests, `messages: first message must use the "user" role`
+        // (https://github.com/lobehub/lobehub/issues/1601).
+        let needs_user = !is_assistant_first(messages, &self.model.provider);
+        let write = |part: &Part| self.write(part, false, ids);
+        let shaper = TurnShaper { rules: &RULES, model: self.model, ids, write: &write };
+        for mut turn in shaper.turns(messages, list.start())? {
+            if turn.joins && list.ends_kept() {
+                return Ok(false);
+            }
+            if needs_user && list.is_empty() && matches!(turn.content, TurnContent::Reply { .. }) {
+                let TurnContent::Reply { message, .. } = &turn.content else { continue };
+                if is_blank(&self.content(&message.content, true, ids)?) {
+                    continue;
+                }
+                list.push(turn.start.take(), json!({"role": "user", "content": OPENING}));
+            }
+            if self.push_plain(&turn, ids, list) {
+                continue;
+            }
             let (role, content) = match turn.content {
-                TurnContent::Input { role, parts } => (role, self.content(parts, false)?),
-                TurnContent::Reply { message, .. } => ("assistant", self.content(&message.content, true)?),
-                TurnContent::Result(result) => ("user", vec![self.tool_result(&result, turn.data)?].into()),
+                TurnContent::Input { role, parts } => (role, self.content(parts, false, ids)?),
+                TurnContent::Reply { message, .. } => {
+                    ("assistant", self.content(&message.content, true, ids)?)
+                }
+                TurnContent::Result(result) => {
+                    ("user", vec![self.tool_result(&result, turn.data, ids)?].into())
+                }
                 TurnContent::Media(media) => ("user", media.into()),
             };
             if is_blank(&content) {
                 continue;
             }
-            let last = messages.last_mut().filter(|_| turn.joins);
-            if let Some(blocks) = last.and_then(|message| message["content"].as_array_mut()) {
-                match content {
-                    Value::Array(more) => blocks.extend(more),
-                    text => blocks.push(json!({"type": "text", "text": text})),
+            let content = if turn.joins {
+                let blocks = match content {
+                    Value::Array(blocks) => blocks,
+                    text => vec![json!({"type": "text", "text": text})],
+                };
+                match list.join(blocks) {
+                    Ok(()) => continue,
+                    Err(blocks) => blocks.into(),
                 }
-                continue;
-            }
+            } else {
+                content
+            };
             let mut message = JsonObject::new();
             message.insert("role".into(), role.into());
             message.insert("content".into(), content);
             add_rest(&mut message, turn.data.and_then(|data| data.get("message")));
-            messages.push(message.into());
+            list.push(turn.start, message.into());
         }
-        if messages.is_empty() && !self.request.messages.is_empty() {
-            return Err(invalid(
-                "nothing of the conversation is left to send: it is all white space".to_owned(),
-            ));
+        if list.ends_kept() {
+            return Ok(false);
         }
-        trim_last(&mut messages);
-        // Source: the error for other requests, `messages: first message must use the "user" role`
-        // (https://github.com/lobehub/lobehub/issues/1601).
-        let needs_user = !is_assistant_first(&self.request.messages, &self.model.provider);
-        if needs_user && messages.first().is_some_and(|first| first["role"] == "assistant") {
-            messages.insert(0, json!({"role": "user", "content": OPENING}));
-        }
-        Ok(messages)
+        list.last_mut().into_iter().for_each(trim);
+        Ok(true)
     }
 
-    fn write(&self, part: &Part, is_assistant: bool) -> Result<Option<Value>, UnsupportedPart> {
+    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
+        let provider = self.model.provider.as_str();
+        if turn.data.is_some() {
+            return false;
+        }
+        match &turn.content {
+            TurnContent::Input { role, parts } if !turn.joins => {
+                let texts = plain_texts(parts, provider);
+                let Some(&[text]) = texts.as_deref() else { return false };
+                if !text.trim().is_empty() {
+                    list.push_text(turn.start, false, |out| {
+                        out.push_str(r#"{"role":"#);
+                        write_text(out, role);
+                        out.push_str(r#","content":"#);
+                        write_text(out, text);
+                        out.push('}');
+                    });
+                }
+            }
+            TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
+                // The last message must not end in white space.
+                let Some(part) = message.content.last() else { return false };
+                if let Some(text) = part.as_text() {
+                    let is_single = message.content.len() == 1;
+                    if !is_single || text.is_empty() || text.ends_with(char::is_whitespace) {
+                        return false;
+                    }
+                    list.push_text(turn.start, false, |out| {
+                        out.push_str(r#"{"role":"assistant","content":"#);
+                        write_text(out, text);
+                        out.push('}');
+                    });
+                    return true;
+                }
+                if part.as_tool_call().is_none() {
+                    return false;
+                }
+                list.push_text(turn.start, true, |out| {
+                    out.push_str(r#"{"role":"assistant","content":["#);
+                    let mut is_first = true;
+                    for part in &message.content {
+                        let text = part.as_text().filter(|text| !text.trim().is_empty());
+                        if text.is_none() && part.as_tool_call().is_none() {
+                            continue;
+                        }
+                        if !std::mem::take(&mut is_first) {
+                            out.push(',');
+                        }
+                        match (text, part.as_tool_call()) {
+                            (_, Some(call)) => blocks::write_call(out, call, ids),
+                            (text, None) => blocks::write_text_block(out, text.unwrap_or_default()),
+                        }
+                    }
+                    out.push_str("]}");
+                });
+            }
+            TurnContent::Result(result) if !result.has_media_after => {
+                let texts = plain_texts(&result.parts, provider);
+                let Some(&[text]) = texts.as_deref() else { return false };
+                let write = |out: &mut String| blocks::write_result(out, result, text);
+                if !(turn.joins && list.join_text(write)) {
+                    if turn.joins && list.last_mut().is_some() {
+                        return false;
+                    }
+                    list.push_text(turn.start, true, |out| {
+                        out.push_str(r#"{"role":"user","content":["#);
+                        write(out);
+                        out.push_str("]}");
+                    });
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn write(
+        &self,
+        part: &Part,
+        is_assistant: bool,
+        ids: &CallIds,
+    ) -> Result<Option<Value>, UnsupportedPart> {
         let is_2026 = self.protocol.version == AnthropicVersion::V2026_10_21;
-        blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, &self.ids)
+        blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, ids)
     }
 
     /// Writes a single plain text as a string, anything else as blocks.
-    fn content(&self, parts: &[Part], is_assistant: bool) -> Result<Value, ModelError> {
+    fn content(&self, parts: &[Part], is_assistant: bool, ids: &CallIds) -> Result<Value, ModelError> {
         match plain_text(parts, &self.model.provider)
             .filter(|_| parts.iter().all(|part| part.cache.is_none()))
         {
             Some(text) => Ok(text.into()),
-            None => Ok(write_parts(parts, &RULES, |part| self.write(part, is_assistant))?.into()),
+            None => Ok(write_parts(parts, &RULES, |part| self.write(part, is_assistant, ids))?.into()),
         }
     }
 
-    fn tool_result(&self, result: &WireResult<'_>, data: Option<&Value>) -> Result<Value, ModelError> {
+    fn tool_result(
+        &self,
+        result: &WireResult<'_>,
+        data: Option<&Value>,
+        ids: &CallIds,
+    ) -> Result<Value, ModelError> {
         let mut block = JsonObject::new();
         block.insert("type".into(), "tool_result".into());
         block.insert("tool_use_id".into(), result.call_id.into());
         let content = if result.has_media_after {
-            let mut texts = write_parts(&result.parts, &RULES, |part| self.write(part, false))?;
+            let mut texts = write_parts(&result.parts, &RULES, |part| self.write(part, false, ids))?;
             if texts.is_empty() {
                 texts.push(json!({"type": "text", "text": SHOWN_AFTER}));
             }
             texts.into()
         } else {
-            self.content(&result.parts, false)?
+            self.content(&result.parts, false, ids)?
         };
         if !is_blank(&content) {
             block.insert("content".into(), content);
@@ -400,9 +510,11 @@ fn is_blank(content: &Value) -> bool {
     }
 }
 
-/// Trims the assistant message to continue, which must not end in whitespace.
-fn trim_last(messages: &mut [Value]) {
-    let Some(last) = messages.last_mut().filter(|message| message["role"] == "assistant") else { return };
+/// Trims the last message if it is the assistant's: the one to continue must not end in whitespace.
+fn trim(last: &mut Value) {
+    if last["role"] != "assistant" {
+        return;
+    }
     let content = &mut last["content"];
     let text = if content.is_array() {
         content.as_array_mut().and_then(|blocks| blocks.last_mut()?.get_mut("text"))

@@ -9,6 +9,7 @@ use super::{errors, parts};
 use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::frequent::{self, Object, Text, has_text};
 use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
@@ -32,12 +33,92 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
+    /// The usage of a later chunk, as text; empty if there was none.
+    usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
     blocked: Option<String>,
 }
 
+/// A chunk with a text or a thought, the frequent event.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct TextChunk<'a> {
+    #[serde(borrow)]
+    candidates: [Object<TextCandidate<'a>>; 1],
+    #[serde(borrow)]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model_version: Option<Text<'a>>,
+    #[serde(borrow)]
+    response_id: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextCandidate<'a> {
+    #[serde(borrow)]
+    content: Object<TextContent<'a>>,
+    #[serde(default)]
+    index: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextContent<'a> {
+    #[serde(borrow)]
+    parts: [Object<BareText<'a>>; 1],
+    #[serde(borrow, rename = "role")]
+    _role: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BareText<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(default)]
+    thought: bool,
+}
+
 impl GeminiDecoder {
+    /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
+    fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
+        let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
+        let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
+        let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
+        let usage = usage_metadata.map(RawValue::get);
+        // Its value is needed only at the end.
+        let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);
+        if begins || candidate.index != 0 || !usage.is_none_or(is_usage) {
+            return false;
+        }
+        if let Some(usage) = usage {
+            self.usage_text.clear();
+            self.usage_text.push_str(usage);
+        }
+        self.has_candidate = true;
+        let [Object(BareText { text, thought })] = candidate.content.0.parts;
+        self.end_call(out);
+        self.emit_text(text.into_string(), thought, out);
+        true
+    }
+
+    /// Emits a text or a thought without state.
+    fn emit_text(&mut self, delta: String, is_thought: bool, out: &mut Vec<ModelEvent>) {
+        if delta.is_empty() {
+            return;
+        }
+        let open = self.open.filter(|(_, thought)| *thought == is_thought);
+        let (content_index, _) = open.unwrap_or_else(|| (self.next_part(), is_thought));
+        self.open = Some((content_index, is_thought));
+        out.push(if is_thought {
+            ModelEvent::ThinkingDelta { content_index, delta }
+        } else {
+            ModelEvent::TextDelta { content_index, delta }
+        });
+    }
+
     pub(super) fn new(provider: &str, lenient_end: bool) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -49,6 +130,7 @@ impl GeminiDecoder {
             call: None,
             message_data: JsonObject::new(),
             usage: None,
+            usage_text: String::new(),
             finish: None,
             detail: None,
             blocked: None,
@@ -67,6 +149,7 @@ impl GeminiDecoder {
             chunk.get("usageMetadata").filter(|usage| usage.as_object().is_some_and(|u| !u.is_empty()))
         {
             self.usage = Some(usage.clone());
+            self.usage_text.clear();
         }
         if let Some(feedback) = chunk.get("promptFeedback")
             && let Some(reason) = some_text(feedback, "blockReason")
@@ -123,19 +206,10 @@ impl GeminiDecoder {
             |(key, value): (&String, &Value)| key != "text" && key != "thought" && !value.is_null();
         let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
         match text(part, "text") {
-            Some("") if is_bare => {}
             // A text with a signature is a separate part, because the signature covers exactly that text.
             Some(delta) if is_bare => {
                 let is_thought = part.get("thought") == Some(&Value::Bool(true));
-                let open = self.open.filter(|(_, thought)| *thought == is_thought);
-                let (content_index, _) = open.unwrap_or_else(|| (self.next_part(), is_thought));
-                self.open = Some((content_index, is_thought));
-                let delta = delta.to_owned();
-                out.push(if is_thought {
-                    ModelEvent::ThinkingDelta { content_index, delta }
-                } else {
-                    ModelEvent::TextDelta { content_index, delta }
-                });
+                self.emit_text(delta.to_owned(), is_thought, out);
             }
             _ => {
                 self.open = None;
@@ -195,7 +269,8 @@ impl GeminiDecoder {
 
     /// Emits the usage and state that were held back.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
-        out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
+        let latest = serde_json::from_str(&std::mem::take(&mut self.usage_text)).ok();
+        out.extend(latest.or(self.usage.take()).map(|raw| ModelEvent::Usage { usage: usage(raw) }));
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
             out.push(ModelEvent::MessageData { data });
@@ -226,7 +301,7 @@ impl GeminiDecoder {
 
 impl Decoder for GeminiDecoder {
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if event.data.trim() == "[DONE]" {
+        if event.data.trim() == "[DONE]" || self.frequent_event(event, out) {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {

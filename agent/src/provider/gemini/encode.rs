@@ -1,21 +1,24 @@
 //! Encodes requests to Gemini.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{Gemini, GeminiVersion, managed, models, parts};
-use crate::message::{AssistantMessage, Content, Part, ToolResultMessage};
+use crate::message::kept::TextSegment;
+use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::CallIds;
-use crate::provider::parts::{
-    JsonObject, OPENING, add_rest, is_assistant_first, merge_options, object, text,
-};
+use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, text};
 use crate::provider::turns::{
-    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, write_parts,
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
+    is_plain_reply, plain_texts, write_parts,
 };
+use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
-use crate::tool::dialect::tools_in_dialect;
+use crate::tool::dialect::written_tools;
 
 /// The signature of a call that Gemini did not make.
 ///
@@ -30,8 +33,7 @@ pub(super) fn request(
     model: &ModelInfo,
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
-    let encoder = Encoder { protocol, model, request, ids: HashMap::new() };
-    let body = encoder.body()?;
+    let body = Encoder { protocol, model, request }.body()?;
     let version = match protocol.version {
         GeminiVersion::V1Beta => "/v1beta",
         GeminiVersion::V1 => "/v1",
@@ -41,7 +43,7 @@ pub(super) fn request(
     let folder = if model.model.contains('/') { "" } else { "models/" };
     let name = encode_path(&model.model)?;
     let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
-    Ok(HttpRequest::post(path, Value::Object(body)).with_header("accept", "text/event-stream"))
+    Ok(HttpRequest::post(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
 /// Encodes the name of a model as a part of the path. It cannot change the rest of the path, because applications may take names from
@@ -68,8 +70,40 @@ struct Encoder<'a> {
     protocol: &'a Gemini,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-    /// Gemini's ids of calls, by the ids of the conversation.
-    ids: HashMap<String, String>,
+}
+
+/// Gemini's ids of calls, by the ids of the conversation.
+struct GeminiIds<'a> {
+    provider: &'a str,
+    /// The messages that are not written again.
+    before: &'a [Arc<Message>],
+    ids: HashMap<&'a str, Option<&'a str>>,
+    has_read_before: bool,
+}
+
+impl<'a> GeminiIds<'a> {
+    fn new(provider: &'a str, before: &'a [Arc<Message>]) -> Self {
+        Self { provider, before, ids: HashMap::new(), has_read_before: false }
+    }
+
+    /// Adds the calls of a reply. An id that this library generated may occur again, and then has no other one.
+    fn add(&mut self, reply: &'a AssistantMessage) {
+        for part in &reply.content {
+            let Content::ToolCall(call) = &part.content else { continue };
+            let data = part.provider_data_of(self.provider);
+            self.ids.insert(&call.id, data.and_then(|data| text(data.get("functionCall")?, "id")));
+        }
+    }
+
+    fn get(&mut self, call_id: &str) -> Option<&'a str> {
+        if !self.has_read_before && !self.ids.contains_key(call_id) {
+            self.has_read_before = true;
+            let newer = std::mem::take(&mut self.ids);
+            self.before.iter().filter_map(|message| message.as_assistant()).for_each(|reply| self.add(reply));
+            self.ids.extend(newer);
+        }
+        self.ids.get(call_id).copied().flatten()
+    }
 }
 
 fn invalid(message: String) -> ModelError {
@@ -77,38 +111,29 @@ fn invalid(message: String) -> ModelError {
 }
 
 impl Encoder<'_> {
-    fn body(mut self) -> Result<JsonObject, ModelError> {
+    fn body(&self) -> Result<BodyFields, ModelError> {
         let request = self.request;
         let options = request.provider_options.get(&self.model.provider);
         metadata::refuse_all(request, "Gemini")?;
         // Cached content has its own system prompt and tools.
         let is_cached =
             options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
-        let mut body = JsonObject::new();
-        let mut contents = self.contents()?;
-        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content is
-        // the beginning of its conversation.
-        let needs_user = !is_cached && !is_assistant_first(&request.messages, &self.model.provider);
-        if needs_user && contents.first().is_some_and(|first| first["role"] == "model") {
-            contents.insert(0, content("user", vec![json!({"text": OPENING})], None));
-        }
-        body.insert("contents".into(), contents.into());
-        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        let mut body = BodyFields::default();
+        body.set_list("contents", self.contents(is_cached)?);
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty() && !is_cached) {
-            set("systemInstruction", json!({"parts": [{"text": system}]}));
+            body.set("systemInstruction", json!({"parts": [{"text": system}]}));
         }
-        let tools = self.tools()?;
-        if !tools.is_empty() && !is_cached {
-            set("tools", tools.into());
+        if let Some(tools) = self.tools()?.filter(|_| !is_cached) {
+            body.set_list("tools", tools);
             if let Some(config) = self.tool_config() {
-                set("toolConfig", config);
+                body.set("toolConfig", config);
             }
         }
         let config = self.generation_config()?;
         if !config.is_empty() {
-            set("generationConfig", config.into());
+            body.set("generationConfig", config.into());
         }
-        merge_options(&mut body, options);
+        body.merge_options(options);
         Ok(body)
     }
 
@@ -148,24 +173,36 @@ impl Encoder<'_> {
         Ok(config)
     }
 
-    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+    fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
         let request = self.request;
         let (key, _, dialect) = self.protocol.schemas.fields();
-        let mut declarations: Vec<Value> = Vec::new();
-        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            let description = tools::description(definition, request);
-            let mut tool = json!({"name": definition.name(), "description": description});
-            tool[key] = rendered.rendered.schema;
-            declarations.push(tool);
-        }
-        let mut tools = Vec::new();
-        if !declarations.is_empty() {
-            tools.push(object([("functionDeclarations", declarations.into())]).into());
-        }
+        let form = if request.examples_in_descriptions { "gemini, examples" } else { "gemini" };
+        let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
+            let mut tool = String::from(r#"{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push(',');
+            write_text(&mut tool, key);
+            tool.push(':');
+            write_json(&mut tool, &rendered.schema);
+            tool.push('}');
+            tool
+        });
+        let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
-            tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);
+            managed_tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);
         }
-        Ok(tools)
+        if texts.is_empty() {
+            return Ok((!managed_tools.is_empty()).then(|| tool_list(&[], &managed_tools)));
+        }
+        let mut declarations = vec![String::from(r#"{"functionDeclarations":["#).into()];
+        declarations.extend(tool_list(&texts, &[]));
+        declarations.push(String::from("]}").into());
+        for tool in managed_tools {
+            declarations.push(format!(",{tool}").into());
+        }
+        Ok(Some(declarations))
     }
 
     fn tool_config(&self) -> Option<Value> {
@@ -187,46 +224,148 @@ impl Encoder<'_> {
         Some(json!({"functionCallingConfig": config}))
     }
 
-    fn contents(&mut self) -> Result<Vec<Value>, ModelError> {
-        let mut contents: Vec<Value> = Vec::new();
-        let (provider, unchanged) = (self.model.provider.as_str(), CallIds::unchanged());
+    fn contents(&self, is_cached: bool) -> Result<Vec<TextSegment>, ModelError> {
+        let messages = &self.request.messages;
+        let mut list = WireList::new(messages, "parts", (self.model.clone(), is_cached), messages.len());
+        while !self.push_turns(is_cached, &mut list)? {
+            list.rewind();
+        }
+        Ok(list.finish())
+    }
+
+    /// Writes the messages. Returns `false` if they have to be written from an earlier position on.
+    fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
+        let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
+        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content is
+        // the beginning of its conversation.
+        let needs_user = !is_cached && !is_assistant_first(messages, provider);
+        let (from, unchanged) = (list.start(), CallIds::unchanged());
+        let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
         let write = |part: &Part| parts::write(part, provider);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &unchanged, write: &write };
-        for turn in shaper.turns(&self.request.messages)? {
+        for turn in shaper.turns(messages, from)? {
+            if turn.joins && list.ends_kept() {
+                return Ok(false);
+            }
+            if let TurnContent::Reply { message, .. } = &turn.content {
+                ids.add(message);
+            }
+            if !(needs_user && list.is_empty()) && self.push_plain(&turn, &mut ids, list) {
+                continue;
+            }
             let (role, written) = match turn.content {
                 TurnContent::Input { parts, .. } => ("user", self.parts(parts)?),
                 TurnContent::Reply { message, .. } => ("model", self.assistant(message)?),
-                TurnContent::Result(result) => ("user", self.tool_result(result, turn.data)),
+                TurnContent::Result(result) => ("user", self.tool_result(result, turn.data, &mut ids)),
                 TurnContent::Media(media) => ("user", media),
             };
             let rest = turn.data.and_then(|data| data.get("content"));
             if written.is_empty() && rest.is_none_or(|rest| rest.get("parts").is_none()) {
                 continue;
             }
-            let last = contents.last_mut().filter(|content| turn.joins && content["role"] != "model");
-            match last.and_then(|content| content["parts"].as_array_mut()) {
-                Some(parts) => parts.extend(written),
-                None => contents.push(content(role, written, rest)),
+            let is_open = list.last_mut().is_none_or(|content| content["role"] != "model");
+            let written = if turn.joins && is_open {
+                match list.join(written) {
+                    Ok(()) => continue,
+                    Err(written) => written,
+                }
+            } else {
+                written
+            };
+            let item = content(role, written, rest);
+            let mut start = turn.start;
+            if needs_user && list.is_empty() && item["role"] == "model" {
+                list.push(start.take(), content("user", vec![json!({"text": OPENING})], None));
             }
+            list.push(start, item);
         }
-        Ok(contents)
+        Ok(true)
+    }
+
+    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
+        let provider = self.model.provider.as_str();
+        if turn.data.is_some() {
+            return false;
+        }
+        match &turn.content {
+            TurnContent::Input { parts, .. } if !turn.joins => {
+                let texts = plain_texts(parts, provider);
+                let Some(&[text]) = texts.as_deref() else { return false };
+                if !text.is_empty() {
+                    list.push_text(turn.start, true, |out| {
+                        out.push_str(r#"{"role":"user","parts":[{"text":"#);
+                        write_text(out, text);
+                        out.push_str("}]}");
+                    });
+                }
+            }
+            TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
+                let is_sent = |part: &&Part| {
+                    part.as_tool_call().is_some() || part.as_text().is_some_and(|t| !t.is_empty())
+                };
+                let mut sent = message.content.iter().filter(is_sent).peekable();
+                if sent.peek().is_none() {
+                    return true;
+                }
+                let mut needs_signature = models::is_gemini_3(&self.model.model);
+                list.push_text(turn.start, false, |out| {
+                    out.push_str(r#"{"role":"model","parts":["#);
+                    for (at, part) in sent.enumerate() {
+                        out.push_str(if at == 0 { "{" } else { ",{" });
+                        if let Some(call) = part.as_tool_call() {
+                            parts::write_call(out, call);
+                            // The first call of a turn needs a signature, and a call of another model has none.
+                            if std::mem::take(&mut needs_signature) {
+                                out.push_str(r#","thoughtSignature":"#);
+                                write_text(out, NO_SIGNATURE);
+                            }
+                        } else {
+                            out.push_str(r#""text":"#);
+                            write_text(out, part.as_text().unwrap_or_default());
+                        }
+                        out.push('}');
+                    }
+                    out.push_str("]}");
+                });
+            }
+            TurnContent::Result(result) if result.media.is_empty() => {
+                let Some(texts) = plain_texts(&result.parts, provider) else { return false };
+                let id = ids.get(&result.message.call_id);
+                let write = |out: &mut String| {
+                    out.push_str(r#"{"functionResponse":{"name":"#);
+                    write_text(out, &result.message.tool);
+                    out.push_str(r#","response":{"#);
+                    out.push_str(if result.message.is_error { r#""error":"# } else { r#""output":"# });
+                    write_lines(out, "", &texts);
+                    out.push('}');
+                    if let Some(id) = id {
+                        out.push_str(r#","id":"#);
+                        write_text(out, id);
+                    }
+                    out.push_str("}}");
+                };
+                if !(turn.joins && list.join_text(write)) {
+                    if turn.joins && list.last_mut().is_some() {
+                        return false;
+                    }
+                    list.push_text(turn.start, true, |out| {
+                        out.push_str(r#"{"role":"user","parts":["#);
+                        write(out);
+                        out.push_str("]}");
+                    });
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn parts(&self, parts: &[Part]) -> Result<Vec<Value>, ModelError> {
         write_parts(parts, &RULES, |part| parts::write(part, &self.model.provider))
     }
 
-    fn assistant(&mut self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
-        let provider = self.model.provider.as_str();
-        for part in &message.content {
-            let Content::ToolCall(call) = &part.content else { continue };
-            let data = part.provider_data_of(provider);
-            match data.and_then(|data| text(data.get("functionCall")?, "id")) {
-                Some(id) => self.ids.insert(call.id.clone(), id.to_owned()),
-                // Ids that were generated by this library may occur again.
-                None => self.ids.remove(&call.id),
-            };
-        }
+    fn assistant(&self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
         let mut written = self.parts(&message.content)?;
         // The first call of a turn needs a signature, and a call of another model has none.
         let is_signed =
@@ -240,7 +379,12 @@ impl Encoder<'_> {
         Ok(written)
     }
 
-    fn tool_result(&self, mut result: WireResult<'_>, data: Option<&Value>) -> Vec<Value> {
+    fn tool_result(
+        &self,
+        mut result: WireResult<'_>,
+        data: Option<&Value>,
+        ids: &mut GeminiIds<'_>,
+    ) -> Vec<Value> {
         let message = result.message;
         let given = |key: &str| data.and_then(|data| data.get(key));
         let mut response = JsonObject::new();
@@ -252,7 +396,7 @@ impl Encoder<'_> {
         }
         let id = match given("id") {
             Some(id) => id.as_str(),
-            None => self.ids.get(&message.call_id).map(String::as_str),
+            None => ids.get(&message.call_id),
         };
         response.extend(id.map(|id| ("id".to_owned(), id.into())));
         add_rest(&mut response, given("functionResponse"));

@@ -41,7 +41,7 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Low);
 /// let http = Gemini::default().encode(&model, &request)?;
 /// assert_eq!(http.path, "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
-/// assert_eq!(http.body["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
+/// assert_eq!(http.body.value()["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
 ///
 /// // By the other version of the API, and with schemas for older models.
 /// let older = Gemini::default().with_version(GeminiVersion::V1).with_schemas(GeminiSchemas::OpenApi);

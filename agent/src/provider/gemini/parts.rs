@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::message::{
     Blob, Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
 };
+use crate::provider::body::{write_json, write_text};
 use crate::provider::media_types::{UnsupportedPart, check_media, document_text, media_type};
 use crate::provider::parts::{
     JsonObject, JsonSource, add_rest, arguments_object, link_text, object, resource_text, some_text,
@@ -155,6 +156,15 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
     };
     tool.id = some_text(inner, "id").map(str::to_owned);
     Some(tool)
+}
+
+/// Writes the field of a call without data of the provider as [`write`] does.
+pub(super) fn write_call(out: &mut String, call: &ToolCall) {
+    out.push_str(r#""functionCall":{"name":"#);
+    write_text(out, &call.name);
+    out.push_str(r#","args":"#);
+    write_json(out, &arguments_object(&call.args));
+    out.push('}');
 }
 
 /// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty text, and thinking and tools of other

@@ -195,7 +195,7 @@ impl HttpClient {
         deadline: Instant,
         logged: Option<&str>,
     ) -> Result<StreamingResponse, ModelError> {
-        let body = serde_json::to_string(&request.body).unwrap_or_default();
+        let body = request.body.text();
         let shown = shown_address(url);
         tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
         let reported_body = self.options.on_traffic.is_some().then(|| body.clone());

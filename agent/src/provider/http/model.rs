@@ -13,7 +13,7 @@ use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
 use crate::address::shown_address;
-use crate::message::{Message, Part};
+use crate::message::{Message, MessageList, Part};
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
@@ -384,14 +384,14 @@ impl ModelEndpoint {
             let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
             let is_same = messages.iter().zip(&*request.messages).all(|(one, other)| Arc::ptr_eq(one, other));
             if is_same {
-                return http.map(|http| http.body.to_string());
+                return http.map(|http| http.body.text());
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
             // The encoder logged its warnings before.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
-            encoded.ok().map(|http| http.body.to_string())
+            encoded.ok().map(|http| http.body.text())
         });
         LoggableRequest { body: body.flatten(), quotable }
     }
@@ -419,7 +419,7 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
         }
         _ => message.clone(),
     });
-    request.messages = written.collect();
+    request.messages = written.collect::<MessageList>().with_slot(request.messages.slot().clone());
     Cow::Owned(request)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Part, ProviderData};
+use crate::message::{Part, ProviderData, ToolResultMessage};
 use crate::model::{ModelError, ModelErrorKind, ToolChoice};
 use crate::provider::media_types::UnsupportedPart;
 use crate::provider::parts::{JsonObject, add_rest};
@@ -25,12 +25,25 @@ pub(super) fn content(
     }
 }
 
+/// The text before that of a failed result, and in the place of one without text.
+const FAILED: &str = "Error: ";
+const NO_REASON: &str = "Error: the tool gave no reason";
+
+/// Returns the text that [`mark_failed`] adds before the texts of a result.
+pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
+    match texts {
+        _ if !result.is_error => "",
+        [""] => NO_REASON,
+        _ => FAILED,
+    }
+}
+
 /// Prepends `Error:` to the content of a failed result, because these APIs have no field for failures.
 /// `text_kind` is the type of a text in a list.
 pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     match content {
-        Value::String(text) if text.is_empty() => text.push_str("Error: the tool gave no reason"),
-        Value::String(text) => text.insert_str(0, "Error: "),
+        Value::String(text) if text.is_empty() => text.push_str(NO_REASON),
+        Value::String(text) => text.insert_str(0, FAILED),
         Value::Array(parts) => parts.insert(0, json!({"type": text_kind, "text": "Error:"})),
         _ => {}
     }

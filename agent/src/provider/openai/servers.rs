@@ -110,7 +110,7 @@ mod tests {
 
     fn body(name: &str, request: &ModelRequest) -> Value {
         let info = ModelInfo::new(name, OpenAiChat::API, "some-model");
-        api(name).encode(&info, request).unwrap().body
+        api(name).encode(&info, request).unwrap().body.value()
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, 
         let encode = |tool: ManagedTool| {
             let request = ModelRequest::default().with_managed_tools([tool]);
             let encoded = protocol.encode(&info, &request).map_err(|error| error.message().to_owned());
-            encoded.map(|request| request.body)
+            encoded.map(|request| request.body.value())
         };
         let sent = encode(tool.clone());
         let unrendered = tool.clone().without_rendering();

@@ -3,6 +3,8 @@
 
 mod edges;
 mod faults;
+mod frequent;
+mod kept;
 mod managed;
 mod odd_replies;
 mod round_trips;

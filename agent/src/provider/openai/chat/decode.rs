@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::frequent::{CallPiece, ChatChunk, ChatDelta};
 use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::frequent::{self, Object, has_text};
 use crate::provider::openai::errors;
 use crate::provider::parts::{
     JsonObject, cost, count_at, data_url, media_from_url, some_text, take_text, text,
@@ -60,6 +62,42 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
+    /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
+    fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
+        let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
+        let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
+        let [Object(choice)] = chunk.choices;
+        if begins || choice.index != 0 || chunk.object.is_some_and(|object| object.as_str() == "error") {
+            return false;
+        }
+        let Object(ChatDelta { content, reasoning_content, reasoning, tool_calls, .. }) = choice.delta;
+        let call = match tool_calls {
+            None => None,
+            Some([Object(CallPiece { index, function: Object(function) })]) => {
+                // A piece of a call that began, without an id and a name.
+                let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
+                let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };
+                Some((call, function.arguments))
+            }
+        };
+        let content_index = call.map(|(call, arguments)| {
+            call.has_arguments |= !arguments.as_str().is_empty();
+            (call.content_index.unwrap_or_default(), arguments)
+        });
+        self.has_choice = true;
+        let thinking = [("reasoning_content", reasoning_content), ("reasoning", reasoning)];
+        if let Some((field, Some(text))) = thinking.into_iter().find(|(_, text)| has_text(text.as_ref())) {
+            self.emit_thinking(text.as_str(), Some(field), out);
+        }
+        if let Some(text) = content {
+            self.emit_text(text.into_string(), out);
+        }
+        if let Some((content_index, arguments)) = content_index {
+            out.push(ModelEvent::ToolCallDelta { content_index, delta: arguments.into_string() });
+        }
+        true
+    }
+
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -134,7 +172,7 @@ impl ChatDecoder {
             }
         }
         match message.get("content") {
-            Some(Value::String(text)) => self.emit_text(text, out),
+            Some(Value::String(text)) => self.emit_text(text.as_str(), out),
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
             _ => {}
         }
@@ -155,15 +193,15 @@ impl ChatDecoder {
         }
     }
 
-    fn emit_text(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
-        if delta.is_empty() {
+    fn emit_text(&mut self, delta: impl AsRef<str> + Into<String>, out: &mut Vec<ModelEvent>) {
+        if delta.as_ref().is_empty() {
             return;
         }
         let content_index = *self.text.get_or_insert_with(|| {
             self.parts += 1;
             self.parts - 1
         });
-        out.push(ModelEvent::TextDelta { content_index, delta: delta.to_owned() });
+        out.push(ModelEvent::TextDelta { content_index, delta: delta.into() });
     }
 
     fn emit_thinking(&mut self, delta: &str, field: Option<&str>, out: &mut Vec<ModelEvent>) {
@@ -381,6 +419,9 @@ impl Decoder for ChatDecoder {
         }
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
+            return Ok(());
+        }
+        if self.frequent_event(event, out) {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {

@@ -3,21 +3,23 @@
 use serde_json::{Value, json};
 
 use super::{Compat, EchoThinking, SystemRole, ThinkingField};
+use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text, file_name};
 use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::{managed, models};
-use crate::provider::parts::{
-    JsonObject, add_options, add_rest, data_url, link_text, object, resource_text, text,
-};
+use crate::provider::parts::{JsonObject, add_rest, data_url, link_text, object, resource_text, text};
 use crate::provider::turns::{
-    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
+    is_plain_reply, last_user, plain_texts,
 };
+use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::dialect::tools_in_dialect;
+use crate::tool::dialect::written_tools;
 
 /// State of a message that is sent back unchanged. (Annotations and audio are only for reading.)
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
@@ -32,21 +34,14 @@ pub(super) fn request(
     model: &ModelInfo,
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
-    let ids = CallIds::new(&request.messages, |id, maker, number| {
-        let is_own = maker.map_or(model.provider.is_empty(), |reply| {
-            reply.provider == model.provider && (reply.api.is_empty() || reply.api == model.api)
-        });
-        call_id(compat, id, is_own, number)
-    });
-    let body = Encoder { compat, model, request, ids }.body()?;
-    Ok(HttpRequest::post("/chat/completions", Value::Object(body)).with_header("accept", "text/event-stream"))
+    let body = Encoder { compat, model, request }.body()?;
+    Ok(HttpRequest::post("/chat/completions", body.into_body()).with_header("accept", "text/event-stream"))
 }
 
 struct Encoder<'a> {
     compat: &'a Compat,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-    ids: CallIds,
 }
 
 /// Returns the role of the system prompt for a model.
@@ -60,23 +55,21 @@ pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
 }
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<JsonObject, ModelError> {
+    fn body(&self) -> Result<BodyFields, ModelError> {
         let (request, compat, name) = (self.request, self.compat, self.model.model.as_str());
-        let mut body = JsonObject::new();
-        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
-        set("model", name.into());
-        set("messages", self.messages()?.into());
-        set("stream", true.into());
+        let mut body = BodyFields::default();
+        body.set("model", name.into());
+        body.set_list("messages", self.messages()?);
+        body.set("stream", true.into());
         if compat.stream_usage {
-            set("stream_options", json!({"include_usage": true}));
+            body.set("stream_options", json!({"include_usage": true}));
         }
         if let Some(tokens) = request.max_tokens {
-            set(compat.max_tokens_field.name(), tokens.into());
+            body.set(compat.max_tokens_field.name(), tokens.into());
         }
-        let tools = self.tools()?;
-        if !tools.is_empty() {
-            set("tools", tools.into());
-            set(
+        if let Some(tools) = self.tools()? {
+            body.set_list("tools", tools);
+            body.set(
                 "tool_choice",
                 content::tool_choice(
                     &request.tool_choice,
@@ -84,7 +77,7 @@ impl Encoder<'_> {
                 ),
             );
             if let Some(parallel) = request.parallel_tool_calls.filter(|_| compat.parallel_tool_calls) {
-                set("parallel_tool_calls", parallel.into());
+                body.set("parallel_tool_calls", parallel.into());
             }
         }
         if let Some(output) = &request.output {
@@ -103,11 +96,11 @@ impl Encoder<'_> {
             if let Some(description) = &output.description {
                 format["description"] = description.as_str().into();
             }
-            set("response_format", json!({"type": "json_schema", "json_schema": format}));
+            body.set("response_format", json!({"type": "json_schema", "json_schema": format}));
         }
         let level = request.thinking.filter(|_| !models::is_non_reasoning(name));
         if let Some(level) = level {
-            self.thinking(level, &mut set);
+            self.thinking(level, &mut body);
         }
         let requested = level.filter(|_| compat.thinking != ThinkingField::None);
         let is_reasoning = models::is_reasoning_at(name, requested);
@@ -118,7 +111,7 @@ impl Encoder<'_> {
             match value {
                 Some(_) if is_reasoning => left_out(key),
                 Some(value) => {
-                    set(key, value.into());
+                    body.set(key, value.into());
                 }
                 None => {}
             }
@@ -128,14 +121,14 @@ impl Encoder<'_> {
         } else if compat.openai_limits && request.stop.len() > MAX_STOPS {
             return Err(content::too_many_stops(MAX_STOPS));
         } else if !request.stop.is_empty() {
-            set("stop", request.stop.clone().into());
+            body.set("stop", request.stop.clone().into());
         }
         if let Some(key) = &request.cache.key {
-            set("prompt_cache_key", key.as_str().into());
+            body.set("prompt_cache_key", key.as_str().into());
         }
         let options = request.provider_options.get(&self.model.provider);
         if let Some(user) = metadata::user_id(request)? {
-            set("user", user.into());
+            body.set("user", user.into());
         }
         let tags = metadata::tags(request)?;
         if !tags.is_empty() {
@@ -149,41 +142,41 @@ impl Encoder<'_> {
                     "it takes others than `user_id` only for stored replies: set the provider option `store`",
                 ));
             }
-            set("metadata", tags.into());
+            body.set("metadata", tags.into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             if let ManagedTool::WebSearch(search) = tool {
                 let own = &self.model.provider;
                 let (field, value) = managed::chat_search(search, compat.web_search, own, name)?;
-                set(field, value);
+                body.set(field, value);
             }
         }
-        add_options(&mut body, options);
+        body.add_options(options);
         Ok(body)
     }
 
     /// Writes the thinking level in the server's field.
-    fn thinking(&self, level: Thinking, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    fn thinking(&self, level: Thinking, body: &mut BodyFields) {
         let name = self.model.model.as_str();
         match self.compat.thinking {
             ThinkingField::ReasoningEffort => {
-                set("reasoning_effort", models::effort(name, level).into());
+                body.set("reasoning_effort", models::effort(name, level).into());
             }
             ThinkingField::Reasoning => {
                 let reasoning = match level {
                     Thinking::Budget(tokens) => json!({"max_tokens": tokens}),
                     level => json!({"effort": models::effort(name, level)}),
                 };
-                set("reasoning", reasoning);
+                body.set("reasoning", reasoning);
             }
             ThinkingField::ThinkingType => {
                 let word = if level == Thinking::None { "disabled" } else { "enabled" };
-                set("thinking", json!({"type": word}));
+                body.set("thinking", json!({"type": word}));
             }
             ThinkingField::EnableThinking => {
-                set("enable_thinking", (level != Thinking::None).into());
+                body.set("enable_thinking", (level != Thinking::None).into());
                 if let Thinking::Budget(tokens) = level {
-                    set("thinking_budget", tokens.into());
+                    body.set("thinking_budget", tokens.into());
                 }
             }
             ThinkingField::None => {
@@ -196,61 +189,152 @@ impl Encoder<'_> {
         }
     }
 
-    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+    fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
         let request = self.request;
         let is_strict = request.strict_tools && self.compat.strict;
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
-        let mut tools: Vec<Value> = Vec::new();
-        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            let mut function = object([
-                ("name", definition.name().into()),
-                ("description", tools::description(definition, request).into()),
-                ("parameters", rendered.rendered.schema),
-            ]);
-            if rendered.strict {
-                function.insert("strict".into(), true.into());
-            }
-            tools.push(object([("type", "function".into()), ("function", function.into())]).into());
-        }
+        let form = if request.examples_in_descriptions { "chat, examples" } else { "chat" };
+        let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
+            let mut tool = String::from(r#"{"type":"function","function":{"name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push_str(r#","parameters":"#);
+            write_json(&mut tool, &rendered.schema);
+            tool.push_str(if rendered.dialect.is_strict() { r#","strict":true}}"# } else { "}}" });
+            tool
+        });
+        let mut managed = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
                 // Requested by a field beside the tools.
                 ManagedTool::WebSearch(_) => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
-                    tools.push(definition.clone());
+                    managed.push(definition.clone());
                 }
                 other => return Err(other.refused_by(&self.model.provider)),
             }
         }
-        Ok(tools)
+        Ok((!texts.is_empty() || !managed.is_empty()).then(|| tool_list(&texts, &managed)))
     }
 
-    fn messages(&self) -> Result<Vec<Value>, ModelError> {
-        let mut messages = Vec::new();
-        if let Some(system) = self.request.system.as_deref().filter(|system| !system.is_empty()) {
-            let role = system_role(self.compat, &self.model.model);
-            messages.push(json!({"role": role, "content": system}));
-        }
-        let write = |part: &Part| write(part, &self.model.provider, self.compat);
-        let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &self.ids, write: &write };
-        for turn in shaper.turns(&self.request.messages)? {
-            messages.extend(match turn.content {
+    fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
+        let (messages, model) = (&self.request.messages, self.model);
+        let stable = match self.compat.echo_thinking {
+            // Thoughts are sent until the user's next message.
+            EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
+            EchoThinking::Always | EchoThinking::Never => messages.len(),
+        };
+        let mut list = WireList::new(messages, "content", (model.clone(), self.compat.clone()), stable);
+        let is_own = |maker: Option<&AssistantMessage>| {
+            maker.map_or(model.provider.is_empty(), |reply| {
+                reply.provider == model.provider && (reply.api.is_empty() || reply.api == model.api)
+            })
+        };
+        let ids = list.call_ids(
+            |id, maker| has_fine_id(self.compat, id, is_own(maker)),
+            |id, maker, number| call_id(self.compat, id, is_own(maker), number),
+        );
+        let write = |part: &Part| write(part, &model.provider, self.compat);
+        let shaper = TurnShaper { rules: &RULES, model, ids: &ids, write: &write };
+        for turn in shaper.turns(messages, list.start())? {
+            if self.push_plain(&turn, &ids, &mut list) {
+                continue;
+            }
+            let item = match turn.content {
                 TurnContent::Input { role, parts } => content::message(role, self.content(parts)?, turn.data),
                 TurnContent::Reply { message, is_current } => {
-                    let echoes = match self.compat.echo_thinking {
-                        EchoThinking::Always => true,
-                        EchoThinking::WithinTurn => is_current,
-                        EchoThinking::Never => false,
-                    };
-                    self.assistant(message, turn.data, echoes)?
+                    self.assistant(message, turn.data, self.echoes(is_current), &ids)?
                 }
                 TurnContent::Result(result) => Some(self.tool_result(&result, turn.data)?),
                 TurnContent::Media(media) => {
                     Some(object([("role", "user".into()), ("content", media.into())]).into())
                 }
-            });
+            };
+            if let Some(item) = item {
+                list.push(turn.start, item);
+            }
         }
-        Ok(messages)
+        let is_empty = list.is_empty();
+        let mut segments = list.finish();
+        if let Some(system) = self.request.system.as_deref().filter(|system| !system.is_empty()) {
+            let role = system_role(self.compat, &model.model);
+            let mut first = json!({"role": role, "content": system}).to_string();
+            if !is_empty {
+                first.push(',');
+            }
+            segments.insert(0, first.into());
+        }
+        Ok(segments)
+    }
+
+    fn echoes(&self, is_current: bool) -> bool {
+        match self.compat.echo_thinking {
+            EchoThinking::Always => true,
+            EchoThinking::WithinTurn => is_current,
+            EchoThinking::Never => false,
+        }
+    }
+
+    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
+        let provider = self.model.provider.as_str();
+        match &turn.content {
+            TurnContent::Input { role, parts } => {
+                let Some(texts) = plain_texts(parts, provider).filter(|_| turn.data.is_none()) else {
+                    return false;
+                };
+                list.push_text(turn.start, false, |out| {
+                    out.push_str(r#"{"role":"#);
+                    write_text(out, role);
+                    out.push_str(r#","content":"#);
+                    write_lines(out, "", &texts);
+                    out.push('}');
+                });
+            }
+            TurnContent::Reply { message, .. } if is_plain_reply(message, turn.data, provider) => {
+                let mut texts = message.content.iter().filter_map(Part::as_text).peekable();
+                let mut calls = message.tool_calls().peekable();
+                if texts.peek().is_none() && calls.peek().is_none() {
+                    return false;
+                }
+                list.push_text(turn.start, false, |out| {
+                    out.push_str(r#"{"role":"assistant","content":"#);
+                    match texts.next() {
+                        None => out.push_str("null"),
+                        Some(text) if texts.peek().is_none() => write_text(out, text),
+                        Some(text) => write_text(out, &(text.to_owned() + &texts.collect::<String>())),
+                    }
+                    for (at, call) in calls.enumerate() {
+                        out.push_str(if at == 0 { r#","tool_calls":["# } else { "," });
+                        out.push_str(r#"{"id":"#);
+                        write_text(out, ids.get(&call.id));
+                        out.push_str(r#","type":"function","function":{"name":"#);
+                        write_text(out, &call.name);
+                        out.push_str(r#","arguments":"#);
+                        write_text(out, call.args.text());
+                        out.push_str("}}");
+                    }
+                    out.push_str(if message.tool_calls().next().is_some() { "]}" } else { "}" });
+                });
+            }
+            TurnContent::Result(result) if turn.data.is_none() && !result.has_media_after => {
+                let Some(texts) = plain_texts(&result.parts, provider) else { return false };
+                list.push_text(turn.start, false, |out| {
+                    out.push_str(r#"{"role":"tool","tool_call_id":"#);
+                    write_text(out, result.call_id);
+                    if self.compat.tool_result_name {
+                        out.push_str(r#","name":"#);
+                        write_text(out, &result.message.tool);
+                    }
+                    out.push_str(r#","content":"#);
+                    write_lines(out, content::failure_prefix(result.message, &texts), &texts);
+                    out.push('}');
+                });
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays one.
@@ -276,6 +360,7 @@ impl Encoder<'_> {
         message: &AssistantMessage,
         data: Option<&Value>,
         echoes: bool,
+        ids: &CallIds,
     ) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
         let (mut spoken, mut calls, mut thoughts) = (Vec::new(), Vec::new(), JsonObject::new());
@@ -291,7 +376,7 @@ impl Encoder<'_> {
                 Content::ToolCall(call) => {
                     let function = json!({"name": call.name, "arguments": call.args.text()});
                     let mut wire = JsonObject::new();
-                    wire.insert("id".into(), self.ids.get(&call.id).into());
+                    wire.insert("id".into(), ids.get(&call.id).into());
                     wire.insert("type".into(), "function".into());
                     wire.insert("function".into(), function);
                     add_rest(&mut wire, rest);
@@ -385,10 +470,18 @@ impl Encoder<'_> {
     }
 }
 
+/// Returns whether the server accepts the id of a call: whether [`call_id`] returns it.
+fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
+    match compat.call_id_length {
+        Some(length) => id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        None => compat.max_call_id.is_none_or(|max| id.chars().count() <= max || is_own),
+    }
+}
+
 /// Returns the id of a call in a form that the server accepts; a different one for each number.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     if let Some(length) = compat.call_id_length {
-        let is_fine = id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_fine = has_fine_id(compat, id, is_own);
         return if is_fine && number == 0 { id.to_owned() } else { digest(id, number, length) };
     }
     let length = id.chars().count();

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod frequent;
 mod parse;
 
 use serde_json::Value;
@@ -30,12 +31,12 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low).with_max_tokens(500);
 /// let http = OpenAiChat::default().encode(&model, &request)?;
 /// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/chat/completions");
-/// assert_eq!(http.body["reasoning_effort"], "low");
-/// assert_eq!(http.body["max_completion_tokens"], 500);
+/// assert_eq!(http.body.value()["reasoning_effort"], "low");
+/// assert_eq!(http.body.value()["max_completion_tokens"], 500);
 ///
 /// // The same for a server that knows the old field.
 /// let old = OpenAiChat::default().with_compat(Compat::plain());
-/// assert_eq!(old.encode(&model, &request)?.body["max_tokens"], 500);
+/// assert_eq!(old.encode(&model, &request)?.body.value()["max_tokens"], 500);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -124,7 +125,7 @@ pub enum WebSearchField {
 /// let protocol = OpenAiChat::default().with_compat(Compat::plain().with_thinking(ThinkingField::Reasoning));
 /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low);
 /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body["reasoning"]["effort"], "low");
+/// assert_eq!(http.body.value()["reasoning"]["effort"], "low");
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -282,7 +283,7 @@ impl Compat {
 /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field(MaxTokensField::MaxTokens));
 /// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
 /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body["max_tokens"], 500);
+/// assert_eq!(http.body.value()["max_tokens"], 500);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -314,7 +315,7 @@ impl MaxTokensField {
 /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role(SystemRole::Developer));
 /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
 /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body["messages"][0]["role"], "developer");
+/// assert_eq!(http.body.value()["messages"][0]["role"], "developer");
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

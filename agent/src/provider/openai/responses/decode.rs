@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use super::frequent::ItemDelta;
 use super::items::{self, PartList};
 use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::frequent;
 use crate::provider::openai::errors;
 use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
@@ -61,6 +63,29 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
+    /// Decodes a frequent event. Returns `None`, and changes nothing, if it is another one.
+    fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
+        let event: ItemDelta<'_> = frequent::read(event)?;
+        let position = match event.kind.as_str() {
+            "response.output_text.delta" | "response.reasoning_text.delta" => {
+                Some((PartList::Content, event.content_index?))
+            }
+            "response.reasoning_summary_text.delta" => Some((PartList::Summary, event.summary_index?)),
+            "response.function_call_arguments.delta" => None,
+            _ => return None,
+        };
+        let item = self.items.iter_mut().rfind(|item| item.output_index == Some(event.output_index))?;
+        let part = match position {
+            Some(_) => item.parts.iter_mut().find(|part| part.position == position)?,
+            None => item.parts.first_mut()?,
+        };
+        if item.is_done || event.delta.as_str().is_empty() {
+            return None;
+        }
+        part.emitted.push_str(event.delta.as_str());
+        Some(delta_event(&item.kind, part.content_index, event.delta.into_string()))
+    }
+
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -181,12 +206,7 @@ impl ResponsesDecoder {
             return;
         };
         part.emitted.push_str(delta);
-        let (content_index, delta) = (part.content_index, delta.to_owned());
-        out.push(match item.kind.as_str() {
-            "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
-            "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
-            _ => ModelEvent::TextDelta { content_index, delta },
-        });
+        out.push(delta_event(&item.kind, part.content_index, delta.to_owned()));
     }
 
     fn part_delta(
@@ -280,7 +300,7 @@ impl ResponsesDecoder {
             let found = emitted_parts.iter().position(|part| part.position == Some(position));
             let found = found.or_else(|| emitted_parts.iter().position(|part| part.position.is_none()));
             // Text that was emitted as text stays text, whatever the completed item says.
-            let found = found.filter(|_| is_of_kind(&part, &emitted_kind));
+            let found = found.filter(|_| items::is_of_kind(&part, &emitted_kind));
             let Some(EmittedPart { content_index, emitted, .. }) = found.map(|at| emitted_parts.remove(at))
             else {
                 let content_index = self.parts;
@@ -290,7 +310,7 @@ impl ResponsesDecoder {
                 continue;
             };
             self.record_part(at, content_index);
-            out.extend(missing_delta(&mut part, &emitted, content_index));
+            out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part });
         }
         // Parts that the completed item does not have stay as they were emitted.
@@ -420,6 +440,10 @@ impl Decoder for ResponsesDecoder {
         if self.end.is_some() || event.data.trim() == "[DONE]" {
             return Ok(());
         }
+        if let Some(event) = self.frequent_event(event) {
+            out.push(event);
+            return Ok(());
+        }
         let value = match failure::parse_event(event) {
             // Keep-alive events have other names and may contain anything.
             Err(_)
@@ -532,36 +556,12 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Returns whether a part was emitted for an item of this kind.
-fn is_of_kind(part: &Part, kind: &str) -> bool {
+/// Returns the event of a delta of an item of this kind.
+fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
     match kind {
-        "reasoning" => matches!(part.content, Content::Thinking { .. }),
-        "function_call" => matches!(part.content, Content::ToolCall(_)),
-        "message" => matches!(part.content, Content::Text(_)),
-        _ => matches!(part.content, Content::ProviderTool(_)),
-    }
-}
-
-/// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
-fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
-    let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
-    match &mut part.content {
-        Content::Text(text) | Content::Thinking { text, .. } if text.is_empty() => {
-            emitted.clone_into(text);
-            None
-        }
-        Content::Text(text) => rest(text).map(|delta| ModelEvent::TextDelta { content_index, delta }),
-        Content::Thinking { text, .. } => {
-            rest(text).map(|delta| ModelEvent::ThinkingDelta { content_index, delta })
-        }
-        Content::ToolCall(call) if call.args.text() == "{}" => {
-            call.args = emitted.into();
-            None
-        }
-        Content::ToolCall(call) => {
-            rest(call.args.text()).map(|delta| ModelEvent::ToolCallDelta { content_index, delta })
-        }
-        _ => None,
+        "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
+        "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
+        _ => ModelEvent::TextDelta { content_index, delta },
     }
 }
 

@@ -3,20 +3,24 @@
 use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
+use crate::message::kept::TextSegment;
 use crate::message::{Content, Media, MediaSource, Message, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::CallIds;
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, file_name};
 use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
-    JsonObject, add_options, add_rest, data_url, is_null, link_text, object, own_data, resource_text,
+    JsonObject, add_rest, data_url, is_null, link_text, object, own_data, resource_text,
 };
 use crate::provider::turns::{
-    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules,
+    ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
+    is_plain_reply, plain_texts,
 };
+use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
-use crate::tool::dialect::tools_in_dialect;
+use crate::tool::dialect::written_tools;
 
 pub(super) fn request(
     protocol: &OpenAiResponses,
@@ -24,7 +28,7 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let body = Encoder { protocol, model, request }.body()?;
-    Ok(HttpRequest::post("/responses", Value::Object(body)).with_header("accept", "text/event-stream"))
+    Ok(HttpRequest::post("/responses", body.into_body()).with_header("accept", "text/event-stream"))
 }
 
 struct Encoder<'a> {
@@ -42,33 +46,34 @@ const RULES: WireRules = WireRules {
 };
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<JsonObject, ModelError> {
+    fn body(&self) -> Result<BodyFields, ModelError> {
         let (protocol, request, name) = (self.protocol, self.request, self.model.model.as_str());
         let options = request.provider_options.get(&self.model.provider);
-        let mut body = JsonObject::new();
-        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
-        set("model", name.into());
-        set("input", self.input(options)?);
-        if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
-            set("instructions", system.into());
+        let mut body = BodyFields::default();
+        body.set("model", name.into());
+        match self.single_text() {
+            Some(text) => body.set("input", text.into()),
+            None => body.set_list("input", self.input(options)?),
         }
-        set("stream", true.into());
-        set("store", protocol.store.into());
+        if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
+            body.set("instructions", system.into());
+        }
+        body.set("stream", true.into());
+        body.set("store", protocol.store.into());
         if models::is_reasoning_model(name) && protocol.encrypted_reasoning && !protocol.store {
-            set("include", json!(["reasoning.encrypted_content"]));
+            body.set("include", json!(["reasoning.encrypted_content"]));
         }
         if let Some(tokens) = request.max_tokens {
-            set("max_output_tokens", tokens.into());
+            body.set("max_output_tokens", tokens.into());
         }
-        let tools = self.tools()?;
-        if !tools.is_empty() {
-            set("tools", tools.into());
-            set(
+        if let Some(tools) = self.tools()? {
+            body.set_list("tools", tools);
+            body.set(
                 "tool_choice",
                 content::tool_choice(&request.tool_choice, |name| json!({"type": "function", "name": name})),
             );
             if let Some(parallel) = request.parallel_tool_calls {
-                set("parallel_tool_calls", parallel.into());
+                body.set("parallel_tool_calls", parallel.into());
             }
         }
         if let Some(output) = &request.output {
@@ -80,7 +85,7 @@ impl Encoder<'_> {
             if let Some(description) = &output.description {
                 format["description"] = description.as_str().into();
             }
-            set("text", json!({"format": format}));
+            body.set("text", json!({"format": format}));
         }
         let level = request.thinking.filter(|_| !models::is_non_reasoning(name));
         if let Some(level) = level {
@@ -88,7 +93,7 @@ impl Encoder<'_> {
             if let Some(summary) = protocol.summary.filter(|_| level != Thinking::None) {
                 reasoning["summary"] = summary.as_str().into();
             }
-            set("reasoning", reasoning);
+            body.set("reasoning", reasoning);
         }
         let is_reasoning = models::is_reasoning_at(name, level);
         let left_out = |setting: &str, why: &str| tracing::warn!(setting, model = name, "{why}: left out");
@@ -96,7 +101,7 @@ impl Encoder<'_> {
             match value {
                 Some(_) if is_reasoning => left_out(key, "a reasoning model does not take this setting"),
                 Some(value) => {
-                    set(key, value.into());
+                    body.set(key, value.into());
                 }
                 None => {}
             }
@@ -105,74 +110,86 @@ impl Encoder<'_> {
             left_out("stop", "the Responses API does not take this setting");
         }
         if let Some(key) = &request.cache.key {
-            set("prompt_cache_key", key.as_str().into());
+            body.set("prompt_cache_key", key.as_str().into());
         }
         if let Some(user) = metadata::user_id(request)? {
-            set("safety_identifier", user.into());
+            body.set("safety_identifier", user.into());
         }
         let tags = metadata::tags(request)?;
         if !tags.is_empty() {
-            set("metadata", tags.into());
+            body.set("metadata", tags.into());
         }
-        add_options(&mut body, options);
+        body.add_options(options);
         Ok(body)
     }
 
-    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+    fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
         let request = self.request;
         let is_strict = request.strict_tools && self.protocol.strict;
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
-        let mut tools: Vec<Value> = Vec::new();
-        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            // `strict` is always sent: without it the server may try to be strict.
-            tools.push(Value::Object(object([
-                ("type", "function".into()),
-                ("name", definition.name().into()),
-                ("description", tools::description(definition, request).into()),
-                ("parameters", rendered.rendered.schema),
-                ("strict", rendered.strict.into()),
-            ])));
-        }
+        let form = if request.examples_in_descriptions { "responses, examples" } else { "responses" };
+        let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
+            let mut tool = String::from(r#"{"type":"function","name":"#);
+            write_text(&mut tool, definition.name());
+            tool.push_str(r#","description":"#);
+            write_text(&mut tool, &tools::description(definition, request));
+            tool.push_str(r#","parameters":"#);
+            write_json(&mut tool, &rendered.schema);
+            // Always sent: without it the server may try to be strict.
+            tool.push_str(r#","strict":"#);
+            tool.push_str(if rendered.dialect.is_strict() { "true}" } else { "false}" });
+            tool
+        });
+        let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
-            tools.push(managed::tool(tool, &self.model.provider)?);
+            managed_tools.push(managed::tool(tool, &self.model.provider)?);
         }
-        Ok(tools)
+        Ok((!texts.is_empty() || !managed_tools.is_empty()).then(|| tool_list(&texts, &managed_tools)))
     }
 
-    fn input(&self, options: Option<&Value>) -> Result<Value, ModelError> {
-        let provider = self.model.provider.as_str();
+    /// Returns the text of a conversation that was read from a request with a single text: it stays one.
+    fn single_text(&self) -> Option<String> {
+        let [message] = &*self.request.messages else { return None };
+        let Message::User(user) = &**message else { return None };
+        let data = own_data(&self.model.provider, user.provider_data.as_ref())?;
+        data.get("input").map(|_| user.text())
+    }
+
+    fn input(&self, options: Option<&Value>) -> Result<Vec<TextSegment>, ModelError> {
+        let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
         // A null `store` selects the provider's default, which is to store.
         let stored = match options.and_then(|options| options.get("store")) {
             Some(store) => store.as_bool().unwrap_or(true),
             None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
         };
-        // A single text that was read from a request stays one.
-        if let [message] = &*self.request.messages
-            && let Message::User(user) = &**message
-            && own_data(provider, user.provider_data.as_ref()).is_some_and(|data| data.get("input").is_some())
-        {
-            return Ok(user.text().into());
-        }
-        let mut input = Vec::new();
+        let mut list = WireList::new(messages, "content", (self.model.clone(), stored), messages.len());
         let unchanged = CallIds::unchanged();
         let write = |part: &Part| write(part, provider);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &unchanged, write: &write };
-        for turn in shaper.turns(&self.request.messages)? {
+        for turn in shaper.turns(messages, list.start())? {
+            if push_plain(&turn, provider, &mut list) {
+                continue;
+            }
+            let mut start = turn.start;
             match turn.content {
                 TurnContent::Input { role, parts } => {
-                    input.extend(content::message(role, self.content(parts)?, turn.data));
+                    if let Some(item) = content::message(role, self.content(parts)?, turn.data) {
+                        list.push(start, item);
+                    }
                 }
                 TurnContent::Reply { message, .. } => {
                     let is_own = message.model.is_empty() || message.model == self.model.model;
-                    input.extend(items::write(&message.content, provider, stored, is_own));
+                    for item in items::write(&message.content, provider, stored, is_own) {
+                        list.push(start.take(), item);
+                    }
                 }
-                TurnContent::Result(result) => input.push(self.tool_result(&result, turn.data)?),
+                TurnContent::Result(result) => list.push(start, self.tool_result(&result, turn.data)?),
                 TurnContent::Media(media) => {
-                    input.push(object([("role", "user".into()), ("content", media.into())]).into());
+                    list.push(start, object([("role", "user".into()), ("content", media.into())]).into());
                 }
             }
         }
-        Ok(input.into())
+        Ok(list.finish())
     }
 
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
@@ -195,6 +212,63 @@ impl Encoder<'_> {
         add_rest(&mut item, data.and_then(|data| data.get("message")));
         Ok(item.into())
     }
+}
+
+/// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
+    match &turn.content {
+        TurnContent::Input { role, parts } => {
+            let texts = plain_texts(parts, provider).filter(|texts| texts.len() == 1 && turn.data.is_none());
+            let Some(texts) = texts else { return false };
+            list.push_text(turn.start, false, |out| {
+                out.push_str(r#"{"role":"#);
+                write_text(out, role);
+                out.push_str(r#","content":"#);
+                write_lines(out, "", &texts);
+                out.push('}');
+            });
+        }
+        TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
+            let mut texts = message.content.iter().filter(|part| part.as_text().is_some());
+            // Further texts may belong to the same item.
+            if texts.next().is_some() && texts.next().is_some() {
+                return false;
+            }
+            let mut start = turn.start;
+            for part in &message.content {
+                if let Some(text) = part.as_text().filter(|text| !text.is_empty()) {
+                    list.push_text(start.take(), false, |out| {
+                        out.push_str(r#"{"role":"assistant","content":"#);
+                        write_text(out, text);
+                        out.push('}');
+                    });
+                } else if let Some(call) = part.as_tool_call() {
+                    list.push_text(start.take(), false, |out| {
+                        out.push_str(r#"{"type":"function_call","call_id":"#);
+                        write_text(out, &call.id);
+                        out.push_str(r#","name":"#);
+                        write_text(out, &call.name);
+                        out.push_str(r#","arguments":"#);
+                        write_text(out, call.args.text());
+                        out.push('}');
+                    });
+                }
+            }
+        }
+        TurnContent::Result(result) => {
+            let texts = plain_texts(&result.parts, provider).filter(|texts| texts.len() == 1);
+            let Some(texts) = texts.filter(|_| turn.data.is_none()) else { return false };
+            list.push_text(turn.start, false, |out| {
+                out.push_str(r#"{"type":"function_call_output","call_id":"#);
+                write_text(out, result.call_id);
+                out.push_str(r#","output":"#);
+                write_lines(out, content::failure_prefix(result.message, &texts), &texts);
+                out.push('}');
+            });
+        }
+        TurnContent::Reply { .. } | TurnContent::Media(_) => return false,
+    }
+    true
 }
 
 /// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.

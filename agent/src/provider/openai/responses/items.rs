@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, ToolCall};
+use crate::model::ModelEvent;
 use crate::provider::parts::{JsonObject, JsonSource, add_rest, some_text, take_text, text, with_rest};
 
 /// Reads the parts of an item that the model wrote; at least one.
@@ -315,4 +316,37 @@ fn message_part(part: &Part, said: &str, data: &Value) -> Value {
     }
     add_rest(&mut wire, data.get("part"));
     wire.into()
+}
+
+/// Returns whether a part was emitted for an item of this kind.
+pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
+    match kind {
+        "reasoning" => matches!(part.content, Content::Thinking { .. }),
+        "function_call" => matches!(part.content, Content::ToolCall(_)),
+        "message" => matches!(part.content, Content::Text(_)),
+        _ => matches!(part.content, Content::ProviderTool(_)),
+    }
+}
+
+/// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
+pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
+    let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    match &mut part.content {
+        Content::Text(text) | Content::Thinking { text, .. } if text.is_empty() => {
+            emitted.clone_into(text);
+            None
+        }
+        Content::Text(text) => rest(text).map(|delta| ModelEvent::TextDelta { content_index, delta }),
+        Content::Thinking { text, .. } => {
+            rest(text).map(|delta| ModelEvent::ThinkingDelta { content_index, delta })
+        }
+        Content::ToolCall(call) if call.args.text() == "{}" => {
+            call.args = emitted.into();
+            None
+        }
+        Content::ToolCall(call) => {
+            rest(call.args.text()).map(|delta| ModelEvent::ToolCallDelta { content_index, delta })
+        }
+        _ => None,
+    }
 }

@@ -1,0 +1,265 @@
+//! Bodies of requests, as text in segments that requests of one conversation share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::parts::{JsonObject, add_options, is_null, merge_options};
+use crate::message::kept::TextSegment;
+
+/// The body of a request: JSON text.
+///
+/// The text consists of segments, which requests of one conversation share: the messages that were sent before, and the definitions of tools.
+/// Its `Debug` form has only the length, because arguments may hold secrets.
+///
+/// ```
+/// use agent::provider::RequestBody;
+///
+/// let body = RequestBody::from(agent::json!({"model": "large-1", "text": "Hi"}));
+/// assert_eq!(body.text(), r#"{"model":"large-1","text":"Hi"}"#);
+/// assert_eq!((body.len(), body.is_empty()), (31, false));
+/// assert_eq!(body.value()["text"], "Hi");
+/// assert_eq!(format!("{body:?}"), "RequestBody(31 bytes)");
+/// ```
+#[derive(Clone)]
+pub struct RequestBody {
+    segments: Vec<TextSegment>,
+}
+
+impl RequestBody {
+    /// Returns the length of the text, in bytes.
+    pub fn len(&self) -> usize {
+        self.segments.iter().map(|segment| segment.as_str().len()).sum()
+    }
+
+    /// Returns whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the text, as it is sent.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(self.len());
+        self.segments.iter().for_each(|segment| text.push_str(segment.as_str()));
+        text
+    }
+
+    /// Parses the text, to inspect it. Sending a request does not need it.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.text()).unwrap_or_default()
+    }
+}
+
+impl From<Value> for RequestBody {
+    fn from(value: Value) -> Self {
+        Self { segments: vec![value.to_string().into()] }
+    }
+}
+
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestBody({} bytes)", self.len())
+    }
+}
+
+/// Compares the texts.
+impl PartialEq for RequestBody {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.text() == other.text()
+    }
+}
+
+impl Serialize for RequestBody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+/// The fields of a body while it is encoded. Long lists are text in segments, everything else is a value.
+#[derive(Default)]
+pub(super) struct BodyFields {
+    fields: JsonObject,
+    /// The lists, by their keys; their place among the fields is taken by null.
+    lists: Vec<(&'static str, Vec<TextSegment>)>,
+}
+
+impl BodyFields {
+    pub(super) fn set(&mut self, key: &str, value: Value) {
+        self.fields.insert(key.to_owned(), value);
+    }
+
+    /// Sets a list. The segments are the text between its brackets.
+    pub(super) fn set_list(&mut self, key: &'static str, items: Vec<TextSegment>) {
+        self.fields.insert(key.to_owned(), Value::Null);
+        self.lists.push((key, items));
+    }
+
+    /// Adds the caller's options: see [`add_options`].
+    pub(super) fn add_options(&mut self, options: Option<&Value>) {
+        self.remove_replaced(options);
+        add_options(&mut self.fields, options);
+    }
+
+    /// Adds the caller's options: see [`merge_options`].
+    pub(super) fn merge_options(&mut self, options: Option<&Value>) {
+        self.remove_replaced(options);
+        merge_options(&mut self.fields, options);
+    }
+
+    /// Removes the lists that the options replace or remove.
+    fn remove_replaced(&mut self, options: Option<&Value>) {
+        let Some(options) = options else { return };
+        self.lists.retain(|(key, _)| options.get(*key).is_none() && !is_null(options, key));
+    }
+
+    /// Returns the body.
+    pub(super) fn into_body(self) -> RequestBody {
+        let (mut segments, mut text) = (Vec::new(), String::from("{"));
+        for (key, value) in &self.fields {
+            if text.len() > 1 || !segments.is_empty() {
+                text.push(',');
+            }
+            write_text(&mut text, key);
+            text.push(':');
+            match self.lists.iter().find(|(list, _)| list == key) {
+                Some((_, items)) => {
+                    text.push('[');
+                    segments.push(std::mem::take(&mut text).into());
+                    segments.extend(items.iter().cloned());
+                    text.push(']');
+                }
+                None => write_json(&mut text, value),
+            }
+        }
+        text.push('}');
+        segments.push(text.into());
+        RequestBody { segments }
+    }
+}
+
+/// Writes a value as JSON.
+pub(super) fn write_json(out: &mut String, value: &Value) {
+    // The keys of a value are texts, so it can be written.
+    out.push_str(&serde_json::to_string(value).unwrap_or_default());
+}
+
+/// Writes a text as JSON, as `serde_json` does. Most of a request consists of texts, so whole blocks without escapes are copied at once.
+pub(super) fn write_text(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = find_escaped(rest.as_bytes()) {
+        let (head, tail) = rest.split_at(at);
+        out.push_str(head);
+        let byte = tail.as_bytes().first().copied().unwrap_or_default();
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0c => out.push_str("\\f"),
+            _ => {
+                let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+                out.push_str("\\u00");
+                out.extend([digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+        rest = tail.get(1..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// Returns the position of the first byte that JSON escapes.
+fn find_escaped(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 16;
+    let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    // Without an early end, the comparisons of a block are done together.
+    let has_none = |block: &&[u8]| !block.iter().fold(false, |found, byte| found | is_escaped(byte));
+    let plain = bytes.chunks_exact(BLOCK).take_while(has_none).count() * BLOCK;
+    let rest = bytes.get(plain..).unwrap_or_default();
+    rest.iter().position(is_escaped).map(|at| plain + at)
+}
+
+/// Writes texts as one text, a line each, after a prefix.
+pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
+    match lines {
+        [line] if prefix.is_empty() => write_text(out, line),
+        lines => write_text(out, &(prefix.to_owned() + &lines.join("\n"))),
+    }
+}
+
+/// Writes a list of tools: first those that are text, then those that are values.
+pub(super) fn tool_list(texts: &[Arc<str>], values: &[Value]) -> Vec<TextSegment> {
+    let length: usize = texts.iter().map(|text| text.len() + 1).sum();
+    let mut list = String::with_capacity(length);
+    for text in texts {
+        separate(&mut list);
+        list.push_str(text);
+    }
+    for value in values {
+        separate(&mut list);
+        write_json(&mut list, value);
+    }
+    vec![list.into()]
+}
+
+fn separate(list: &mut String) {
+    if !list.is_empty() {
+        list.push(',');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn texts_are_written_as_serde_json_writes_them() {
+        let every: String = (0..0x800).filter_map(char::from_u32).chain(['\u{2028}', '\u{1f980}']).collect();
+        for length in 0..40 {
+            let plain = "x".repeat(length);
+            for text in [&plain, &format!("{plain}\"\\\n{plain}"), &format!("{plain}{every}{plain}")] {
+                let mut written = String::new();
+                write_text(&mut written, text);
+                assert_eq!(written, serde_json::to_string(text).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn options_replace_lists_as_they_replace_values() {
+        for options in [
+            json!({}),
+            json!({"list": null}),
+            json!({"list": [3], "x": 1}),
+            json!({"list": {"a": 1}}),
+            json!({"$null": ["list"]}),
+            json!({"list": 1, "$null": ["list"]}),
+            json!({"other": {"b": 2}, "list": null, "$null": ["other"]}),
+        ] {
+            let mut whole = JsonObject::new();
+            let mut fields = BodyFields::default();
+            for (key, value) in [("first", json!(1)), ("other", json!({"a": "\n"}))] {
+                whole.insert(key.to_owned(), value.clone());
+                fields.set(key, value);
+            }
+            whole.insert("list".to_owned(), json!([1, {"a": 2}]));
+            fields.set_list("list", vec![String::from("1,").into(), String::from(r#"{"a":2}"#).into()]);
+            let mut merged = BodyFields { fields: fields.fields.clone(), lists: fields.lists.clone() };
+            let mut whole_merged = whole.clone();
+            add_options(&mut whole, Some(&options));
+            fields.add_options(Some(&options));
+            assert_eq!(fields.into_body().text(), Value::Object(whole).to_string(), "{options}");
+            merge_options(&mut whole_merged, Some(&options));
+            merged.merge_options(Some(&options));
+            assert_eq!(merged.into_body().text(), Value::Object(whole_merged).to_string(), "{options}");
+        }
+        assert_eq!(BodyFields::default().into_body().text(), "{}");
+    }
+}

@@ -1,0 +1,111 @@
+//! The frequent events of streams, read without values in between: deltas of texts, thoughts and arguments.
+//!
+//! A decoder reads such an event as a borrowed type that refuses unknown fields and fields of other types. Everything that it refuses is read
+//! as a [`Value`](serde_json::Value), so nothing is lost, and what is malformed fails as it always does. No field is skipped: a skipped
+//! value is not checked as strictly as one that is read.
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::sse::SseEvent;
+
+/// A text, borrowed from the event if it has no escapes.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+/// A structure that is written as an object. (Derived structures accept lists, too.)
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+/// A field without content: null, or absent.
+pub(super) type Nothing = ();
+
+/// Returns whether an optional text is present and not empty.
+pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
+    text.is_some_and(|text| !text.as_str().is_empty())
+}
+
+/// Reads an event as one of the frequent ones. Returns `None` if it is another one.
+pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
+    if event.is_lossy || event.event == "error" || generalizes() {
+        return None;
+    }
+    serde_json::from_str::<Object<T>>(event.data).ok().map(|object| object.0)
+}
+
+/// Returns whether a value can be read from JSON text that was only skipped: it has few levels, small whole numbers and no escapes.
+pub(super) fn is_simple_json(text: &str) -> bool {
+    const MAX_DEPTH: usize = 8;
+    const MAX_DIGITS: usize = 15;
+    let (mut depth, mut digits, mut in_text) = (0_usize, 0, false);
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => return false,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'0'..=b'9' => digits += 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'-' | b'+' | b'.' | b'E' => return false,
+            b'e' if digits > 0 => return false,
+            _ => {}
+        }
+        if !byte.is_ascii_digit() || in_text {
+            digits = 0;
+        }
+        if depth > MAX_DEPTH || digits > MAX_DIGITS {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Set by tests that compare the frequent events with the general reading.
+    pub(super) static GENERAL_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn generalizes() -> bool {
+    #[cfg(test)]
+    return GENERAL_ONLY.get();
+    #[cfg(not(test))]
+    false
+}

@@ -1,0 +1,312 @@
+//! The list of messages in a request, written turn by turn as text, from where the text of the last request ends.
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::body::write_json;
+use super::call_ids::CallIds;
+use super::turns::TurnStart;
+use crate::message::kept::{KeptText, ResumePoint, TextSegment};
+use crate::message::{AssistantMessage, MessageList};
+
+/// The number of segments above which they are joined to one.
+const MAX_SEGMENTS: usize = 32;
+
+/// A list of messages that is being written.
+///
+/// An item stays open until the next one begins, because further turns may join it. The end of the kept text is closed: a turn that
+/// would join its last item makes the encoder continue from an [earlier](Self::rewind) position.
+pub(super) struct WireList<'a> {
+    messages: &'a MessageList,
+    /// The field of an item that further turns join: its blocks or parts.
+    content: &'static str,
+    kept: KeptText,
+    stable: usize,
+    resumed: ResumePoint,
+    text: String,
+    points: Vec<ResumePoint>,
+    items: usize,
+    last: LastItem,
+    marks: CacheMarks,
+}
+
+/// The last item of the list.
+enum LastItem {
+    /// It is in the kept text, or there is none.
+    Kept,
+    /// It is in the text, which ends with the bracket of its content and its own if turns can join it.
+    Written {
+        can_grow: bool,
+    },
+    Open(Value),
+}
+
+/// The cache marks of the items: how many there are, and how many of the first ones are left out.
+#[derive(Clone, Copy, Default)]
+struct CacheMarks {
+    seen: usize,
+    skipped: usize,
+    skip: usize,
+}
+
+/// What encoders keep beside the text: everything but the messages on which it depends.
+#[derive(PartialEq)]
+struct Key<K> {
+    key: K,
+}
+
+impl<'a> WireList<'a> {
+    /// Creates the list of these messages. It continues the text of the last request of the conversation, if its `key` was the same.
+    /// `stable` is the number of messages whose text does not depend on those after them.
+    pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
+        messages: &'a MessageList,
+        content: &'static str,
+        key: K,
+        stable: usize,
+    ) -> Self {
+        let key = Key { key };
+        let kept = messages
+            .slot()
+            .take()
+            .filter(|kept| kept.key.downcast_ref::<Key<K>>().is_some_and(|known| *known == key));
+        let kept = kept.unwrap_or_else(|| KeptText {
+            key: Arc::new(key),
+            messages: Vec::new(),
+            points: Vec::new(),
+            segments: Vec::new(),
+            has_own_ids: true,
+        });
+        let mut list = Self {
+            messages,
+            content,
+            kept,
+            stable,
+            resumed: ResumePoint::default(),
+            text: String::new(),
+            points: Vec::new(),
+            items: 0,
+            last: LastItem::Kept,
+            marks: CacheMarks::default(),
+        };
+        let same =
+            list.kept.messages.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other));
+        // The last item is written anew, because its text may depend on being the last.
+        let limit = same.count().min(stable).min(messages.len().saturating_sub(1));
+        list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
+        list.resume(|point| point.messages <= limit);
+        list
+    }
+
+    /// Continues from the last kept position that fits.
+    fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
+        // Before a further result, media of the results would have been written too early.
+        let is_open = |point: &ResumePoint| {
+            self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
+        };
+        let fits = |point: &ResumePoint| fits(point) && !is_open(point);
+        let count = self.kept.points.iter().rposition(fits).map_or(0, |at| at + 1);
+        self.kept.points.truncate(count);
+        self.resumed = self.kept.points.last().copied().unwrap_or_default();
+        self.kept.messages.truncate(self.resumed.messages);
+        let mut length = 0;
+        for segment in &mut self.kept.segments {
+            segment.truncate(self.resumed.length - length);
+            length += segment.as_str().len();
+        }
+        self.kept.segments.retain(|segment| !segment.as_str().is_empty());
+        self.text.clear();
+        self.points.clear();
+        self.items = self.resumed.items;
+        self.last = LastItem::Kept;
+        (self.marks.seen, self.marks.skipped) = (self.resumed.marks, self.resumed.skipped_marks);
+    }
+
+    /// Returns the ids of the calls in these messages: see [`CallIds::new`].
+    pub(super) fn call_ids(
+        &mut self,
+        is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
+        fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
+    ) -> CallIds {
+        let known = if self.kept.has_own_ids { self.resumed.messages } else { 0 };
+        let ids = if CallIds::are_fine(self.messages.get(known..).unwrap_or_default(), is_fine) {
+            CallIds::unchanged()
+        } else {
+            CallIds::new(self.messages, fit)
+        };
+        self.kept.has_own_ids = ids.is_unchanged();
+        ids
+    }
+
+    /// Continues from the position before.
+    pub(super) fn rewind(&mut self) {
+        let now = self.resumed.messages;
+        self.resume(|point| point.messages < now);
+    }
+
+    /// Leaves out the first cache marks if there are more than `max`. Returns the number of those left out, or `None` if the list has to be
+    /// written again from [`start`](Self::start) for it.
+    pub(super) fn limit_marks(&mut self, max: usize) -> Option<usize> {
+        self.close();
+        let skip = self.marks.seen.saturating_sub(max);
+        if self.marks.skipped == skip {
+            return Some(skip);
+        }
+        self.marks.skip = skip;
+        self.resume(|point| point.skipped_marks == point.marks.min(skip));
+        None
+    }
+
+    /// Returns the position from which turns have to be written.
+    pub(super) fn start(&self) -> TurnStart {
+        TurnStart { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
+    }
+
+    /// Returns whether the list has no item.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Returns whether the last item is in the kept text, so that it cannot be changed.
+    pub(super) fn ends_kept(&self) -> bool {
+        matches!(self.last, LastItem::Kept) && self.resumed.messages > 0
+    }
+
+    /// Appends an item.
+    pub(super) fn push(&mut self, start: Option<TurnStart>, item: Value) {
+        self.begin(start);
+        self.last = LastItem::Open(item);
+    }
+
+    /// Appends an item as text. If turns can join it, its last field is its content, which is not empty.
+    pub(super) fn push_text(
+        &mut self,
+        start: Option<TurnStart>,
+        can_grow: bool,
+        write: impl FnOnce(&mut String),
+    ) {
+        self.begin(start);
+        write(&mut self.text);
+        self.last = LastItem::Written { can_grow };
+    }
+
+    fn begin(&mut self, start: Option<TurnStart>) {
+        self.close();
+        if let Some(TurnStart { messages, follows_result }) = start
+            && messages > self.resumed.messages
+            && messages <= self.stable
+        {
+            self.points.push(ResumePoint {
+                messages,
+                length: self.resumed.length + self.text.len(),
+                items: self.items,
+                marks: self.marks.seen,
+                skipped_marks: self.marks.skipped,
+                follows_result,
+            });
+        }
+        if self.items > 0 {
+            self.text.push(',');
+        }
+        self.items += 1;
+    }
+
+    /// Returns the last item, if it is not text yet.
+    pub(super) fn last_mut(&mut self) -> Option<&mut Value> {
+        match &mut self.last {
+            LastItem::Open(item) => Some(item),
+            _ => None,
+        }
+    }
+
+    /// Adds blocks or parts to the last item. Returns them if it cannot have them.
+    pub(super) fn join(&mut self, more: Vec<Value>) -> Result<(), Vec<Value>> {
+        match &mut self.last {
+            LastItem::Open(item) => match item.get_mut(self.content).and_then(Value::as_array_mut) {
+                Some(list) => list.extend(more),
+                None => return Err(more),
+            },
+            LastItem::Written { can_grow: true } => {
+                for mut block in more {
+                    self.marks.limit_block(&mut block);
+                    self.join_text(|text| write_json(text, &block));
+                }
+            }
+            _ => return Err(more),
+        }
+        Ok(())
+    }
+
+    /// Adds a block to the last item as text. Returns whether it can have it.
+    pub(super) fn join_text(&mut self, write: impl FnOnce(&mut String)) -> bool {
+        let can_grow = matches!(self.last, LastItem::Written { can_grow: true });
+        if can_grow {
+            self.text.truncate(self.text.len().saturating_sub("]}".len()));
+            self.text.push(',');
+            write(&mut self.text);
+            self.text.push_str("]}");
+        }
+        can_grow
+    }
+
+    /// Writes the open item.
+    fn close(&mut self) {
+        if let LastItem::Open(mut item) =
+            std::mem::replace(&mut self.last, LastItem::Written { can_grow: false })
+        {
+            let blocks = item.get_mut(self.content).and_then(Value::as_array_mut);
+            blocks.into_iter().flatten().for_each(|block| self.marks.limit_block(block));
+            write_json(&mut self.text, &item);
+        }
+    }
+
+    /// Returns the text of all items, and keeps it up to the last position at which encoding can continue.
+    pub(super) fn finish(mut self) -> Vec<TextSegment> {
+        self.close();
+        let Self { messages, mut kept, resumed, text, points, .. } = self;
+        let end = points.last().map_or(resumed, |point| *point);
+        let rest = text.get(end.length - resumed.length..).unwrap_or_default().to_owned();
+        if end.length > resumed.length {
+            let mut stable = text;
+            stable.truncate(end.length - resumed.length);
+            kept.segments.push(stable.into());
+        }
+        if kept.segments.len() > MAX_SEGMENTS {
+            let whole: String = kept.segments.iter().map(TextSegment::as_str).collect();
+            kept.segments = vec![whole.into()];
+        }
+        let mut segments = kept.segments.clone();
+        segments.push(rest.into());
+        if messages.slot().is_some() {
+            kept.messages
+                .extend(messages.get(resumed.messages..end.messages).unwrap_or_default().iter().cloned());
+            kept.points.extend(points);
+            messages.slot().put(kept);
+        }
+        segments
+    }
+}
+
+impl CacheMarks {
+    /// Counts the mark of a block, and those inside of a result, and removes those that are left out.
+    fn limit_block(&mut self, block: &mut Value) {
+        if block.get("type").is_some_and(|kind| kind == "tool_result") {
+            let inner = block.get_mut("content").and_then(Value::as_array_mut);
+            inner.into_iter().flatten().for_each(|block| self.limit(block));
+        }
+        self.limit(block);
+    }
+
+    fn limit(&mut self, block: &mut Value) {
+        let Some(block) = block.as_object_mut().filter(|block| block.contains_key("cache_control")) else {
+            return;
+        };
+        self.seen += 1;
+        if self.skipped < self.skip {
+            self.skipped += 1;
+            block.shift_remove("cache_control");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The text of a definition in requests, which the definition keeps.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::schema::{Dialect, Size};
+
+/// A tool as a protocol writes it.
+#[derive(Clone)]
+pub(super) struct WrittenTool {
+    /// The name of the protocol's form, and the dialect that it was to have.
+    pub(super) form: &'static str,
+    pub(super) asked: Dialect,
+    pub(super) text: Arc<str>,
+    /// The dialect that it has, and what it needs of the budget of a request.
+    pub(super) dialect: Dialect,
+    pub(super) size: Size,
+}
+
+/// The texts of a definition, one for each form and dialect: as many as protocols have.
+#[derive(Default)]
+pub(super) struct WrittenTools(Mutex<Vec<WrittenTool>>);
+
+impl WrittenTools {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<WrittenTool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
