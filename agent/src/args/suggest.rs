@@ -32,7 +32,8 @@ pub(crate) fn near_names<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
 ) -> Vec<&'a str> {
-    if is_comparable(input) { near(&Spelling::of(input), input, names) } else { Vec::new() }
+    let is_hopeless = !is_comparable(input) || names.clone().next().is_none();
+    if is_hopeless { Vec::new() } else { near(&Spelling::of(input), input, names) }
 }
 
 fn near<'a, 's>(
