@@ -1,6 +1,6 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
-use super::de::{Context, IsKey, Path, PlanDe, ReadAt};
+use super::de::{Context, IsKey, Path, PlanDe};
 use super::plan::{Kind, Node, NodeId, ObjectSpec, Rest};
 use super::policy::UnknownKeys;
 use super::{Document, Plan, did_you_mean, hidden};
@@ -157,7 +157,7 @@ impl Plan {
         let state = Cell::new(State::Absent);
         let mut de = serde_json::Deserializer::from_str(text);
         let pick = Pick { name, state: &state, value: PhantomData };
-        let found = PlanDe { de: &mut de, at: &ReadAt::root(&cx, node) }.deserialize_map(pick);
+        let found = PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node }.deserialize_map(pick);
         let found = found.and_then(|found| de.end().map(|()| found));
         let wrong_type = || ArgumentError::Type {
             tool: self.name().to_owned(),
@@ -259,7 +259,7 @@ fn root_object<'c>(cx: &Context<'c>, text: &str) -> Option<&'c Node> {
 fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Option<T> {
     let mut de = serde_json::Deserializer::from_str(text);
     let node = cx.graph.node(node);
-    T::deserialize(PlanDe { de: &mut de, at: &ReadAt::root(cx, node) }).ok()
+    T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node }).ok()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -597,3 +597,6 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

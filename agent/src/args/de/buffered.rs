@@ -3,7 +3,7 @@
 
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
-use super::{Context, Hint, MAX_DEPTH, Path, PlanDe, ReadAt};
+use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::diagnose::{self, Document};
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
@@ -19,8 +19,7 @@ pub(super) const MAX_AGAIN: u32 = 260;
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
     pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         let again = cx.again.get();
         if path.depth >= MAX_DEPTH || again >= MAX_AGAIN {
             return Err(refused("too deep"));
@@ -44,7 +43,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         };
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, at: &at.along(cx.graph.node(chosen)) }.read(visitor, hint);
+        let out = PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint);
         cx.again.set(again);
         out.map_err(nested)
     }
@@ -57,15 +56,14 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         checked: &CheckedSpec,
         hint: Hint,
     ) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         let base = cx.graph.node(checked.base);
         let again = cx.again.get();
         if again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
         if cx.silent {
-            return PlanDe { de, at: &at.along(base) }.read(visitor, hint);
+            return PlanDe { de, cx, path, node: base }.read(visitor, hint);
         }
         if path.depth >= MAX_DEPTH {
             return Err(refused("too deep"));
@@ -75,7 +73,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         cx.pass(path, node, checked, text).map_err(nested)?;
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, at: &at.along(base) }.read(visitor, hint);
+        let out = PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint);
         cx.again.set(again);
         out.map_err(nested)
     }
@@ -83,8 +81,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads a set. Items are compared after coercion, because `["1", 1]` has equal strings.
     #[inline(never)]
     pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let items = coerced(cx, path, node, raw.get()).ok_or_else(|| refused("type"))?;
         if diagnose::repeated(&items).is_some() {
@@ -92,7 +89,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         drop(items);
         let mut de = serde_json::Deserializer::from_str(raw.get());
-        de.deserialize_seq(SequenceVisitor { visitor, at, array }).map_err(nested)
+        de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }).map_err(nested)
     }
 }
 
@@ -140,7 +137,7 @@ impl<'c> Context<'c> {
 fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<Vec<Value>> {
     let silent = Context::silent(cx.graph, text);
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = Value::deserialize(PlanDe { de: &mut de, at: &ReadAt::new(&silent, *path, node) }).ok()?;
+    let value = Value::deserialize(PlanDe { de: &mut de, cx: &silent, path, node }).ok()?;
     match value {
         Value::Array(items) => Some(items),
         _ => None,

@@ -15,8 +15,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads a scalar. A number that a float cannot hold is recorded where a float is expected, and refused elsewhere.
     #[cold]
     pub(super) fn carefully<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let token = raw.get();
         let scalar = ScalarVisitor { visitor, cx, path, node, hint };
@@ -38,8 +37,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads any value, and records which numbers in it are rounded.
     #[cold]
     pub(super) fn any_carefully<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, _) = at.parts();
+        let PlanDe { de, cx, path, .. } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let document = Document::parse(raw.get()).map_err(nested)?;
         note_rounded(cx, path, &document.root);

@@ -14,23 +14,26 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads for a type that asked for a map or a struct.
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match ObjectNode::of(cx, node) {
             Some(object) if path.depth < MAX_DEPTH => {
-                de.deserialize_map(ObjectVisitor { visitor, at, object })
+                de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
             }
-            _ => PlanDe { de, at }.read_other_map(visitor),
+            _ => PlanDe { de, cx, path, node }.read_other_map(visitor),
         }
     }
 
     #[inline(never)]
     fn read_other_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
+        if let Kind::Any = &node.kind {
+            // Not read without the plan: that would compile every type for a second kind of map.
+            let object = ObjectNode::Known(&cx.graph.any_object);
+            return de.deserialize_map(ObjectVisitor { visitor, cx, path, object });
+        }
         let (node, raw) = ahead(cx, path, node, de)?;
         let mut de = serde_json::Deserializer::from_str(raw);
-        let out = PlanDe { de: &mut de, at: &at.along(node) }.read_map(visitor);
+        let out = PlanDe { de: &mut de, cx, path, node }.read_map(visitor);
         cx.again.set(cx.again.get() - 1);
         out.map_err(nested)
     }
@@ -38,33 +41,31 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Array(array) if path.depth < MAX_DEPTH && (!array.unique || cx.silent) => {
-                de.deserialize_seq(SequenceVisitor { visitor, at, array })
+                de.deserialize_seq(SequenceVisitor { visitor, cx, path, array })
             }
-            _ => PlanDe { de, at }.read_other_seq(visitor),
+            _ => PlanDe { de, cx, path, node }.read_other_seq(visitor),
         }
     }
 
     #[inline(never)]
     fn read_other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Any => {
                 let array = &cx.graph.any_array;
-                return de.deserialize_seq(SequenceVisitor { visitor, at, array });
+                return de.deserialize_seq(SequenceVisitor { visitor, cx, path, array });
             }
             Kind::Array(array) if path.depth < MAX_DEPTH => {
-                return PlanDe { de, at }.unique(visitor, array);
+                return PlanDe { de, cx, path, node }.unique(visitor, array);
             }
             _ => {}
         }
         let (node, raw) = ahead(cx, path, node, de)?;
         let mut de = serde_json::Deserializer::from_str(raw);
-        let out = PlanDe { de: &mut de, at: &at.along(node) }.read_seq(visitor);
+        let out = PlanDe { de: &mut de, cx, path, node }.read_seq(visitor);
         cx.again.set(cx.again.get() - 1);
         out.map_err(nested)
     }

@@ -19,41 +19,7 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// What a value is read with: the state of the parse, the path of the value, and the node that it is read along.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadAt<'c> {
-    pub(crate) cx: &'c Context<'c>,
-    pub(crate) path: Path<'c>,
-    pub(crate) node: &'c Node,
-    /// As in the context, where it is asked for each value.
-    pub(super) is_exact: bool,
-}
-
-impl<'c> ReadAt<'c> {
-    /// The arguments as a whole.
-    pub(crate) fn root(cx: &'c Context<'c>, node: &'c Node) -> ReadAt<'c> {
-        ReadAt::new(cx, Path::ROOT, node)
-    }
-
-    #[inline]
-    pub(super) fn new(cx: &'c Context<'c>, path: Path<'c>, node: &'c Node) -> ReadAt<'c> {
-        ReadAt { cx, path, node, is_exact: cx.is_exact }
-    }
-
-    #[inline]
-    pub(super) fn parts(&self) -> (&'c Context<'c>, &Path<'c>, &'c Node) {
-        (self.cx, &self.path, self.node)
-    }
-
-    /// The same value along another node.
-    #[inline]
-    pub(super) fn along(&self, node: &'c Node) -> ReadAt<'c> {
-        ReadAt { node, ..*self }
-    }
-}
-
-/// The current path: a linked list on the stack, so that it costs nothing until it is needed.
-#[derive(Clone, Copy)]
+/// The current place: a linked list on the stack, so that it costs nothing until it is needed.
 pub(crate) struct Path<'c> {
     up: Option<&'c Path<'c>>,
     segment: Segment<'c>,
@@ -132,7 +98,7 @@ pub(crate) struct Context<'c> {
     rare: RefCell<Option<Box<RareState>>>,
     /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
-    /// The arguments were found to fit as they are. They are read along [`Graph::any`](crate::args::plan::Graph).
+    /// The arguments fit as they are, so nothing in them is looked at.
     pub(super) is_exact: bool,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
@@ -190,7 +156,7 @@ impl<'c> Context<'c> {
         Context { is_exact: true, ..Context::new(graph, text) }
     }
 
-    /// Returns the node that the arguments as a whole are read along.
+    /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
     pub(crate) fn root(&self) -> &'c Node {
         self.graph.node(if self.is_exact { self.graph.any } else { self.graph.root })
     }

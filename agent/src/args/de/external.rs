@@ -3,7 +3,7 @@
 //! `serde_json`'s own `deserialize_enum` is not used, because it would also accept `{"Unit": null}`, which the schema does not offer.
 
 use super::PlanSeed;
-use super::context::{Context, Path, ReadAt, refused};
+use super::context::{Context, Path, refused};
 use super::object::KeyText;
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{ExternalSpec, Node};
@@ -92,10 +92,10 @@ pub(super) struct Payload<'de, 'c, 'a, A> {
 impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     fn value<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
         let path = self.path.key(&self.key, false);
-        let at = ReadAt::new(self.cx, path, self.node);
-        let out = self.access.next_value_seed(PlanSeed { seed, at: &at });
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.node };
+        let out = self.access.next_value_seed(seed);
         if out.is_err() {
-            self.cx.failed(&at.path);
+            self.cx.failed(&path);
         }
         out
     }

@@ -16,7 +16,7 @@ mod scalar;
 mod sequence;
 
 pub(crate) use buffered::IsKey;
-pub(crate) use context::{Context, Failure, Path, ReadAt, choice_key};
+pub(crate) use context::{Context, Failure, Path, choice_key};
 
 use super::hooks::{self, CHECKED};
 use super::plan::{IntSpec, Kind, Node};
@@ -34,13 +34,17 @@ const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
     pub(crate) de: D,
-    pub(crate) at: &'c ReadAt<'c>,
+    pub(crate) cx: &'c Context<'c>,
+    pub(crate) path: &'c Path<'c>,
+    pub(crate) node: &'c Node,
 }
 
 /// Deserializes whatever the seed asks for, through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
-    at: &'c ReadAt<'c>,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    node: &'c Node,
 }
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
@@ -48,10 +52,10 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        if self.at.cx.collects {
+        if self.cx.collects {
             return self.collecting(de);
         }
-        self.seed.deserialize(PlanDe { de, at: self.at })
+        self.seed.deserialize(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
     }
 }
 
@@ -59,10 +63,9 @@ impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
     /// The same, and records what checks find in the value for its place.
     #[cold]
     fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanSeed { seed, cx, path, node } = self;
         let _tried = cx.is_tried(node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, at })?;
+        let out = seed.deserialize(PlanDe { de, cx, path, node })?;
         cx.place(path, node);
         Ok(out)
     }
@@ -81,10 +84,8 @@ enum Hint {
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
-            Kind::Any if at.is_exact && hint == Hint::Any => de.deserialize_any(visitor),
             // Apart from the rest, whose large frame would cost each scalar.
             Kind::Int(IntSpec { wide: false, .. })
             | Kind::Bool
@@ -92,23 +93,24 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             | Kind::Str(_)
             | Kind::Enum(_) => {
                 if cx.careful {
-                    return PlanDe { de, at }.carefully(visitor, hint);
+                    return PlanDe { de, cx, path, node }.carefully(visitor, hint);
                 }
                 de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
             }
-            _ => PlanDe { de, at }.read_other(visitor, hint),
+            _ => PlanDe { de, cx, path, node }.read_other(visitor, hint),
         }
     }
 
     #[inline(never)]
     fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Any => match hint {
-                Hint::Any if cx.careful => PlanDe { de, at }.any_carefully(visitor),
+                Hint::Any if cx.careful => PlanDe { de, cx, path, node }.any_carefully(visitor),
                 Hint::Any => {
-                    cx.note_any(path);
+                    if !cx.is_exact {
+                        cx.note_any(path);
+                    }
                     de.deserialize_any(visitor)
                 }
                 Hint::Ignored => de.deserialize_ignored_any(visitor),
@@ -117,45 +119,37 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Hint::Signed128 => de.deserialize_i128(visitor),
                 Hint::Unsigned128 => de.deserialize_u128(visitor),
             },
-            Kind::Int(spec) if spec.wide => PlanDe { de, at }.wide(visitor, spec, hint),
+            Kind::Int(spec) if spec.wide => PlanDe { de, cx, path, node }.wide(visitor, spec, hint),
             Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) => {
                 de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
             }
             Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
             Kind::Object(object) => {
                 let object = ObjectNode::Known(object);
-                de.deserialize_map(ObjectVisitor { visitor, at, object })
+                de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
             }
             Kind::Tagged { .. } if path.depth < MAX_DEPTH => match ObjectNode::of(cx, node) {
-                Some(object) => de.deserialize_map(ObjectVisitor { visitor, at, object }),
-                None => PlanDe { de, at }.buffered(visitor, hint),
+                Some(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
+                None => PlanDe { de, cx, path, node }.buffered(visitor, hint),
             },
-            Kind::Array(array) if array.unique && !cx.silent => PlanDe { de, at }.unique(visitor, array),
-            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
+            Kind::Array(array) if array.unique && !cx.silent => {
+                PlanDe { de, cx, path, node }.unique(visitor, array)
+            }
+            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }),
             Kind::Nullable(inner) => {
                 let node = cx.graph.node(*inner);
-                de.deserialize_option(NullableVisitor { visitor, at, node, hint })
+                de.deserialize_option(NullableVisitor { visitor, cx, path, node, hint })
             }
             Kind::External(external) if hint == Hint::Enum => {
                 de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
             }
-            Kind::Checked(checked) => PlanDe { de, at }.checked(visitor, checked, hint),
+            Kind::Checked(checked) => PlanDe { de, cx, path, node }.checked(visitor, checked, hint),
             Kind::Never => Err(refused("no value is allowed here")),
             Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
-                PlanDe { de, at }.buffered(visitor, hint)
+                PlanDe { de, cx, path, node }.buffered(visitor, hint)
             }
         }
     }
-}
-
-/// The plan decides what a value may be; where it fits exactly, the request of the type tells what it is.
-macro_rules! as_requested {
-    ($($method:ident)*) => {
-        $(#[inline]
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            if self.at.is_exact { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
-        })*
-    };
 }
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
@@ -194,15 +188,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, _, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Any | Kind::Null => de.deserialize_option(visitor),
             Kind::Nullable(inner) => {
-                de.deserialize_option(OptionVisitor { visitor, at, node: cx.graph.node(*inner) })
+                de.deserialize_option(OptionVisitor { visitor, cx, path, node: cx.graph.node(*inner) })
             }
             // A null that means absent was cut out with its key; any other is refused below.
-            _ => visitor.visit_some(PlanDe { de, at }),
+            _ => visitor.visit_some(PlanDe { de, cx, path, node }),
         }
     }
 
@@ -212,10 +205,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        if self.at.cx.collects && name == CHECKED {
+        if self.cx.collects && name == CHECKED {
             return visitor.visit_some(self);
         }
-        match &self.at.node.kind {
+        match &self.node.kind {
             // serde_json's RawValue is a newtype with a name of its own.
             Kind::Any => self.de.deserialize_newtype_struct(name, visitor),
             _ => visitor.visit_newtype_struct(self),
@@ -257,19 +250,16 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read_seq(visitor)
     }
 
-    as_requested! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
-        deserialize_u32 deserialize_u64 deserialize_f64 deserialize_char deserialize_str deserialize_string
-        deserialize_unit deserialize_identifier
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct identifier
     }
-
-    forward_to_deserialize_any! { f32 bytes byte_buf unit_struct }
 }
 
 /// Visits a nullable node for a type that asked for an option.
 struct OptionVisitor<'c, V> {
     visitor: V,
-    at: &'c ReadAt<'c>,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
     node: &'c Node,
 }
 
@@ -289,14 +279,15 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
-        self.visitor.visit_some(PlanDe { de, at: &self.at.along(self.node) })
+        self.visitor.visit_some(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
     }
 }
 
 /// Visits a nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
-    at: &'c ReadAt<'c>,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
     node: &'c Node,
     hint: Hint,
 }
@@ -317,6 +308,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for NullableVisitor<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
-        PlanDe { de, at: &self.at.along(self.node) }.read(self.visitor, self.hint)
+        PlanDe { de, cx: self.cx, path: self.path, node: self.node }.read(self.visitor, self.hint)
     }
 }

@@ -1,7 +1,7 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::context::{Context, Path, ReadAt, nested, refused};
+use super::context::{Context, Path, nested, refused};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{Kind, Node, NodeId, ObjectSpec, Prop, Rest, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
@@ -14,7 +14,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c ReadAt<'c>,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
     pub(super) object: ObjectNode<'c>,
 }
 
@@ -37,8 +38,6 @@ impl<'c> ObjectNode<'c> {
     pub(super) fn of(cx: &Context<'c>, node: &'c Node) -> Option<ObjectNode<'c>> {
         match &node.kind {
             Kind::Object(object) => Some(ObjectNode::Known(object)),
-            // Not read without the plan: that would compile every type for a second kind of map.
-            Kind::Any => Some(ObjectNode::Known(&cx.graph.any_object)),
             Kind::Tagged { tag, variants, names } if names.are_objects(variants, cx.graph) => {
                 Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
             }
@@ -110,11 +109,29 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let ObjectVisitor { visitor, at, object } = self;
-        let mut along = if at.is_exact { None } else { Some(Along::of(object, at.cx, &mut access)?) };
-        let out = visitor.visit_map(Entries { access, at, along: along.as_mut() });
+        let mut seen = SeenKeys::default();
+        let (object, is_ahead, key, ahead) = match self.object {
+            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
+            ObjectNode::Tagged { tag, variants, names, rules } => {
+                match variant(&mut access, self.cx, (tag, variants, names, rules))? {
+                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
+                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
+                }
+            }
+        };
+        let out = self.visitor.visit_map(Entries {
+            access,
+            cx: self.cx,
+            path: self.path,
+            object,
+            hint: 0,
+            is_ahead,
+            ahead,
+            next: Next { node: self.cx.graph.any, secret: false, key, raw: None },
+            seen: &mut seen,
+        });
         // A large value is not moved to be looked at.
-        if out.is_ok() && along.is_some_and(|along| !along.seen.are_complete(along.object)) {
+        if out.is_ok() && !seen.are_complete(object) {
             return Err(refused("missing, or too few or too many entries"));
         }
         out
@@ -130,15 +147,10 @@ struct Next<'de> {
     raw: Option<&'de RawValue>,
 }
 
-/// The entries of an object, which the plan checks unless it is known that they fit.
 struct Entries<'de, 'c, 'g, A> {
     access: A,
-    at: &'c ReadAt<'c>,
-    along: Option<&'g mut Along<'de, 'c>>,
-}
-
-/// The state of an object that is read along the plan.
-struct Along<'de, 'c> {
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
     object: &'c ObjectSpec,
     /// The index after that of the previous property.
     hint: usize,
@@ -146,124 +158,49 @@ struct Along<'de, 'c> {
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de>,
-    seen: SeenKeys<'de>,
+    seen: &'g mut SeenKeys<'de>,
 }
 
-impl<'de, 'c> Along<'de, 'c> {
-    #[inline]
-    fn of<A: MapAccess<'de>>(
-        object: ObjectNode<'c>,
-        cx: &Context<'c>,
-        access: &mut A,
-    ) -> Result<Self, A::Error> {
-        let (object, is_ahead, key, ahead) = match object {
-            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
-            ObjectNode::Tagged { tag, variants, names, rules } => {
-                match variant(access, cx, (tag, variants, names, rules))? {
-                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
-                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
-                }
-            }
-        };
-        let next = Next { node: cx.graph.any, secret: false, key, raw: None };
-        Ok(Along { object, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
-    }
-}
-
-impl<'de, 'c> Along<'de, 'c> {
-    /// Returns the next key that is not dropped, as the type sees it: the name of the parameter, however it was spelled, and one spelling
-    /// of each key of a map. Compiled once for all types.
-    #[inline(never)]
-    fn next_key<A: MapAccess<'de>>(
-        &mut self,
-        access: &mut A,
-        cx: &Context<'c>,
-        path: &Path<'_>,
-    ) -> Result<Option<SeenAs<'c>>, A::Error> {
-        let object = self.object;
-        loop {
-            let ahead = if self.is_ahead { self.key_ahead() } else { None };
-            let key = match ahead {
-                Some(key) => key,
-                None => match access.next_key_seed(KeyText)? {
-                    Some(key) => key,
-                    None => return Ok(None),
-                },
-            };
-            let mut seen_as = SeenAs { name: None, is_integer: false };
-            let index = object.find(&key, self.hint);
-            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
-                self.hint = index + 1;
-                if !self.seen.add(index) {
-                    return Err(refused("duplicate"));
-                }
-                if prop.null_absent && self.null_as_absent(access, cx, path, &key, prop)? {
-                    continue;
-                }
-                if !prop.aliases.is_empty() && prop.name != key {
-                    seen_as.name = Some(Cow::Borrowed(prop.name.as_str()));
-                }
-                (self.next.node, self.next.secret) = (prop.node, prop.secret);
-            } else {
-                let child = object.entry(&key);
-                let Some(node) = self.other(access, cx, path, &key, child)? else { continue };
-                (self.next.node, self.next.secret) = (node, false);
-                seen_as.is_integer = self.is_integer_key(&key);
-                let one = cx.graph.identity(object, &key);
-                if one.len() != key.len() {
-                    seen_as.name = Some(Cow::Owned(one.into_owned()));
-                }
-            }
-            self.next.key = key;
-            return Ok(Some(seen_as));
-        }
-    }
-
+impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     /// Returns the node for a key that is not a property; `None` if the key was dropped.
-    fn other<A: MapAccess<'de>>(
-        &mut self,
-        access: &mut A,
-        cx: &Context<'c>,
-        path: &Path<'_>,
-        key: &Cow<'de, str>,
-        child: Option<NodeId>,
-    ) -> Result<Option<NodeId>, A::Error> {
-        let unknown = cx.graph.options.unknown_keys();
-        let identity = match cx.graph.identity(self.object, key) {
+    #[inline(never)]
+    fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
+        let unknown = self.cx.graph.options.unknown_keys();
+        let identity = match self.cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
             other => Cow::Owned(other.into_owned()),
         };
         // A value of any type may have a key twice.
-        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const cx.graph.any_object) {
+        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
             return Err(refused("duplicate"));
         }
-        match child {
-            Some(node) => Ok(Some(node)),
-            None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => {
-                Ok(Some(cx.graph.any))
-            }
-            None if unknown == UnknownKeys::Strip && path.is_root() => {
-                let raw = self.raw_value(access)?;
-                if !cx.silent {
+        let node = match child {
+            Some(node) => node,
+            None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
+            None if unknown == UnknownKeys::Strip && self.path.is_root() => {
+                let raw = self.raw_value()?;
+                if !self.cx.silent {
                     let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
-                    cx.record_dropped(&path.key(key, false), value);
+                    self.cx.record_dropped(&self.path.key(key, false), value);
                 }
                 self.seen.add_absent();
-                Ok(None)
+                return Ok(None);
             }
-            None => Err(refused("unknown key")),
-        }
+            None => return Err(refused("unknown key")),
+        };
+        Ok(Some(node))
     }
 
     /// Reads the next value as text, unless that has happened.
-    fn raw_value<A: MapAccess<'de>>(&mut self, access: &mut A) -> Result<&'de RawValue, A::Error> {
+    fn raw_value(&mut self) -> Result<&'de RawValue, A::Error> {
         match self.next.raw.take() {
             Some(raw) => Ok(raw),
-            None => access.next_value(),
+            None => self.access.next_value(),
         }
     }
 
     /// Returns the next of the keys that were read to find the tag.
+    #[inline(never)]
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;
@@ -279,35 +216,34 @@ impl<'de, 'c> Along<'de, 'c> {
     }
 
     /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
-    fn null_as_absent<A: MapAccess<'de>>(
-        &mut self,
-        access: &mut A,
-        cx: &Context<'c>,
-        path: &Path<'_>,
-        key: &Cow<'de, str>,
-        prop: &Prop,
-    ) -> Result<bool, A::Error> {
+    #[inline]
+    fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
         let follows = match key {
-            Cow::Borrowed(key) => cx.null_follows(key),
+            Cow::Borrowed(key) => self.cx.null_follows(key),
             Cow::Owned(_) => None,
         };
         match follows {
             Some(false) => return Ok(false),
             Some(true) if self.next.raw.is_none() => {
-                access.next_value::<IgnoredAny>()?;
+                self.access.next_value::<IgnoredAny>()?;
             }
             _ => {
-                let raw = self.raw_value(access)?;
+                let raw = self.raw_value()?;
                 if raw.get() != "null" {
                     self.next.raw = Some(raw);
                     return Ok(false);
                 }
             }
         }
-        if !cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+        if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
-        cx.record(&path.key(key, prop.secret), Noted::Null, Noted::Null, CoercionRule::NullAsAbsent);
+        self.cx.record(
+            &self.path.key(key, prop.secret),
+            Noted::Null,
+            Noted::Null,
+            CoercionRule::NullAsAbsent,
+        );
         self.seen.add_absent();
         Ok(true)
     }
@@ -320,44 +256,78 @@ impl<'de, 'c> Along<'de, 'c> {
     }
 }
 
-/// A key as the type sees it.
-struct SeenAs<'c> {
-    /// Set if it is not the key that was sent.
-    name: Option<Cow<'c, str>>,
-    is_integer: bool,
-}
-
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
     type Error = A::Error;
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        let Some(along) = &mut self.along else { return self.access.next_key_seed(seed) };
-        let (cx, path, _) = self.at.parts();
-        let Some(SeenAs { name, is_integer }) = along.next_key(&mut self.access, cx, path)? else {
-            return Ok(None);
-        };
-        let key = Key { sent: &along.next.key, name: name.as_deref(), is_integer, error: PhantomData };
-        let out = seed.deserialize(key);
-        if out.is_err() {
-            cx.failed_key(&path.key(&along.next.key, along.next.secret));
+        if self.cx.is_exact {
+            return self.access.next_key_seed(seed);
         }
-        out.map(Some)
+        loop {
+            let ahead = if self.is_ahead { self.key_ahead() } else { None };
+            let key = match ahead {
+                Some(key) => key,
+                None => match self.access.next_key_seed(KeyText)? {
+                    Some(key) => key,
+                    None => return Ok(None),
+                },
+            };
+            // What serde sees: the name of the parameter, however it was spelled, and one spelling of each key of a map.
+            let mut name = None;
+            let mut integer = false;
+            let object = self.object;
+            let index = object.find(&key, self.hint);
+            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
+                self.hint = index + 1;
+                if !self.seen.add(index) {
+                    return Err(refused("duplicate"));
+                }
+                if prop.null_absent && self.null_as_absent(&key, prop)? {
+                    continue;
+                }
+                if !prop.aliases.is_empty() && prop.name != key {
+                    name = Some(Cow::Borrowed(prop.name.as_str()));
+                }
+                (self.next.node, self.next.secret) = (prop.node, prop.secret);
+            } else {
+                let child = object.entry(&key);
+                let Some(node) = self.other(&key, child)? else { continue };
+                (self.next.node, self.next.secret) = (node, false);
+                integer = self.is_integer_key(&key);
+                let one = self.cx.graph.identity(self.object, &key);
+                if one.len() != key.len() {
+                    name = Some(Cow::Owned(one.into_owned()));
+                }
+            }
+            self.next.key = key;
+            let borrowed = match (&name, &self.next.key) {
+                (None, Cow::Borrowed(key)) => Some(*key),
+                _ => None,
+            };
+            let text = name.as_deref().unwrap_or(&self.next.key);
+            let out = seed.deserialize(Key { text, borrowed, integer, error: PhantomData });
+            if out.is_err() {
+                self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
+            }
+            return out.map(Some);
+        }
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let at = self.at;
-        let Some(along) = &mut self.along else { return self.access.next_value_seed(PlanSeed { seed, at }) };
-        let path = at.path.key(&along.next.key, along.next.secret);
-        let below = ReadAt::new(at.cx, path, at.cx.graph.node(along.next.node));
-        let seed = PlanSeed { seed, at: &below };
-        let out = match along.next.raw.take() {
+        if self.cx.is_exact {
+            let (cx, path, node) = (self.cx, self.path, self.cx.graph.node(self.next.node));
+            return self.access.next_value_seed(PlanSeed { seed, cx, path, node });
+        }
+        let path = self.path.key(&self.next.key, self.next.secret);
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
+        let out = match self.next.raw.take() {
             None => self.access.next_value_seed(seed),
             Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
         };
         if out.is_err() {
-            at.cx.failed(&below.path);
+            self.cx.failed(&path);
         }
         out
     }
@@ -394,22 +364,18 @@ impl<'de> Visitor<'de> for KeyText {
 
 /// A key as a field name, or as the key type of a map: text, integer, bool, enum, or a newtype of those.
 struct Key<'k, 'de, E> {
-    sent: &'k Cow<'de, str>,
-    /// What it is called instead.
-    name: Option<&'k str>,
-    is_integer: bool,
+    text: &'k str,
+    borrowed: Option<&'de str>,
+    integer: bool,
     error: PhantomData<E>,
 }
 
 impl<'de, E: Error> Key<'_, 'de, E> {
-    fn as_str(&self) -> &str {
-        self.name.unwrap_or(self.sent)
-    }
-
+    #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-        match (self.name, self.sent) {
-            (None, Cow::Borrowed(key)) => visitor.visit_borrowed_str(key),
-            _ => visitor.visit_str(self.as_str()),
+        match self.borrowed {
+            Some(key) => visitor.visit_borrowed_str(key),
+            None => visitor.visit_str(self.text),
         }
     }
 }
@@ -417,7 +383,7 @@ impl<'de, E: Error> Key<'_, 'de, E> {
 macro_rules! parsed_keys {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-            match self.as_str().parse::<$type>() {
+            match self.text.parse::<$type>() {
                 Ok(key) => visitor.$visit(key),
                 Err(error) => Err(E::custom(error)),
             }
@@ -430,7 +396,7 @@ impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-        if self.is_integer {
+        if self.integer {
             return self.deserialize_i64(visitor);
         }
         self.text(visitor)
@@ -456,7 +422,7 @@ impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, E> {
-        visitor.visit_enum(StrDeserializer::new(self.as_str()))
+        visitor.visit_enum(StrDeserializer::new(self.text))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {

@@ -316,8 +316,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         spec: &IntSpec,
         hint: Hint,
     ) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (cx, path, node) = at.parts();
+        let PlanDe { de, cx, path, node } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let scalar = ScalarVisitor { visitor, cx, path, node, hint };
         let token = raw.get();

@@ -1,14 +1,15 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::context::{ReadAt, refused};
+use super::context::{Context, Path, refused};
 use crate::args::plan::ArraySpec;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c ReadAt<'c>,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
     pub(super) array: &'c ArraySpec,
 }
 
@@ -23,7 +24,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut count = 0;
         let array = self.array;
-        let out = self.visitor.visit_seq(Items { access, at: self.at, array, count: &mut count });
+        let out =
+            self.visitor.visit_seq(Items { access, cx: self.cx, path: self.path, array, count: &mut count });
         let count = count as u64;
         if out.is_ok() && (count < array.min || count > array.max) {
             return Err(refused("length"));
@@ -34,7 +36,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 
 struct Items<'c, 'n, A> {
     access: A,
-    at: &'c ReadAt<'c>,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
     array: &'c ArraySpec,
     count: &'n mut usize,
 }
@@ -44,14 +47,10 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
 
     #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let at = self.at;
-        if at.is_exact {
-            return self.access.next_element_seed(PlanSeed { seed, at });
-        }
         // After the last item of a tuple: serde_json finds what is too much.
         let Some(node) = self.array.item(*self.count) else { return Ok(None) };
-        let below = ReadAt::new(at.cx, at.path.index(*self.count), at.cx.graph.node(node));
-        let seed = PlanSeed { seed, at: &below };
+        let path = self.path.index(*self.count);
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(node) };
         match self.access.next_element_seed(seed) {
             Ok(Some(item)) => {
                 *self.count += 1;
@@ -59,7 +58,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                at.cx.failed(&below.path);
+                self.cx.failed(&path);
                 Err(error)
             }
         }
