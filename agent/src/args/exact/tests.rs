@@ -135,7 +135,7 @@ fn the_scan_agrees_with_the_reader_along_the_plan() {
         }
     }
     let [exact, refused, unknown] = decided;
-    assert!(exact > 1_000 && refused > 50 && unknown > 2_000, "{decided:?}");
+    assert!(exact > 600 && refused > 50 && unknown > 2_000, "{decided:?}");
 }
 
 #[test]
