@@ -415,9 +415,9 @@ impl<'s> Scan<'s> {
         let mut last = misfit(start);
         for branch in branches {
             (self.depth, self.choices) = (depth, choices + 1);
-            let step = self.value(*branch, start);
+            let tried = self.value(*branch, start);
             (self.depth, self.choices) = (depth, choices);
-            match step {
+            match tried {
                 Err(stop) if stop.misfit_at > 0 => {
                     self.spend(stop.misfit_at - start)?;
                     last = stop;

@@ -159,7 +159,7 @@ impl Correction<'_> {
     /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema. Returns the new text.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
         // The arguments as a whole have an issue: that is why they are corrected.
-        if !(root && !self.issues.is_empty()) && self.is_taken(id, doc, root) {
+        if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
             return None;
         }
         if !root && let Some(inner) = self.alone(id, doc).or_else(|| self.word_as_key(id, doc)) {
