@@ -27,6 +27,7 @@ mod de;
 #[cfg(feature = "macros")]
 mod defaults;
 mod diagnose;
+mod exact;
 mod formats;
 mod hash;
 pub(crate) mod hooks;
@@ -39,6 +40,7 @@ mod refused;
 mod report;
 mod rounding;
 mod scalar;
+mod seen_keys;
 mod stream;
 mod suggest;
 mod text;
@@ -76,6 +78,7 @@ pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
+use exact::Fit;
 use plan::Asked;
 use refused::Reread;
 use serde::de::DeserializeOwned;
@@ -126,7 +129,26 @@ impl Plan {
     /// # Errors
     /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
-        let text = if text.trim_start().is_empty() { "{}" } else { text };
+        let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
+        let text = if is_blank { "{}" } else { text };
+        // Reading along the plan looks at each alternative before it is read; everything else it reads once.
+        let fit = if self.graph().has_choices { exact::fit(self.graph(), text) } else { Fit::Unknown };
+        match fit {
+            Fit::Exact => match read(&Context::exact(self.graph(), text), text) {
+                Ok(value) => {
+                    self.pass_as_a_whole(text)?;
+                    Ok(Parsed { value, coercions: Coercions::default() })
+                }
+                // Refused by the type: the reader along the plan finds out where.
+                Err(_) => self.parse_along(text),
+            },
+            Fit::Refused => self.parse_again(text),
+            Fit::Unknown => self.parse_along(text),
+        }
+    }
+
+    /// Reads arguments along the plan.
+    fn parse_along<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let cx = Context::new(self.graph(), text);
         // A large value is moved only once.
         match read(&cx, text) {
@@ -188,7 +210,10 @@ impl Plan {
         }
         corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
         // An offer that a type or a check of the tool would refuse is none.
-        corrected.take_if(|text| again(&Context::new(graph, text), text).is_err());
+        corrected.take_if(|text| match exact::fit(graph, text) {
+            Fit::Exact => again(&Context::exact(graph, text), text).is_err(),
+            _ => again(&Context::new(graph, text), text).is_err(),
+        });
         let mut unchecked = None;
         // Types and checks accept an offer with everything that was sent as it should be: they have nothing to add.
         if corrected.is_none() {
@@ -271,8 +296,7 @@ fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pa
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let root = cx.graph.node(cx.graph.root);
-    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: root });
+    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: cx.root() });
     if value.is_ok() {
         de.end()?;
     }

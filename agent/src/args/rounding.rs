@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 /// Decimal numbers of this many digits, with a power of ten of at most 22, are always read as the float that is written with the same
 /// digits.
-const SAFE_DIGITS: usize = 15;
+pub(crate) const SAFE_DIGITS: usize = 15;
 /// No float has more significant digits than this when it is written out in full.
 const MOST_DIGITS: usize = 767;
 

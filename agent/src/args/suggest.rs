@@ -32,7 +32,8 @@ pub(crate) fn near_names<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
 ) -> Vec<&'a str> {
-    if is_comparable(input) { near(&Spelling::of(input), input, names) } else { Vec::new() }
+    let is_hopeless = !is_comparable(input) || names.clone().next().is_none();
+    if is_hopeless { Vec::new() } else { near(&Spelling::of(input), input, names) }
 }
 
 fn near<'a, 's>(
@@ -110,8 +111,7 @@ impl Spelling {
     #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
     fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
         // At most 192: lower case has up to three characters for one.
-        let common =
-            self.letters.iter().zip(&other.letters).fold(0_u8, |sum, (a, b)| sum.saturating_add(*a.min(b)));
+        let common = (0..32).fold(0_u8, |sum, at| sum.wrapping_add(self.letters[at].min(other.letters[at])));
         if common == 0 {
             return false;
         }

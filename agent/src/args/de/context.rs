@@ -98,6 +98,8 @@ pub(crate) struct Context<'c> {
     rare: RefCell<Option<Box<RareState>>>,
     /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
+    /// The arguments fit as they are, so nothing in them is looked at.
+    pub(super) is_exact: bool,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
     /// Only coerces: no records, no checks, and sets may have repeated items.
@@ -139,6 +141,7 @@ impl<'c> Context<'c> {
             log: RefCell::default(),
             rare: RefCell::default(),
             walked: None,
+            is_exact: false,
             again: Cell::new(0),
             silent: false,
             is_canonical: false,
@@ -146,6 +149,16 @@ impl<'c> Context<'c> {
             floats: Cell::new(0),
             careful: false,
         }
+    }
+
+    /// Creates a context for arguments that fit exactly.
+    pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context { is_exact: true, ..Context::new(graph, text) }
+    }
+
+    /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
+    pub(crate) fn root(&self) -> &'c Node {
+        self.graph.node(if self.is_exact { self.graph.any } else { self.graph.root })
     }
 
     /// Notes that a number was read as a float; `single`: for a type of 32 bits.

@@ -108,7 +108,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             Kind::Any => match hint {
                 Hint::Any if cx.careful => PlanDe { de, cx, path, node }.any_carefully(visitor),
                 Hint::Any => {
-                    cx.note_any(path);
+                    if !cx.is_exact {
+                        cx.note_any(path);
+                    }
                     de.deserialize_any(visitor)
                 }
                 Hint::Ignored => de.deserialize_ignored_any(visitor),

@@ -3,14 +3,14 @@
 use super::PlanSeed;
 use super::context::{Context, Path, nested, refused};
 use crate::args::coercion::{CoercionRule, Noted};
-use crate::args::hash::NameHash;
 use crate::args::plan::{Kind, Node, NodeId, ObjectSpec, Prop, Rest, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
+use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::{Value, value::RawValue};
-use std::{borrow::Cow, collections::HashSet, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
@@ -109,7 +109,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let mut given = Given::default();
+        let mut seen = SeenKeys::default();
         let (object, is_ahead, key, ahead) = match self.object {
             ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
             ObjectNode::Tagged { tag, variants, names, rules } => {
@@ -128,82 +128,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
             is_ahead,
             ahead,
             next: Next { node: self.cx.graph.any, secret: false, key, raw: None },
-            given: &mut given,
+            seen: &mut seen,
         });
         // A large value is not moved to be looked at.
-        if out.is_ok() && !given.are_complete(object) {
+        if out.is_ok() && !seen.are_complete(object) {
             return Err(refused("missing, or too few or too many entries"));
         }
         out
-    }
-}
-
-/// The keys that an object had.
-#[derive(Default)]
-struct Given<'de> {
-    /// The first 64 properties.
-    first: u64,
-    /// Nulls that mean absent.
-    absent: u64,
-    more: Option<Box<MoreKeys<'de>>>,
-}
-
-/// The keys of large objects and of maps.
-#[derive(Default)]
-struct MoreKeys<'de> {
-    /// The properties after the first 64.
-    props: Vec<u64>,
-    /// Map entries and unknown keys.
-    others: HashSet<Cow<'de, str>, NameHash>,
-    /// How many of them were passed on. The same key may be in a value of any type more than once.
-    count: u64,
-}
-
-impl Given<'_> {
-    /// Returns `false` if it was given before.
-    #[inline]
-    fn add(&mut self, index: usize) -> bool {
-        if index >= 64 {
-            return self.add_more(index);
-        }
-        let bit = 1 << index;
-        let new = self.first & bit == 0;
-        self.first |= bit;
-        new
-    }
-
-    #[cold]
-    fn add_more(&mut self, index: usize) -> bool {
-        let words = &mut self.more.get_or_insert_default().props;
-        let at = index / 64 - 1;
-        if words.len() <= at {
-            words.resize(at + 1, 0);
-        }
-        let (word, bit) = (&mut words[at], 1 << (index % 64));
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
-    }
-
-    /// Whether a property after the first 64 was given.
-    fn has_more(&self, index: usize) -> bool {
-        let word = self.more.as_ref().and_then(|more| more.props.get(index / 64 - 1));
-        word.is_some_and(|w| w & 1 << (index % 64) != 0)
-    }
-
-    fn count(&self) -> u64 {
-        let more = self.more.as_ref();
-        let props = more.map_or(0, |more| more.props.iter().map(|word| word.count_ones()).sum());
-        u64::from(self.first.count_ones() + props) + more.map_or(0, |more| more.count) - self.absent
-    }
-
-    #[inline]
-    fn are_complete(&self, object: &ObjectSpec) -> bool {
-        self.first & object.required == object.required
-            && (object.props.len() <= 64
-                || object.props.iter().enumerate().skip(64).all(|(i, p)| !p.required || self.has_more(i)))
-            && (object.min == 0 && object.max == u64::MAX
-                || (object.min..=object.max).contains(&self.count()))
     }
 }
 
@@ -227,7 +158,7 @@ struct Entries<'de, 'c, 'g, A> {
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de>,
-    given: &'g mut Given<'de>,
+    seen: &'g mut SeenKeys<'de>,
 }
 
 impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
@@ -239,9 +170,8 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
             other => Cow::Owned(other.into_owned()),
         };
-        // In a value of any type nobody looks for keys that are there twice.
-        let more = self.given.more.get_or_insert_default();
-        if !more.others.insert(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
+        // A value of any type may have a key twice.
+        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
             return Err(refused("duplicate"));
         }
         let node = match child {
@@ -253,13 +183,11 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                     let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
                     self.cx.record_dropped(&self.path.key(key, false), value);
                 }
+                self.seen.add_absent();
                 return Ok(None);
             }
             None => return Err(refused("unknown key")),
         };
-        if let Some(more) = &mut self.given.more {
-            more.count += 1;
-        }
         Ok(Some(node))
     }
 
@@ -316,7 +244,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             Noted::Null,
             CoercionRule::NullAsAbsent,
         );
-        self.given.absent += 1;
+        self.seen.add_absent();
         Ok(true)
     }
 
@@ -333,6 +261,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        if self.cx.is_exact {
+            return self.access.next_key_seed(seed);
+        }
         loop {
             let ahead = if self.is_ahead { self.key_ahead() } else { None };
             let key = match ahead {
@@ -349,7 +280,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
             let index = object.find(&key, self.hint);
             if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
                 self.hint = index + 1;
-                if !self.given.add(index) {
+                if !self.seen.add(index) {
                     return Err(refused("duplicate"));
                 }
                 if prop.null_absent && self.null_as_absent(&key, prop)? {
@@ -385,6 +316,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        if self.cx.is_exact {
+            let (cx, path, node) = (self.cx, self.path, self.cx.graph.node(self.next.node));
+            return self.access.next_value_seed(PlanSeed { seed, cx, path, node });
+        }
         let path = self.path.key(&self.next.key, self.next.secret);
         let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
         let out = match self.next.raw.take() {

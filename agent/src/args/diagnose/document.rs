@@ -1,5 +1,6 @@
 //! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
 
+use crate::args::hash::NameHash;
 use crate::args::rounding;
 use crate::args::text::{MAX_VALUE, cut, key_list, push_segment, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -120,7 +121,7 @@ impl Doc<'_> {
             Shape::Array(items) => items.iter().any(Doc::loses_digits),
             Shape::Object(entries) => entries.iter().any(|(_, item)| item.loses_digits()),
             Shape::Number => {
-                let value = self.to_value();
+                let value = if rounding::is_safe(self.raw) { Value::Null } else { self.to_value() };
                 value.is_f64() && value.as_f64().is_some_and(|float| rounding::is_rounded(self.raw, float))
             }
             _ => false,
@@ -135,7 +136,7 @@ impl Doc<'_> {
                 Some(format!("/{i}{below}"))
             }),
             Shape::Object(entries) => {
-                let mut seen = HashSet::new();
+                let mut seen = HashSet::with_capacity_and_hasher(entries.len(), NameHash::default());
                 entries.iter().find_map(|(key, item)| {
                     let below = if seen.insert(key.as_ref()) { item.repeated_key()? } else { String::new() };
                     let mut out = String::new();

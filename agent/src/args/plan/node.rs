@@ -202,6 +202,8 @@ pub(crate) struct IntSpec {
     pub(crate) wide: bool,
     /// Every `i64` in this range is accepted; empty if there is a `multipleOf`.
     fast: (i64, i64),
+    /// Every number of so many digits is accepted that has no sign.
+    pub(crate) free_digits: usize,
 }
 
 impl IntSpec {
@@ -213,7 +215,10 @@ impl IntSpec {
         } else {
             (min.map_or(i64::MIN, clamp), max.map_or(i64::MAX, clamp))
         };
-        IntSpec { min, max, multiple, wide, fast }
+        let is_free =
+            |digits: &u32| fast.0 <= 0 && 10_i64.checked_pow(*digits).is_some_and(|next| next - 1 <= fast.1);
+        let free_digits = (1..=18).take_while(is_free).count();
+        IntSpec { min, max, multiple, wide, fast, free_digits }
     }
 
     #[inline]
@@ -383,6 +388,8 @@ pub(crate) enum Rest {
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) name: String,
+    /// The name as a key of JSON with its colon, as most models write it.
+    pub(crate) token: Box<[u8]>,
     pub(crate) node: NodeId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
@@ -392,6 +399,12 @@ pub(crate) struct Prop {
     pub(crate) null_absent: bool,
     /// The field's name in Rust, which a check may use.
     pub(crate) field: Option<String>,
+}
+
+impl Prop {
+    pub(super) fn token(name: &str) -> Box<[u8]> {
+        format!("{}:", Value::from(name)).into_bytes().into()
+    }
 }
 
 /// What a key of an object leads to.

@@ -52,6 +52,7 @@ impl Compiler<'_> {
                     (Rest::Unsaid, None) => self.push(Kind::Any),
                 };
                 props.push(Prop {
+                    token: Prop::token(name),
                     name: name.into(),
                     node,
                     required,
@@ -151,6 +152,7 @@ impl Compiler<'_> {
             *own = format!("{own}\n{variants}");
         }
         Ok(Prop {
+            token: Prop::token(name),
             name: name.into(),
             node,
             required,

@@ -180,6 +180,7 @@ impl Compiler<'_> {
             variants.push(Variant { name: name.into(), aliases, node, notes });
         }
         let prop = |v: &Variant| Prop {
+            token: Prop::token(&v.name),
             name: v.name.clone(),
             node: v.node,
             required: false,

@@ -5,6 +5,7 @@ mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
 use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
+use crate::args::exact::{Fit, fit, value_fits};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
@@ -34,7 +35,7 @@ pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Opti
         Ok(_) => {
             let text = serde_json::from_str::<Value>(meant).ok()?.to_string();
             let call = Document::parse(&text).ok()?;
-            offered(Correction { graph, issues: &[] }.of(graph.root, &call.root, true))
+            offered(Correction { graph, issues: &[] }.of(graph.root, &call.root, true).into_owned())
         }
         Err(refusal) => refusal.with_sent(|sent| corrected(graph, tool, sent, &refusal.issues))?,
     }
@@ -82,7 +83,7 @@ fn corrected_inside(
     if text == canonical(sent) {
         return None;
     }
-    offered(text).filter(|text| fits(graph, graph.root, text, true))
+    offered(text).filter(|text| fit(graph, text) == Fit::Exact || fits(graph, graph.root, text, true))
 }
 
 /// A longer call is not offered.
@@ -145,8 +146,8 @@ struct Correction<'g> {
 
 impl Correction<'_> {
     /// Returns a value in the form of the schema, as JSON text.
-    fn of(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> String {
-        self.change(id, doc, root).unwrap_or_else(|| canonical(doc))
+    fn of<'d>(&self, id: NodeId, doc: &'d Doc<'_>, root: bool) -> Cow<'d, str> {
+        self.change(id, doc, root).map_or_else(|| canonical(doc), Cow::Owned)
     }
 
     /// The same for a value that is not as it was sent.
@@ -157,7 +158,8 @@ impl Correction<'_> {
 
     /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema. Returns the new text.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
-        if self.is_taken(id, doc, root) {
+        // The arguments as a whole have an issue: that is why they are corrected.
+        if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
             return None;
         }
         if !root && let Some(inner) = self.alone(id, doc).or_else(|| self.word_as_key(id, doc)) {
@@ -232,7 +234,7 @@ impl Correction<'_> {
             }
             _ => only_entry(doc).map(|(key, inner)| (self.graph.takes_alone(id, key), inner))?,
         };
-        (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner))
+        (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner).into_owned())
     }
 
     /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
@@ -269,6 +271,9 @@ impl Correction<'_> {
     }
 
     fn is_taken(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> bool {
+        if value_fits(self.graph, id, doc.raw) {
+            return true;
+        }
         let found = inspect(self.graph, id, doc, root);
         found.count == 0 && !found.coerced
     }
@@ -294,11 +299,11 @@ impl Correction<'_> {
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let is_free = |prop: &Prop| !was_given(&prop.name) && !prop.aliases.iter().any(|a| was_given(a));
         let free: Vec<bool> = object.props.iter().map(is_free).collect();
-        let (mut new, mut moved): (Vec<(&str, String)>, Vec<_>) = (Vec::new(), Vec::new());
+        let (mut new, mut moved): (Vec<(&str, Cow<'_, str>)>, Vec<_>) = (Vec::new(), Vec::new());
         let meant = self.meant(object, old);
-        for (key, doc) in old {
+        for (position, (key, doc)) in old.iter().enumerate() {
             let mut key = key.as_ref();
-            if object.child(key, 0).is_none() {
+            if object.child(key, position).is_none() {
                 let near = self.near(object, key, &free);
                 let is_path = key.contains(['.', '/']);
                 let home = self.graph.home(object, key).filter(|_| near.is_empty() || is_path);
@@ -314,7 +319,7 @@ impl Correction<'_> {
                     _ => {}
                 }
             }
-            let value = match object.child(key, 0) {
+            let value = match object.child(key, position) {
                 None => canonical(doc),
                 Some(child) => {
                     let (Child::Prop(_, id) | Child::Entry(id)) = child;
@@ -344,7 +349,7 @@ impl Correction<'_> {
                 Some(Child::Prop(_, id)) => self.of_text(id, value.to_string()),
                 _ => value.to_string(),
             };
-            put(&mut new, home, text);
+            put(&mut new, home, text.into());
         }
         object_text(new)
     }
@@ -375,7 +380,8 @@ impl Correction<'_> {
 
     /// The only unknown key, with the only required parameter that is missing, if the value fits it.
     fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o [Entry<'_>]) -> Option<(&'o str, &'o str)> {
-        let mut unknown = old.iter().filter(|(key, _)| object.child(key, 0).is_none());
+        let is_unknown = |(at, (key, _)): &(usize, &Entry<'_>)| object.child(key, *at).is_none();
+        let mut unknown = old.iter().enumerate().filter(is_unknown).map(|(_, entry)| entry);
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let is_missing =
             |p: &&Prop| p.required && !was_given(&p.name) && !p.aliases.iter().any(|a| was_given(a));
@@ -425,7 +431,7 @@ impl Correction<'_> {
             None => canonical(item),
             Some(id) => match (self.graph.kind(id), &item.shape) {
                 (Kind::Str(spec), Shape::Number) if spec.format.is_none() && array.is_list() => {
-                    Value::from(item.to_value().to_string()).to_string()
+                    Value::from(item.to_value().to_string()).to_string().into()
                 }
                 _ => self.of(id, item, false),
             },
@@ -463,7 +469,7 @@ impl Correction<'_> {
         let changed = Document::parse(&text).ok()?;
         Some(
             self.variant(tag, variants, known, rules, &changed.root)
-                .unwrap_or_else(|| canonical(&changed.root)),
+                .unwrap_or_else(|| canonical(&changed.root).into_owned()),
         )
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Document, Shape};
+use crate::args::exact::value_fits;
 use crate::args::issue::IssueCode;
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
@@ -231,6 +232,10 @@ impl<'w> Walk<'w, '_> {
 
     /// Checks a parameter that was given once.
     pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
+        // Most parameters of a refused call are as they should be.
+        if self.out.is_some() && value_fits(self.graph, prop.node, doc.raw) {
+            return;
+        }
         let secret = self.secret;
         self.secret |= prop.secret;
         let known = self.out.as_ref().map_or(0, |out| out.len());

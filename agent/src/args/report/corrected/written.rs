@@ -2,16 +2,17 @@
 
 use crate::args::diagnose::{Doc, Shape};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Sets an entry, which stays where it is if it is there already.
-pub(super) fn put<'k>(entries: &mut Vec<(&'k str, String)>, key: &'k str, value: String) {
+pub(super) fn put<'k>(entries: &mut Vec<(&'k str, Cow<'k, str>)>, key: &'k str, value: Cow<'k, str>) {
     match entries.iter_mut().find(|(known, _)| *known == key) {
         Some((_, known)) => *known = value,
         None => entries.push((key, value)),
     }
 }
 
-pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, String)>) -> String {
+pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, Cow<'k, str>)>) -> String {
     let mut out = String::with_capacity(128);
     out.push('{');
     for (key, value) in entries {
@@ -37,19 +38,23 @@ fn push_json(out: &mut String, text: &str) {
 }
 
 /// Returns a value as `serde_json` writes it.
-pub(super) fn canonical(doc: &Doc<'_>) -> String {
-    let mut out = String::with_capacity(doc.raw.len());
-    push_canonical(&mut out, doc);
-    out
+pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
+    match &doc.shape {
+        Shape::Null | Shape::Bool(_) | Shape::Text(Cow::Borrowed(_)) => doc.raw.into(),
+        // Fewer digits than an integer of 64 bits has.
+        Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => doc.raw.into(),
+        Shape::Number => doc.to_value().to_string().into(),
+        _ => {
+            let mut out = String::with_capacity(doc.raw.len());
+            push_canonical(&mut out, doc);
+            out.into()
+        }
+    }
 }
 
 fn push_canonical(out: &mut String, doc: &Doc<'_>) {
     match &doc.shape {
-        Shape::Null | Shape::Bool(_) => out.push_str(doc.raw),
-        // Fewer digits than an integer of 64 bits has.
-        Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => out.push_str(doc.raw),
-        Shape::Number => out.push_str(&doc.to_value().to_string()),
-        Shape::Text(text) => push_json(out, text),
+        Shape::Text(Cow::Owned(text)) => push_json(out, text),
         Shape::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -68,5 +73,6 @@ fn push_canonical(out: &mut String, doc: &Doc<'_>) {
             }
             out.push('}');
         }
+        _ => out.push_str(&canonical(doc)),
     }
 }

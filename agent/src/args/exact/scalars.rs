@@ -1,0 +1,176 @@
+//! Texts, words and numbers, as they are written.
+
+use super::{Scan, Step, Stop, UNDECIDED, fits, misfit};
+use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words};
+use crate::args::rounding::{self, SAFE_DIGITS};
+use crate::args::scalar::{Int, Num, int_from_text};
+use std::borrow::Cow;
+
+/// Outside of alternatives a longer text is left to the reader along the plan: scanning it first would be a second pass over it.
+const LONG_TEXT: usize = 512;
+
+impl<'s> Scan<'s> {
+    /// Scans a string, and returns whether it has escapes.
+    #[inline]
+    pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), Stop> {
+        let end = self.text_end(at + 1)?;
+        if self.byte(end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
+    }
+
+    /// Returns the position of the next quote or escape.
+    #[inline]
+    pub(super) fn text_end(&self, start: usize) -> Step {
+        const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+        const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+        const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
+        let mut at = start;
+        // Eight bytes at a time; the lowest mark is exact.
+        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*chunk);
+            let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
+            let found = (quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH;
+            if found != 0 {
+                return Ok(at + found.trailing_zeros() as usize / 8);
+            }
+            at += 8;
+            if at - start > LONG_TEXT && self.choices == 0 {
+                return Err(UNDECIDED);
+            }
+        }
+        while let Some(byte) = self.bytes.get(at) {
+            if let b'"' | b'\\' = byte {
+                return Ok(at);
+            }
+            at += 1;
+        }
+        Err(UNDECIDED)
+    }
+
+    /// Scans the rest of a string from its first escape.
+    #[inline(never)]
+    pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), Stop> {
+        let mut at = first;
+        while self.byte(at) != b'"' {
+            // Half of a surrogate pair is refused, but not where the type ignores the value.
+            if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
+                return Err(UNDECIDED);
+            }
+            if at - start > LONG_TEXT && self.choices == 0 {
+                return Err(UNDECIDED);
+            }
+            at = self.text_end(at + 2)?;
+        }
+        Ok((at + 1, true))
+    }
+
+    #[inline]
+    pub(super) fn string(&self, spec: &StrSpec, at: usize) -> Step {
+        let (end, has_escapes) = self.quoted(at)?;
+        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, at, end, has_escapes) }
+    }
+
+    #[inline(never)]
+    pub(super) fn restricted_string(
+        &self,
+        spec: &StrSpec,
+        start: usize,
+        end: usize,
+        has_escapes: bool,
+    ) -> Step {
+        let text = if has_escapes {
+            let token = self.slice(start, end)?;
+            Cow::Owned(serde_json::from_str::<String>(token).map_err(|_| UNDECIDED)?)
+        } else {
+            Cow::Borrowed(self.slice(start + 1, end - 1)?)
+        };
+        fits(spec.takes(&text), end)
+    }
+
+    /// Scans a string without escapes, and returns its content.
+    #[inline]
+    pub(super) fn plain(&self, at: usize) -> Result<(usize, &'s str), Stop> {
+        let (end, has_escapes) = self.quoted(at)?;
+        if has_escapes { Err(UNDECIDED) } else { Ok((end, self.slice(at + 1, end - 1)?)) }
+    }
+
+    /// Scans a word of a closed set, as it is written there.
+    pub(super) fn closed(&self, words: &Words, node: &Node, at: usize) -> Step {
+        let (end, text) = self.plain(at)?;
+        if words.iter().any(|word| word == text) {
+            return Ok(end);
+        }
+        match words.pick(text, node.rules) {
+            Some(picked) if !picked.is_coerced => Err(UNDECIDED),
+            _ => Err(misfit(end)),
+        }
+    }
+
+    /// Returns the position after the digits.
+    #[inline]
+    pub(super) fn digits(&self, mut at: usize) -> usize {
+        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+        const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+        const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; 8]);
+        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*chunk) ^ ZEROS;
+            // The lowest mark is exact.
+            let found = (word.wrapping_add(ABOVE_NINE) | word) & HIGH;
+            if found != 0 {
+                return at + found.trailing_zeros() as usize / 8;
+            }
+            at += 8;
+        }
+        while self.byte(at).is_ascii_digit() {
+            at += 1;
+        }
+        at
+    }
+
+    #[inline]
+    pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
+        let end = self.digits(start);
+        if end - start <= spec.free_digits && end > start {
+            return fits(!matches!(self.byte(end), b'.' | b'e' | b'E'), end);
+        }
+        self.restricted_integer(spec, start)
+    }
+
+    #[inline(never)]
+    pub(super) fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
+        let end = self.digits(start + usize::from(self.byte(start) == b'-'));
+        if let b'.' | b'e' | b'E' = self.byte(end) {
+            return Err(misfit(end));
+        }
+        let token = self.slice(start, end)?;
+        // To `serde_json` -0 is a float.
+        match int_from_text(token).int() {
+            Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),
+            Some(_) => Err(UNDECIDED),
+            None => Err(misfit(end)),
+        }
+    }
+
+    /// Scans a number, unless its digits may be lost.
+    #[inline]
+    pub(super) fn token(&self, start: usize) -> Step {
+        let mut end = self.digits(start + usize::from(self.byte(start) == b'-'));
+        if self.byte(end) == b'.' {
+            end = self.digits(end + 1);
+        }
+        let is_safe = end - start <= SAFE_DIGITS && !matches!(self.byte(end), b'e' | b'E');
+        if is_safe { Ok(end) } else { Err(UNDECIDED) }
+    }
+
+    pub(super) fn number(&self, spec: &NumSpec, start: usize) -> Step {
+        let end = self.token(start)?;
+        if spec.is_open {
+            return Ok(end);
+        }
+        match Num::of_token(self.slice(start, end)?) {
+            Some(Num::Float(float)) if spec.single && !rounding::has_few_digits(float) => Err(UNDECIDED),
+            Some(Num::Signed(whole)) if spec.rounded_whole(whole.into()).is_some() => Err(UNDECIDED),
+            number => fits(number.is_some_and(|number| spec.takes(number)), end),
+        }
+    }
+}
