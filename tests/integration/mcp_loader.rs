@@ -2,8 +2,8 @@
 
 use super::mcp_support::{Running, message, post, run};
 use agent::args::{CoercionPolicy, PlanOptions};
-use agent::mcp::Server;
-use agent::mcp::server::{Bearer, Caller, LoadError};
+use agent::mcp::McpServer;
+use agent::mcp::{Bearer, Caller, LoadError};
 use agent::{Registry, Value, json, tool, tools};
 
 /// Adds all.
@@ -36,7 +36,7 @@ async fn tools_of_a_loader_take_what_other_tools_take() {
     };
     let tokens = || [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
     let own = |options: Option<PlanOptions>| {
-        let server = Server::with_loader(loader.clone()).authenticator(Bearer::new(tokens()));
+        let server = McpServer::with_loader(loader.clone()).authenticator(Bearer::new(tokens()));
         match options {
             Some(options) => server.options(options),
             None => server,

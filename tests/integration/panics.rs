@@ -4,9 +4,9 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::client::{ChangePolicy, ClientConfig, Era};
-use agent::mcp::server::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, RequestHead, Token};
-use agent::mcp::{Client, Server as McpServer};
+use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, RequestHead, Token};
+use agent::mcp::{ChangePolicy, ClientConfig, Era};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions};
@@ -65,7 +65,7 @@ fn kind(kind: &TrafficKind<'_>) -> &'static str {
 #[tokio::test]
 async fn a_listener_of_the_transport_that_panics_is_not_called_again() {
     for when in ["request", "answer", "body", "end"] {
-        let server = Server::new([answer(200, &[], CHAT)]).await;
+        let server = McpServer::new([answer(200, &[], CHAT)]).await;
         let log = Arc::new(Mutex::new(Vec::new()));
         let seen = log.clone();
         // The usual listener: after its first panic the mutex is poisoned, and every further call would panic, too.
@@ -88,7 +88,7 @@ async fn a_listener_of_the_transport_that_panics_is_not_called_again() {
 #[tokio::test]
 async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
     let busy = || answer(503, &[], "busy");
-    let server = Server::new([busy(), busy(), answer(200, &[], CHAT)]).await;
+    let server = McpServer::new([busy(), busy(), answer(200, &[], CHAT)]).await;
     let (retries, usages) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (of_retry, of_usage) = (retries.clone(), usages.clone());
     let options = quick()
@@ -121,7 +121,7 @@ async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
 #[tokio::test]
 async fn a_key_that_panics_is_an_error_of_the_request() {
     let key = ApiKey::callback(async || panic_any(Bomb));
-    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let server = McpServer::new([answer(200, &[], CHAT)]).await;
     let (_, reply) = drain(server.openai().key(key).build().unwrap().stream(&StepCx::new(), &hi())).await;
     let error = reply.unwrap_err();
     assert!(error.message().contains("the callback that gives the key panicked"), "{error}");
@@ -155,7 +155,7 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
             count.fetch_add(1, Ordering::Relaxed);
             panic_any(Bomb)
         });
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let report = client.report().await;
     assert_eq!(report.tools.len(), 1);
     assert_eq!(report.left_out[0].reason, "the filter panicked");
@@ -173,7 +173,8 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
     assert_eq!(code.as_str(), "tool_changed");
     assert_eq!(calls.load(Ordering::Relaxed), 1, "the listener to the traffic");
 
-    let error = Client::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
+    let error =
+        McpClient::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
     assert!(error.to_string().contains("the function for the token panicked"), "{error}");
 }
 

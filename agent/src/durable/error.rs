@@ -74,17 +74,17 @@ pub enum ServeError {
     },
 }
 
-/// The error of a [`Client`](super::Client).
+/// The error of a [`DurableClient`](super::DurableClient).
 ///
 /// ```
-/// use agent::durable::{Client, ClientError};
+/// use agent::durable::{DurableClient, DurableClientError};
 ///
-/// let error = Client::new("the engine").unwrap_err();
-/// assert!(matches!(error, ClientError::Address { .. }));
+/// let error = DurableClient::new("the engine").unwrap_err();
+/// assert!(matches!(error, DurableClientError::Address { .. }));
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum DurableClientError {
     /// The address of the engine is not a URL.
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
@@ -125,4 +125,4 @@ pub enum ClientError {
     Full,
 }
 
-crate::error_text::debug_is_the_sentence!(ServiceError, ServeError, ClientError);
+crate::error_text::debug_is_the_sentence!(ServiceError, ServeError, DurableClientError);

@@ -7,7 +7,7 @@ use std::error::Error;
 /// Determines the tools of a caller, for one request. A closure implements it:
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Caller, LoadError, RequestHead, ToolLoader as _}};
+/// use agent::mcp::{McpServer, Caller, LoadError, RequestHead, ToolLoader as _};
 /// use agent::{Registry, tool, tools};
 ///
 /// /// Says what time it is.
@@ -29,7 +29,7 @@ use std::error::Error;
 /// let (ann, head) = (Caller::new("ann"), RequestHead::default());
 /// assert_eq!(by_scope.load(&ann, &head).await?.len(), 1);
 /// assert_eq!(by_scope.load(&ann.with_scope("admin"), &head).await?.len(), 2);
-/// let server = Server::with_loader(by_scope);
+/// let server = McpServer::with_loader(by_scope);
 /// # Ok(()) }
 /// ```
 ///
@@ -76,9 +76,9 @@ impl ToolLoader for FixedLoader {
 /// An error of a loader. Its text is logged. Clients do not see it.
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Caller, LoadError}};
+/// use agent::mcp::{McpServer, Caller, LoadError};
 ///
-/// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("{} is unknown", caller.id()))));
+/// let server = McpServer::with_loader(|caller: &Caller| Err(LoadError::new(format!("{} is unknown", caller.id()))));
 /// assert_eq!(LoadError::new("no database").to_string(), "the tools cannot be loaded: no database");
 /// ```
 #[derive(thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Serve your tools to other programs.
 //!
 //! ```no_run
-//! use agent::mcp::{Server, server::{Bearer, Caller}};
+//! use agent::mcp::{McpServer, Bearer, Caller};
 //! use agent::{tool, tools};
 //!
 //! /// Adds two numbers.
@@ -12,13 +12,13 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! // For a program that starts this one:
-//! Server::new(tools![add]).serve_stdio().await?;
+//! McpServer::new(tools![add]).serve_stdio().await?;
 //!
 //! // For programs on this machine, at http://127.0.0.1:8080/mcp:
-//! Server::new(tools![add]).serve(([127, 0, 0, 1], 8080)).await?;
+//! McpServer::new(tools![add]).serve(([127, 0, 0, 1], 8080)).await?;
 //!
 //! // For other machines, inside of your own application: `axum::Router::new().nest_service("/mcp", service)`.
-//! let service = Server::new(tools![add])
+//! let service = McpServer::new(tools![add])
 //!     .name("calculator")
 //!     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
 //!     .allowed_hosts(["tools.example"])
@@ -42,7 +42,7 @@
 //! | a capability that the client lacks ([`RequestInfo::require`]) | error -32021 |
 //!
 //! Tools receive the [`Caller`], the values added [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference.
-//! The [state](Server::state) of the server is available, too. Missing state is an error when the server is built.
+//! The [state](McpServer::state) of the server is available, too. Missing state is an error when the server is built.
 //!
 //! Approval rules of tools do not apply: the client asks its user.
 //!
@@ -76,7 +76,7 @@ mod stdio;
 pub use self::http::{BoundServer, HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
-pub use error::ServerError;
+pub use error::McpServerError;
 pub use handle::ServerHandle;
 pub use limits::ServerLimits;
 pub use loader::{LoadError, ToolLoader};
@@ -105,7 +105,7 @@ use std::time::Duration;
 /// An MCP server, which serves tools to other programs. See [the module](self).
 ///
 /// ```
-/// use agent::mcp::Server;
+/// use agent::mcp::McpServer;
 /// use agent::{tool, tools};
 ///
 /// struct Prices;
@@ -117,15 +117,15 @@ use std::time::Duration;
 /// }
 ///
 /// // Missing state is an error here, not in a call.
-/// assert!(Server::new(tools![price]).allow_anonymous().into_service().is_err());
-/// let server = Server::new(tools![price]).name("shop").version("2.1.0").state(Prices);
+/// assert!(McpServer::new(tools![price]).allow_anonymous().into_service().is_err());
+/// let server = McpServer::new(tools![price]).name("shop").version("2.1.0").state(Prices);
 /// server.allow_anonymous().into_service()?;
-/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 ///
 #[doc = include_str!("../../docs/mcp_server.md")]
 #[must_use = "a server does nothing until it is served or built into a service"]
-pub struct Server {
+pub struct McpServer {
     tools: ToolSource,
     name: String,
     version: String,
@@ -154,7 +154,7 @@ enum ToolSource {
     Loaded(Arc<dyn ToolLoader>),
 }
 
-impl Server {
+impl McpServer {
     /// Creates a server that offers these tools to every caller.
     pub fn new(tools: impl IntoTools) -> Self {
         Self::of(ToolSource::Fixed(tools.into_tools()))
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Sets the name of the server. Default: `MCP Server`.
+    /// Sets the name of the server. Default: `MCP McpServer`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -268,10 +268,10 @@ impl Server {
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
-    /// use agent::mcp::Server;
+    /// use agent::mcp::McpServer;
     /// use agent::tools;
     ///
-    /// let server = Server::new(tools![]).options(PlanOptions::default().coercion(CoercionPolicy::strict()));
+    /// let server = McpServer::new(tools![]).options(PlanOptions::default().coercion(CoercionPolicy::strict()));
     /// ```
     pub fn options(mut self, options: PlanOptions) -> Self {
         self.options = options;
@@ -299,7 +299,7 @@ impl Server {
     /// # Errors
     /// Fails if the tools are invalid or lack state, if an allowed origin or host cannot be parsed, or if the server would accept
     /// unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
-    pub fn into_service(self) -> Result<HttpService, ServerError> {
+    pub fn into_service(self) -> Result<HttpService, McpServerError> {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
@@ -308,7 +308,7 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does.
-    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, ServerError> {
+    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, McpServerError> {
         Ok(HttpLayer::new(self.into_service()?, path.into()))
     }
 
@@ -320,7 +320,7 @@ impl Server {
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does, and if the address cannot be bound. An address that other machines
     /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
-    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), ServerError> {
+    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), McpServerError> {
         let listener = self.bind(address).await?;
         listener.run().await
     }
@@ -329,13 +329,13 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`serve`](Self::serve) does.
-    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, ServerError> {
+    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, McpServerError> {
         let address = address.into();
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
-            return Err(ServerError::Anonymous { place: address.to_string() });
+            return Err(McpServerError::Anonymous { place: address.to_string() });
         }
         let layer = self.into_layer("/mcp")?;
-        http::bind(layer, address).await.map_err(|source| ServerError::Bind { address, source })
+        http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 
     /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends the server. Nothing else
@@ -343,20 +343,21 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does, and if the client does not speak the protocol.
-    pub async fn serve_stdio(mut self) -> Result<(), ServerError> {
+    pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
         // Other machines cannot reach standard input.
         self.is_open = true;
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    fn build(self) -> Result<BuiltServer, ServerError> {
+    fn build(self) -> Result<BuiltServer, McpServerError> {
         if let Some(twice) = self.duplicate {
-            return Err(ServerError::State(twice));
+            return Err(McpServerError::State(twice));
         }
-        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins)
-            .map_err(|invalid| ServerError::Allowed { entry: invalid.entry, expected: invalid.expected })?;
+        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins).map_err(|invalid| {
+            McpServerError::Allowed { entry: invalid.entry, expected: invalid.expected }
+        })?;
         if self.authenticator.is_none() && !self.is_open && !hosts.is_local() {
-            return Err(ServerError::Anonymous { place: "the allowed hosts".to_owned() });
+            return Err(McpServerError::Anonymous { place: "the allowed hosts".to_owned() });
         }
         let mut info = Implementation::new(self.name, self.version);
         info.title = self.title;
@@ -384,7 +385,7 @@ impl Server {
                     .map(|authenticator| authenticator.provides())
                     .unwrap_or_default();
                 check_state(&tools, &self.state, &provided)?;
-                catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
+                catalogues.of(&tools).map_err(|(tool, reason)| McpServerError::Tool { tool, reason })?;
                 Arc::new(loader::FixedLoader(tools))
             }
         };
@@ -412,10 +413,10 @@ impl Server {
 }
 
 /// Checks that the state of every tool is in the server, or is provided with each caller.
-fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), ServerError> {
+fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
-    let cx = ToolContext::builder().states(&own).build().map_err(ServerError::State)?;
+    let cx = ToolContext::builder().states(&own).build().map_err(McpServerError::State)?;
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
     let is_provided = |problem: &RegistryProblem| match problem {
         RegistryProblem::MissingState { state, .. } => provided.contains(state),
@@ -425,9 +426,9 @@ fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Res
     Ok(RegistryError::none_of(unprovided)?)
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
+        f.debug_struct("McpServer")
             .field("name", &self.name)
             .field("version", &self.version)
             .field("limits", &self.limits)

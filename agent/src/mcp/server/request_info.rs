@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
 /// ```
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
+/// use agent::mcp::{ClientCapability, RequestInfo};
 /// use agent::{ToolError, tool};
 ///
 /// /// Summarises a text with the client's own model.
@@ -27,8 +27,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// ```
 /// # #[cfg(feature = "mcp-client")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
-/// use agent::mcp::{Client, Server, client::ClientConfig};
+/// use agent::mcp::{ClientCapability, RequestInfo};
+/// use agent::mcp::{McpClient, McpServer, ClientConfig};
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
 ///
@@ -40,10 +40,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 ///     format!("{name} {version} speaks {}, samples: {samples}", request.protocol_version())
 /// }
 ///
-/// let server = Server::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
+/// let server = McpServer::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
 /// let config = ClientConfig::http(server.url()).name("demo");
 /// tokio::spawn(server.run());
-/// let registry = Registry::new(&Client::connect(config).await?)?;
+/// let registry = Registry::new(&McpClient::connect(config).await?)?;
 /// let result = registry.call(&ToolCall::new("call_1", "demo__client", "{}"), &ToolContext::default()).await;
 /// assert_eq!(result.outcome.text(), "agent 0.1.0 speaks 2026-07-28, samples: false");
 /// # Ok(()) }
@@ -61,7 +61,7 @@ pub struct RequestInfo {
 /// A capability of a client.
 ///
 /// ```
-/// use agent::mcp::server::ClientCapability;
+/// use agent::mcp::ClientCapability;
 ///
 /// assert_eq!(ClientCapability::Sampling.as_str(), "sampling");
 /// ```
@@ -96,7 +96,7 @@ impl fmt::Display for ClientCapability {
 /// The error of a call whose client lacks a capability. Returned from a tool, it becomes the protocol's error -32021.
 ///
 /// ```
-/// use agent::mcp::server::{ClientCapability, MissingCapability, RequestInfo};
+/// use agent::mcp::{ClientCapability, MissingCapability, RequestInfo};
 /// use agent::tool;
 ///
 /// /// Lists the folders of the user's work.
@@ -112,8 +112,8 @@ impl fmt::Display for ClientCapability {
 /// ```
 /// # #[cfg(feature = "mcp-client")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
-/// use agent::mcp::{Client, Server, client::ClientConfig};
+/// use agent::mcp::{ClientCapability, RequestInfo};
+/// use agent::mcp::{McpClient, McpServer, ClientConfig};
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
 ///
@@ -126,10 +126,10 @@ impl fmt::Display for ClientCapability {
 ///     }
 /// }
 ///
-/// let server = Server::new(tools![folders]).bind(([127, 0, 0, 1], 0)).await?;
+/// let server = McpServer::new(tools![folders]).bind(([127, 0, 0, 1], 0)).await?;
 /// let config = ClientConfig::http(server.url()).name("demo");
 /// tokio::spawn(server.run());
-/// let registry = Registry::new(&Client::connect(config).await?)?;
+/// let registry = Registry::new(&McpClient::connect(config).await?)?;
 /// let result = registry.call(&ToolCall::new("call_1", "demo__folders", "{}"), &ToolContext::default()).await;
 /// assert_eq!(result.outcome.text(), "All of them: the client has no roots.");
 /// # Ok(()) }
