@@ -51,10 +51,6 @@ impl Protocol for Lines {
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("x-lines-key", key.to_owned())
     }
-
-    fn parse_request(&self, _: &str, _: &Value) -> Result<(String, ModelRequest), ModelError> {
-        Err(ModelError::new(K::InvalidRequest, "lines are written only"))
-    }
 }
 
 #[derive(Default)]

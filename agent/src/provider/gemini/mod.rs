@@ -14,11 +14,10 @@ mod encode;
 mod errors;
 mod managed;
 mod models;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
 mod partial;
 mod parts;
-
-use serde_json::Value;
 
 use super::failure;
 use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
@@ -192,7 +191,12 @@ impl Protocol for Gemini {
         managed::results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

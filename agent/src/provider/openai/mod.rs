@@ -15,6 +15,8 @@ mod content;
 mod errors;
 mod managed;
 mod models;
+#[cfg(any(test, feature = "testing"))]
+mod read;
 mod responses;
 mod servers;
 

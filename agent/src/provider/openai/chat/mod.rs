@@ -2,9 +2,8 @@
 
 mod decode;
 mod encode;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
-
-use serde_json::Value;
 
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
@@ -385,7 +384,12 @@ impl Protocol for OpenAiChat {
         managed::chat_results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

@@ -3,9 +3,8 @@
 mod decode;
 mod encode;
 mod items;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
-
-use serde_json::Value;
 
 use super::errors;
 use crate::message::AssistantMessage;
@@ -164,7 +163,12 @@ impl Protocol for OpenAiResponses {
         super::managed::results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }
