@@ -2,7 +2,7 @@
 
 use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::run;
-use agent::mcp::{Bearer, Caller, LoadError};
+use agent::mcp::{Bearer, Caller};
 use agent::mcp::{ChangePolicy, ClientConfig, ClientLimits, Era, McpClientError};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::{Content, ToolCall};
@@ -460,7 +460,9 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
         };
         let current = Arc::new(Mutex::new(Registry::new(tools![{ greet("Greets.") }, add]).unwrap()));
         let shared = current.clone();
-        let loader = move |_: &Caller| -> Result<Registry, LoadError> { Ok(shared.lock().unwrap().clone()) };
+        let loader = move |_: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
+            Ok(shared.lock().unwrap().clone())
+        };
         let server = run(McpServer::with_loader(loader)).await;
         let client =
             McpClient::connect(ClientConfig::http(server.url()).name("s").on_change(policy)).await.unwrap();

@@ -3,7 +3,7 @@
 use super::mcp_support::{Running, message, post, run};
 use agent::args::{CoercionPolicy, PlanOptions};
 use agent::mcp::McpServer;
-use agent::mcp::{Bearer, Caller, LoadError};
+use agent::mcp::{Bearer, Caller};
 use agent::{Registry, Value, json, tool, tools};
 
 /// Adds all.
@@ -30,7 +30,7 @@ fn owner(names: Vec<String>, owner: &Owner) -> String {
 #[tokio::test]
 async fn tools_of_a_loader_take_what_other_tools_take() {
     let shared = Registry::new(tools![sum, sum_strictly, owner]).unwrap();
-    let loader = move |caller: &Caller| -> Result<Registry, LoadError> {
+    let loader = move |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
         // The same tools, with other state for each caller.
         Ok(shared.clone().with_state(Owner(caller.id().to_owned()))?)
     };

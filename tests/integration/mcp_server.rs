@@ -2,7 +2,7 @@
 
 use super::mcp_support::{Running, ask, call, message, modern, names, post, read, run, send};
 use agent::mcp::McpServer;
-use agent::mcp::{Bearer, Caller, LoadError, RequestInfo, ResourceMetadata, ServerLimits, Token};
+use agent::mcp::{Bearer, Caller, RequestInfo, ResourceMetadata, ServerLimits, Token};
 use agent::{Registry, Tool, ToolContext, ToolOutput, json, tool, tools};
 use serde_json::Value;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ async fn structured_results_have_to_fit_and_long_ones_are_refused() {
 }
 
 fn two_callers() -> McpServer {
-    let loader = |caller: &Caller| -> Result<Registry, LoadError> {
+    let loader = |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
         Ok(Registry::new(if caller.id() == "ann" { tools![add, who, region] } else { tools![who] })?)
     };
     let late = SystemTime::now() - Duration::from_secs(1);

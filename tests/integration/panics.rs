@@ -4,7 +4,7 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, RequestHead, Token};
+use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, RequestHead, Token};
 use agent::mcp::{ChangePolicy, ClientConfig, Era};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
@@ -96,7 +96,7 @@ async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
             of_retry.fetch_add(1, Ordering::Relaxed);
             panic_any(Bomb)
         })
-        .on_usage(move |_| {
+        .on_usage(move |_, _| {
             of_usage.fetch_add(1, Ordering::Relaxed);
             panic!("it panics")
         });
@@ -181,7 +181,8 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
 #[tokio::test]
 async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
     let verify = |_| -> std::future::Ready<Result<Token, AuthRefusal>> { panic_any(Bomb) };
-    let loader = |_: &Caller| -> Result<Registry, LoadError> { panic_any(Bomb) };
+    let loader =
+        |_: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> { panic_any(Bomb) };
     let verifying = McpServer::new(tools![]).authenticator(Bearer::verify(verify));
     let loading = McpServer::with_loader(loader);
     let guarding = McpServer::new(tools![]).authenticator(Guard);

@@ -81,7 +81,7 @@ mod service;
 mod steps;
 
 pub use client::{DurableClient, DurableRun};
-pub use error::{DurableClientError, ServeError, ServiceError};
+pub use error::{DurableClientError, ServiceError};
 #[cfg(any(test, feature = "testing"))]
 pub use rehearsal::{Crash, Rehearsal};
 pub use run::{Outcome, PendingAsk, RunRequest};

@@ -43,6 +43,6 @@ pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::{
     AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpLayer, HttpService,
-    LoadError, McpServer, McpServerError, MissingCapability, Mounted, RequestError, RequestHead, RequestInfo,
-    ResourceMetadata, ResponseBody, ServerHandle, ServerLimits, Token, ToolLoader,
+    McpServer, McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata,
+    ResponseBody, ServerHandle, ServerLimits, Token, ToolLoader,
 };

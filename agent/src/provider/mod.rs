@@ -38,6 +38,7 @@
 pub(crate) mod absent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+mod build_error;
 #[cfg(feature = "http")]
 mod call_ids;
 #[cfg(feature = "http")]
@@ -72,18 +73,15 @@ mod tests;
 mod tools;
 #[cfg(feature = "http")]
 mod turns;
-mod unknown;
 #[cfg(feature = "http")]
 mod weight;
 
+pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
-pub use catalogue::{
-    Catalogue, LongRequest, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols,
-};
+pub use catalogue::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols};
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]
 pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 #[cfg(feature = "http")]
 pub use reply::{ReplyLimits, ReplyReader};
-pub use unknown::UnknownModel;

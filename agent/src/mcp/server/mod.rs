@@ -79,9 +79,9 @@ pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
 pub use error::McpServerError;
 pub use handle::ServerHandle;
 pub use limits::ServerLimits;
-pub use loader::{LoadError, ToolLoader};
+pub use loader::ToolLoader;
 pub use metadata::ResourceMetadata;
-pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
+pub use request_info::{ClientCapability, RequestInfo};
 
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::serve::{HostPolicy, Quota};

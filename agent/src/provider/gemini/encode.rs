@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{Gemini, GeminiVersion, managed, models, parts};
+use super::{Gemini, managed, models, parts};
 use crate::message::{AssistantMessage, Content, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
 use crate::provider::call_ids::CallIds;
@@ -32,10 +32,9 @@ pub(super) fn request(
 ) -> Result<HttpRequest, ModelError> {
     let encoder = Encoder { protocol, model, request, ids: HashMap::new() };
     let body = encoder.body()?;
-    let version = match protocol.version {
-        GeminiVersion::V1Beta => "/v1beta",
-        GeminiVersion::V1 => "/v1",
-        GeminiVersion::InBaseUrl => "",
+    let version = match &*protocol.version {
+        "" => String::new(),
+        version => format!("/{version}"),
     };
     // `models/…` and `tunedModels/…` are complete names.
     let folder = if model.model.contains('/') { "" } else { "models/" };
@@ -133,7 +132,7 @@ impl Encoder<'_> {
             set("stopSequences", request.stop.clone().into());
         }
         if let Some(output) = &request.output {
-            let (_, key, dialect) = self.protocol.schemas.fields();
+            let (_, key, dialect) = self.protocol.schema_fields();
             let (schema, _) = schema::render_output(output, dialect);
             set("responseMimeType", "application/json".into());
             set(key, schema);
@@ -150,7 +149,7 @@ impl Encoder<'_> {
 
     fn tools(&self) -> Result<Vec<Value>, ModelError> {
         let request = self.request;
-        let (key, _, dialect) = self.protocol.schemas.fields();
+        let (key, _, dialect) = self.protocol.schema_fields();
         let mut declarations: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
             let description = tools::description(definition, request);

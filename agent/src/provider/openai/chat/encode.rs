@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Compat, EchoThinking, SystemRole, ThinkingField};
+use super::{Compat, EchoThinking, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::call_ids::{CallIds, digest};
@@ -50,12 +50,11 @@ struct Encoder<'a> {
 }
 
 /// Returns the role of the system prompt for a model.
-pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
-    match compat.system_role {
-        SystemRole::ByModel if models::is_reasoning_model(model) => "developer",
-        SystemRole::ByModel | SystemRole::System => "system",
-        SystemRole::Developer => "developer",
-        SystemRole::User => "user",
+pub(super) fn system_role<'a>(compat: &'a Compat, model: &str) -> &'a str {
+    match compat.system_role.as_deref() {
+        Some(role) => role,
+        None if models::is_reasoning_model(model) => "developer",
+        None => "system",
     }
 }
 
@@ -71,7 +70,7 @@ impl Encoder<'_> {
             set("stream_options", json!({"include_usage": true}));
         }
         if let Some(tokens) = request.max_tokens {
-            set(compat.max_tokens_field.name(), tokens.into());
+            set(&compat.max_tokens_field, tokens.into());
         }
         let tools = self.tools()?;
         if !tools.is_empty() {

@@ -5,6 +5,8 @@ mod encode;
 #[cfg(any(test, feature = "testing"))]
 mod parse;
 
+use std::borrow::Cow;
+
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::provider::failure;
@@ -50,11 +52,11 @@ pub struct OpenAiChat {
 /// How a server differs from OpenAI. The default is OpenAI itself.
 ///
 /// ```
-/// use agent::provider::openai::{Compat, MaxTokensField, OpenAiChat, SystemRole};
+/// use agent::provider::openai::{Compat, OpenAiChat};
 ///
-/// let compat = Compat::plain().with_max_tokens_field(MaxTokensField::MaxTokens).with_system_role(SystemRole::System);
+/// let compat = Compat::plain().with_max_tokens_field("max_tokens").with_system_role("system");
 /// let protocol = OpenAiChat::default().with_compat(compat);
-/// assert_eq!(protocol.compat.system_role, SystemRole::System);
+/// assert_eq!(protocol.compat.system_role.as_deref(), Some("system"));
 /// ```
 ///
 #[doc = include_str!("../../../docs/openai_compat.md")]
@@ -62,10 +64,11 @@ pub struct OpenAiChat {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
 pub struct Compat {
-    /// The field of the token limit.
-    pub max_tokens_field: MaxTokensField,
-    /// The role of the system prompt.
-    pub system_role: SystemRole,
+    /// The field of the token limit: `max_completion_tokens`, the current name, or `max_tokens`, which most compatible servers support.
+    pub max_tokens_field: Cow<'static, str>,
+    /// The role of the system prompt; `user` suits models that support neither `system` nor `developer`. `None` means `developer` for
+    /// reasoning models, and `system` for others.
+    pub system_role: Option<Cow<'static, str>>,
     /// Whether usage in a stream has to be requested, and can be.
     pub stream_usage: bool,
     /// Whether the server supports `parallel_tool_calls`.
@@ -164,8 +167,8 @@ pub enum EchoThinking {
 impl Default for Compat {
     fn default() -> Self {
         Self {
-            max_tokens_field: MaxTokensField::default(),
-            system_role: SystemRole::default(),
+            max_tokens_field: Cow::Borrowed("max_completion_tokens"),
+            system_role: None,
             stream_usage: true,
             parallel_tool_calls: true,
             strict: true,
@@ -186,8 +189,8 @@ impl Compat {
     /// strict schemas, no schema for the reply, no web search.
     pub fn plain() -> Self {
         Self {
-            max_tokens_field: MaxTokensField::MaxTokens,
-            system_role: SystemRole::System,
+            max_tokens_field: Cow::Borrowed("max_tokens"),
+            system_role: Some(Cow::Borrowed("system")),
             strict: false,
             json_schema: false,
             max_call_id: None,
@@ -198,14 +201,38 @@ impl Compat {
     }
 
     /// Sets the field of the token limit.
-    pub fn with_max_tokens_field(mut self, field: MaxTokensField) -> Self {
-        self.max_tokens_field = field;
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field("max_tokens"));
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
+    /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+    /// assert_eq!(http.body["max_tokens"], 500);
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_max_tokens_field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.max_tokens_field = field.into();
         self
     }
 
     /// Sets the role of the system prompt.
-    pub fn with_system_role(mut self, role: SystemRole) -> Self {
-        self.system_role = role;
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role("developer"));
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
+    /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+    /// assert_eq!(http.body["messages"][0]["role"], "developer");
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_system_role(mut self, role: impl Into<Cow<'static, str>>) -> Self {
+        self.system_role = Some(role.into());
         self
     }
 
@@ -269,65 +296,6 @@ impl Compat {
         self.web_search = field;
         self
     }
-}
-
-/// The field of the token limit.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest};
-/// use agent::provider::{Protocol, openai::{Compat, MaxTokensField, OpenAiChat}};
-///
-/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field(MaxTokensField::MaxTokens));
-/// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
-/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body["max_tokens"], 500);
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MaxTokensField {
-    /// `max_completion_tokens`, the current name.
-    #[default]
-    MaxCompletionTokens,
-    /// `max_tokens`, the name that most compatible servers support.
-    MaxTokens,
-}
-
-impl MaxTokensField {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::MaxCompletionTokens => "max_completion_tokens",
-            Self::MaxTokens => "max_tokens",
-        }
-    }
-}
-
-/// The role of the system prompt.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest};
-/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat, SystemRole}};
-///
-/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role(SystemRole::Developer));
-/// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
-/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body["messages"][0]["role"], "developer");
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SystemRole {
-    /// `developer` for reasoning models, `system` for others.
-    #[default]
-    ByModel,
-    /// `system`.
-    System,
-    /// `developer`.
-    Developer,
-    /// `user`, for models that support neither of the others.
-    User,
 }
 
 impl OpenAiChat {
