@@ -104,7 +104,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// run.output = Some(agent::json!({"stdout": "42\n", "return_code": 0}));
     /// let reply = AssistantMessage::new([Part::new(Content::ProviderTool(run)), Part::text("It is 42.")]);
     /// let results = AnthropicMessages::default().managed_results(&reply);
-    /// assert!(matches!(&results[..], [ManagedResult::CodeExecution(run)] if run.stdout == "42\n" && run.exit_code == Some(0)));
+    /// assert!(matches!(&results[..], [ManagedResult::CodeExecution { stdout, exit_code: Some(0), .. }] if stdout == "42\n"));
     /// # }
     /// ```
     fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
