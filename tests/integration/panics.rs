@@ -65,7 +65,7 @@ fn kind(kind: &TrafficKind<'_>) -> &'static str {
 #[tokio::test]
 async fn a_listener_of_the_transport_that_panics_is_not_called_again() {
     for when in ["request", "answer", "body", "end"] {
-        let server = McpServer::new([answer(200, &[], CHAT)]).await;
+        let server = Server::new([answer(200, &[], CHAT)]).await;
         let log = Arc::new(Mutex::new(Vec::new()));
         let seen = log.clone();
         // The usual listener: after its first panic the mutex is poisoned, and every further call would panic, too.
@@ -88,7 +88,7 @@ async fn a_listener_of_the_transport_that_panics_is_not_called_again() {
 #[tokio::test]
 async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
     let busy = || answer(503, &[], "busy");
-    let server = McpServer::new([busy(), busy(), answer(200, &[], CHAT)]).await;
+    let server = Server::new([busy(), busy(), answer(200, &[], CHAT)]).await;
     let (retries, usages) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (of_retry, of_usage) = (retries.clone(), usages.clone());
     let options = quick()
@@ -121,7 +121,7 @@ async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
 #[tokio::test]
 async fn a_key_that_panics_is_an_error_of_the_request() {
     let key = ApiKey::callback(async || panic_any(Bomb));
-    let server = McpServer::new([answer(200, &[], CHAT)]).await;
+    let server = Server::new([answer(200, &[], CHAT)]).await;
     let (_, reply) = drain(server.openai().key(key).build().unwrap().stream(&StepCx::new(), &hi())).await;
     let error = reply.unwrap_err();
     assert!(error.message().contains("the callback that gives the key panicked"), "{error}");

@@ -8,7 +8,7 @@ use agent::model::{
 use agent::provider::sse::SseEvent;
 use agent::provider::{Catalogue, Decoder, HttpRequest, HttpResponse, Protocol, ProviderEntry};
 use agent::schema::Dialect;
-use agent::{Assistant, Value, json, tool, tools};
+use agent::{Assistant, json, tool, tools};
 
 use crate::provider_support::*;
 

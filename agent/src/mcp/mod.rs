@@ -25,6 +25,8 @@
 //! let registry = Registry::new(&calculator)?;                             // in another: `calc__double`
 //! # Ok(()) }
 //! ```
+#![cfg_attr(feature = "mcp-server", doc = "\n", doc = include_str!("../docs/mcp_serving.md"))]
+#![cfg_attr(feature = "mcp-client", doc = "\n", doc = include_str!("../docs/mcp_using.md"))]
 
 #[cfg(feature = "mcp-client")]
 mod client;

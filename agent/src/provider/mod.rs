@@ -3,6 +3,7 @@
 //! Most programs need only [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] to set keys, addresses and
 //! timeouts. The rest is for a closer look: a [`Protocol`] is a pure encoder and a pure decoder, and a [`ReplyReader`] reads a
 //! recorded response without a network.
+//!
 //! ```
 //! # #[cfg(feature = "anthropic")] {
 //! use agent::message::Message;
@@ -33,6 +34,7 @@
 //!
 //! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the
 //! middle of a conversation and is sent with that role. Custom messages of other kinds are sent as the user's.
+#![cfg_attr(feature = "http", doc = "\n", doc = include_str!("../docs/own_provider.md"))]
 
 #[cfg(not(feature = "http"))]
 pub(crate) mod absent;

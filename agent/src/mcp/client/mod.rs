@@ -1,30 +1,4 @@
-//! Use the tools of other programs as your own.
-//!
-//! ```no_run
-//! use agent::mcp::{McpClient, ClientConfig};
-//! use agent::{Registry, tools};
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp").name("docs")).await?;
-//! let files = McpClient::connect(ClientConfig::command("mcp-server-files").arg("/srv").name("files")).await?;
-//! println!("{}", docs.report().await);
-//! // A model sees `docs__search`, `files__read_file`, ….
-//! let registry = Registry::new(tools![{ docs }, { files }])?;
-//! # Ok(()) }
-//! ```
-//!
-//! The model receives the schema of a foreign tool unchanged. The client checks arguments against it, with the same coercions and
-//! the same report as for your own tools. A server that hangs, lies or sends too much causes an error, and does not end the run.
-//!
-//! * A call whose connection broke is not repeated automatically, because it may have taken effect. The exception is a tool that
-//!   only reads or is idempotent by the server's hints, if the configuration [trusts](ClientConfig::trust_hints) them.
-//! * A child that ended is started again by the next call, at most five times. The pause before it is half a second at first, and
-//!   doubles each time.
-//! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] allows it. A call of a tool that the server
-//!   no longer offers fails with that reason.
-//! * The name of a server is short, because models read it before the name of every tool: see [`ClientConfig::name`].
-//! * Models see names of tools in the characters that every provider accepts. If two names become equal, the tool whose name was
-//!   not changed keeps it, and the other has a hash in its name. [`McpClient::report`] lists both.
+//! Uses the tools of other programs.
 
 mod call;
 mod config;

@@ -340,7 +340,7 @@ mod tests {
         assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
     }
 
-    /// A row that an earlier one hides is never found, and a price that is no price is a slip of the pen.
+    /// A row that an earlier one hides is never found, and an impossible price is a typing error.
     #[test]
     fn every_row_is_found_and_says_what_can_be() {
         for (provider, family, window, longest, prices) in ROWS {

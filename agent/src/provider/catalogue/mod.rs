@@ -50,7 +50,7 @@ pub struct Catalogue {
     client: Option<HttpClient>,
 }
 
-/// What is compiled in. It never changes.
+/// The providers that are compiled in.
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
     models: Vec::new(),

@@ -107,9 +107,10 @@ impl Gemini {
 
     /// Returns the field for tools, the field for the schema of the reply, and the dialect.
     const fn schema_fields(&self) -> (&'static str, &'static str, Dialect) {
-        match self.open_api_schemas {
-            false => ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema),
-            true => ("parameters", "responseSchema", Dialect::GeminiLegacy),
+        if self.open_api_schemas {
+            ("parameters", "responseSchema", Dialect::GeminiLegacy)
+        } else {
+            ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema)
         }
     }
 
