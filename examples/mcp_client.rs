@@ -10,7 +10,7 @@
 //!
 //! A scripted model takes the model's place, so no key and no network are needed.
 
-use agent::mcp::{Client, client::ClientConfig};
+use agent::mcp::{ClientConfig, McpClient};
 use agent::message::ToolCall;
 use agent::model::reply;
 use agent::{Assistant, EventKind, Registry, ScriptedModel, ToolContext};
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Some(_) => Some(args.next().zip(args.next()).ok_or("--call wants a tool and its arguments as JSON")?),
         None => None,
     };
-    let client = Client::connect(config(args)?).await?;
+    let client = McpClient::connect(config(args)?).await?;
     let report = client.report().await;
     let is_hotels =
         ["find_hotels", "book_room"].iter().all(|own| report.tools.iter().any(|(tool, _)| tool == own));
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Says what the tools are, and what they take.
-fn list(client: &Client) -> Result<(), Box<dyn Error>> {
+fn list(client: &McpClient) -> Result<(), Box<dyn Error>> {
     for tool in Registry::new(client)?.definitions().iter() {
         let summary = tool.description().lines().next().unwrap_or_default();
         writeln!(io::stdout(), "{}: {summary}\n  {}", tool.name(), tool.parameters())?;
@@ -64,7 +64,7 @@ fn list(client: &Client) -> Result<(), Box<dyn Error>> {
 }
 
 /// Calls one tool, by its name with or without that of the server. The arguments are checked here, before anything is sent.
-async fn call_once(client: &Client, tool: &str, arguments: &str) -> Result<(), Box<dyn Error>> {
+async fn call_once(client: &McpClient, tool: &str, arguments: &str) -> Result<(), Box<dyn Error>> {
     let shown = client.report().await.tools.into_iter().find(|(own, _)| own == tool);
     let call = ToolCall::new("call_1", shown.map_or(tool.to_owned(), |(_, shown)| shown), arguments);
     let outcome = Registry::new(client)?.call(&call, &ToolContext::default()).await.outcome;
@@ -75,7 +75,7 @@ async fn call_once(client: &Client, tool: &str, arguments: &str) -> Result<(), B
 }
 
 /// The model errs as models do: text for a number is coerced, a guest too few is told.
-async fn book(client: &Client) -> Result<(), Box<dyn Error>> {
+async fn book(client: &McpClient) -> Result<(), Box<dyn Error>> {
     writeln!(io::stdout(), "{}\n", client.report().await)?;
     let model = ScriptedModel::new([
         reply().tool_call("hotels__find_hotels", r#"{"city": "Paris", "stars": "4"}"#),

@@ -9,7 +9,7 @@
 //! `{"mcpServers": {"hotels": {"command": "/path/to/target/debug/examples/mcp_server", "args": []}}}`.
 #![expect(clippy::print_stderr, reason = "standard output belongs to the protocol")]
 
-use agent::mcp::Server;
+use agent::mcp::McpServer;
 use agent::{ToolArgs, ToolOutput, tool, tools};
 use std::{error::Error, sync::Mutex, time::Duration};
 
@@ -75,7 +75,7 @@ fn hotels() -> Hotels {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = Server::new(tools![find_hotels, book_room])
+    let server = McpServer::new(tools![find_hotels, book_room])
         .name("hotels")
         .instructions("Find a hotel before you book a room in it.")
         .state(hotels());

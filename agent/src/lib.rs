@@ -183,7 +183,7 @@ pub use serde_json::json;
 /// # Errors
 /// Fails if the provider is unknown, or if there is no key.
 #[cfg(feature = "http")]
-pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
+pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::BuildModelError> {
     provider::http::HttpModel::builder(name).build()
 }
 
@@ -204,7 +204,7 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 #[cfg(not(feature = "http"))]
 pub fn model(
     name: &str,
-) -> Result<impl model::Model + Clone + std::fmt::Debug + use<>, provider::UnknownModel> {
+) -> Result<impl model::Model + Clone + std::fmt::Debug + use<>, provider::BuildModelError> {
     provider::absent::model(name)
 }
 

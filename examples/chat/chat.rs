@@ -9,7 +9,7 @@ use crate::servers;
 use crate::sessions::{Home, Session};
 use crate::tell::Shown;
 use crate::traffic::Log;
-use agent::mcp::Client;
+use agent::mcp::McpClient;
 use agent::message::{Conversation, ToolCall, Usage};
 use agent::model::Thinking;
 use agent::{Approval, Assistant};
@@ -31,7 +31,7 @@ pub(crate) struct Chat {
     pub(crate) look: Look,
     pub(crate) home: Home,
     pub(crate) chosen: Chosen,
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<McpClient>,
     pub(crate) assistant: Assistant,
     pub(crate) desk: Desk,
     pub(crate) asked: mpsc::Receiver<Question>,
@@ -283,7 +283,7 @@ fn resumed(session: Option<&Session>, log: Option<&Log>) -> Result<Chosen, Box<d
 /// What an assistant is made of.
 struct Setup<'a> {
     chosen: &'a Chosen,
-    clients: &'a [Client],
+    clients: &'a [McpClient],
     desk: &'a Desk,
     system: Option<&'a str>,
     thinking: Option<Thinking>,

@@ -4,7 +4,7 @@ use crate::demo::model::{DemoModel, NAME as DEMO};
 use crate::traffic::{Log, Logged};
 use agent::model::Model;
 use agent::provider::Catalogue;
-use agent::provider::http::{BuildModelError, HttpOptions};
+use agent::provider::{BuildModelError, http::HttpOptions};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(crate) fn choose(name: Option<&str>, log: Option<&Log>) -> Result<Chosen, Bo
     }
     let mut providers = catalogue.providers().map(agent::provider::ProviderEntry::name);
     // A provider's name alone stands for the model that its variable names; without one, nobody knows it.
-    let named = providers.find(|name| !matches!(catalogue.model(name), Err(BuildModelError::Unknown(_))));
+    let named = providers.find(|name| !matches!(catalogue.model(name), Err(BuildModelError::Unknown { .. })));
     match named {
         Some(name) => {
             of_provider(&catalogue, name, Some("a …_DEFAULT_MODEL in the environment names it".to_owned()))

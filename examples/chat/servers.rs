@@ -1,8 +1,8 @@
 //! MCP servers named on the command line.
 
 use crate::traffic::Log;
-use agent::mcp::Client;
-use agent::mcp::client::{ClientConfig, ClientError, ClientLimits};
+use agent::mcp::McpClient;
+use agent::mcp::{ClientConfig, ClientLimits, McpClientError};
 use std::time::Duration;
 
 /// What `--mcp` says: a name, if one is given, and how the server is reached; and how long it may take to connect.
@@ -43,14 +43,14 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Connects to all of them, at the same time. Returns those that are there, and a line about each that is not.
-pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (Vec<Client>, Vec<String>) {
+pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (Vec<McpClient>, Vec<String>) {
     let mut connecting = tokio::task::JoinSet::new();
     for (at, config) in configs.into_iter().enumerate() {
         let config = match log.cloned() {
             Some(log) => config.on_traffic(move |traffic| log.mcp(traffic)),
             None => config,
         };
-        connecting.spawn(async move { (at, Client::connect(config.clone()).await, config) });
+        connecting.spawn(async move { (at, McpClient::connect(config.clone()).await, config) });
     }
     let mut all = connecting.join_all().await;
     all.sort_unstable_by_key(|(at, _, _)| *at);
@@ -69,7 +69,11 @@ pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (V
 }
 
 /// Servers that call themselves the same are numbered, so that their tools have different names.
-async fn distinct(client: Client, others: &[Client], config: ClientConfig) -> Result<Client, ClientError> {
+async fn distinct(
+    client: McpClient,
+    others: &[McpClient],
+    config: ClientConfig,
+) -> Result<McpClient, McpClientError> {
     let is_taken = |name: &str| others.iter().any(|other| other.name() == name);
     let own = client.name();
     if !is_taken(&own) {
@@ -77,7 +81,7 @@ async fn distinct(client: Client, others: &[Client], config: ClientConfig) -> Re
     }
     let name = (2..=99).map(|number| format!("{own}_{number}")).find(|name| !is_taken(name)).unwrap_or(own);
     client.close().await;
-    Client::connect(config.name(name)).await
+    McpClient::connect(config.name(name)).await
 }
 
 #[cfg(test)]

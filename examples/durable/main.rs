@@ -15,7 +15,7 @@ mod script;
 use std::error::Error;
 use std::time::Duration;
 
-use agent::durable::{Client, PendingAsk, Service};
+use agent::durable::{DurableClient, PendingAsk, Service};
 use agent::{Assistant, Decision, ToolContext, ToolError, tool, tools};
 use script::Script;
 use tokio::time::sleep;
@@ -58,7 +58,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     Ok(Service::new(&assistant)?.serve("127.0.0.1:9080".parse()?).await?)
 }
 
-async fn decide(engine: &Client, run: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
+async fn decide(engine: &DurableClient, run: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
     let run = engine.run(run);
     for ask in run.pending().await? {
         if let PendingAsk::Approval { request, .. } = ask {
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
     let ingress = std::env::var("RESTATE_INGRESS").unwrap_or_else(|_| "http://127.0.0.1:8080".to_owned());
-    let engine = Client::new(&ingress)?;
+    let engine = DurableClient::new(&ingress)?;
     match &args[..] {
         ["serve"] => serve().await?,
         ["run", run] => {

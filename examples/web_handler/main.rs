@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -103,7 +103,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(model()).tools(tools![temperature, book_table]).build()?;
     let ui = UiServer::builder(assistant)
         .options(UiOptions::default().results(ResultView::ForModel))
-        .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(600) })
+        .reconnect_time(Duration::from_secs(600))
         .single_user()
         .build();
 

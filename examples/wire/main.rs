@@ -1,7 +1,7 @@
 //! Inspects provider traffic: decodes a recorded response, encodes a conversation as a request, or decodes and re-encodes a request.
 //!
 //! ```sh
-//! cargo run --release --example wire --features openai,anthropic,gemini -- decode --api anthropic body.sse
+//! cargo run --release --example wire --features openai,anthropic,gemini,testing -- decode --api anthropic body.sse
 //! … decode --api openai-chat --chunk 1 --status 429 *.json     # one byte at a time; as the body of an error
 //! … encode --api openai-responses conversation.json                 # what an assistant would send of it
 //! … roundtrip --api gemini request.json                     # decodes and re-encodes a request

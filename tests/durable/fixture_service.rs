@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::ScriptedModel;
-use agent::durable::{Client, PendingAsk, Service};
+use agent::durable::{DurableClient, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::QueueMode, tool, tools};
@@ -109,7 +109,7 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
 }
 
 async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
-    let run = Client::new(ingress)?.run(name);
+    let run = DurableClient::new(ingress)?.run(name);
     let asks = run.pending().await?;
     for ask in &asks {
         if let PendingAsk::Approval { request, .. } = ask {
@@ -129,13 +129,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Service::new(&assistant(log.into())?)?.serve(address.parse()?).await?;
         }
         ["run", ingress, name, prompt] => {
-            let run = Client::new(ingress)?.start(*name, *prompt).await?;
+            let run = DurableClient::new(ingress)?.start(*name, *prompt).await?;
             println!("{}", serde_json::to_string(&run.outcome().await?)?);
         }
-        ["steer", ingress, name, text] => Client::new(ingress)?.run(*name).steer(*text).await?,
-        ["follow_up", ingress, name, text] => Client::new(ingress)?.run(*name).follow_up(*text).await?,
+        ["steer", ingress, name, text] => DurableClient::new(ingress)?.run(*name).steer(*text).await?,
+        ["follow_up", ingress, name, text] => {
+            DurableClient::new(ingress)?.run(*name).follow_up(*text).await?
+        }
         ["cancel", ingress, name, reason] => {
-            println!("{}", Client::new(ingress)?.run(*name).cancel(reason).await?);
+            println!("{}", DurableClient::new(ingress)?.run(*name).cancel(reason).await?);
         }
         ["allow", ingress, name] => decide(ingress, name, &Decision::Allow).await?,
         ["deny", ingress, name, reason] => {

@@ -2,7 +2,7 @@
 
 use super::mcp_support::{call, run};
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
-use agent::mcp::Server;
+use agent::mcp::McpServer;
 use agent::{
     Assistant, Registry, ScriptedModel, ToolContext, args::HumanDuration, json, message::ToolCall,
     model::reply, tool, tools,
@@ -380,12 +380,12 @@ fn add_strictly(numbers: Vec<u32>) -> String {
 #[tokio::test]
 async fn an_mcp_server_takes_lists_and_objects_as_json_text_unless_told_otherwise() {
     let sent = json!({"numbers": "[1,2]", "pay": "{\"kind\":\"cash\",\"amount\":2}"});
-    let served = run(Server::new(tools![add_up, add_strictly])).await;
+    let served = run(McpServer::new(tools![add_up, add_strictly])).await;
     assert_eq!(call(served.address, "add_up", sent.clone()).await.text(), "[1, 2] true");
     let own = call(served.address, "add_strictly", json!({"numbers": "[1,2]"})).await;
     assert!(own.text().contains("send a JSON array, not text"), "{}", own.text());
     let strict = PlanOptions::default().coercion(CoercionPolicy::strict());
-    let served = run(Server::new(tools![add_up]).options(strict)).await;
+    let served = run(McpServer::new(tools![add_up]).options(strict)).await;
     let reply = call(served.address, "add_up", sent).await;
     assert!(
         reply.text().contains("2 problems") && reply.text().contains("If this is what you meant"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
-use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, ServeError, Service, ServiceError};
+use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
@@ -467,10 +467,10 @@ async fn without_identity_a_service_listens_on_loopback_alone() {
         // Some machines have no IPv6.
         let Ok(listener) = std::net::TcpListener::bind(open) else { continue };
         let error = service().serve_until(listener, stopped()).await.unwrap_err();
-        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+        assert!(matches!(error, ServiceError::Anonymous { .. }), "{error}");
         assert!(error.to_string().contains("allow_anonymous"), "{error}");
         let error = service().serve(open.parse().unwrap()).await.unwrap_err();
-        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+        assert!(matches!(error, ServiceError::Anonymous { .. }), "{error}");
     }
     // No request is answered: the servers end at once.
     let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();

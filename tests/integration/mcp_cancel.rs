@@ -1,9 +1,9 @@
 //! Calls that clients of the older versions cancel over HTTP: by a notification in a request of its own.
 
 use super::mcp_support::{Reply, Running, message, modern, post, run};
-use agent::mcp::client::{ClientConfig, Era};
-use agent::mcp::server::{Bearer, Caller};
-use agent::mcp::{Client, Server};
+use agent::mcp::{Bearer, Caller};
+use agent::mcp::{ClientConfig, Era};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{CancelToken, Progress, Registry, ToolContext, Value, json, tool, tools};
 use std::time::{Duration, Instant};
@@ -36,9 +36,9 @@ struct Test {
 }
 
 impl Test {
-    async fn start(change: impl FnOnce(Server) -> Server) -> Self {
+    async fn start(change: impl FnOnce(McpServer) -> McpServer) -> Self {
         let ((began, has_begun), (cancelled, was_cancelled)) = (unbounded_channel(), unbounded_channel());
-        let server = run(change(Server::new(tools![linger]).state(Told { began, cancelled }))).await;
+        let server = run(change(McpServer::new(tools![linger]).state(Told { began, cancelled }))).await;
         Self { server, began: has_begun, cancelled: was_cancelled }
     }
 
@@ -160,7 +160,7 @@ async fn requests_without_a_session_and_those_of_the_new_form_are_served_as_befo
 async fn our_client_of_the_older_form_cancels_and_goes_on() {
     let mut test = Test::start(|server| server).await;
     let client =
-        Client::connect(ClientConfig::http(test.server.url()).name("s").era(Era::Legacy)).await.unwrap();
+        McpClient::connect(ClientConfig::http(test.server.url()).name("s").era(Era::Legacy)).await.unwrap();
     let registry = Registry::new(&client).unwrap();
     for name in ["first", "second"] {
         let token = CancelToken::new();

@@ -2,9 +2,9 @@
 
 use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::run;
-use agent::mcp::client::{ChangePolicy, ClientConfig, ClientError, ClientLimits, Era};
-use agent::mcp::server::{Bearer, Caller, LoadError};
-use agent::mcp::{Client, Server};
+use agent::mcp::{Bearer, Caller};
+use agent::mcp::{ChangePolicy, ClientConfig, ClientLimits, Era, McpClientError};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::{Content, ToolCall};
 use agent::model::reply;
 use agent::{
@@ -40,7 +40,7 @@ async fn call(registry: &Registry, tool: &str, arguments: Value) -> ToolOutcome 
     registry.call(&call, &ToolContext::new()).await.outcome
 }
 
-fn registry(client: &Client) -> Registry {
+fn registry(client: &McpClient) -> Registry {
     Registry::new(client.tools()).unwrap()
 }
 
@@ -57,9 +57,9 @@ fn hasty() -> ClientLimits {
 
 #[tokio::test]
 async fn our_own_server_is_used_in_both_eras_over_both_transports() {
-    let server = run(Server::new(tools![add, steps]).name("calculator")).await;
+    let server = run(McpServer::new(tools![add, steps]).name("calculator")).await;
     for era in [Era::Auto, Era::Modern, Era::Legacy] {
-        let client = Client::connect(ClientConfig::http(server.url()).era(era)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(server.url()).era(era)).await.unwrap();
         let report = client.report().await;
         assert_eq!(report.server, Some(("calculator".to_owned(), "1.0.0".to_owned())), "{era:?}");
         let version = if era == Era::Legacy { "2025-11-25" } else { "2026-07-28" };
@@ -81,7 +81,7 @@ async fn our_own_server_is_used_in_both_eras_over_both_transports() {
     }
     for era in [Era::Auto, Era::Modern, Era::Legacy] {
         let config = ClientConfig::command(FIXTURE).arg("stdio").name("child").era(era);
-        let client = Client::connect(config).await.unwrap();
+        let client = McpClient::connect(config).await.unwrap();
         let registry = registry(&client);
         assert_eq!(
             call(&registry, "child__test_simple_text", json!({})).await.text(),
@@ -101,8 +101,8 @@ async fn our_own_server_is_used_in_both_eras_over_both_transports() {
 
 #[tokio::test]
 async fn an_assistant_uses_the_tools_of_a_server() {
-    let server = run(Server::new(tools![add])).await;
-    let client = Client::connect(ClientConfig::http(server.url())).await.unwrap();
+    let server = run(McpServer::new(tools![add])).await;
+    let client = McpClient::connect(ClientConfig::http(server.url())).await.unwrap();
     let model =
         ScriptedModel::new([reply().tool_call("sums__add", r#"{"a": "40", "b": 2}"#), reply().text("42.")]);
     let assistant = Assistant::builder(model.clone()).mcp("sums", &client).build().unwrap();
@@ -113,31 +113,32 @@ async fn an_assistant_uses_the_tools_of_a_server() {
 
 #[tokio::test]
 async fn only_what_is_allowed_is_seen() {
-    let server = run(Server::new(tools![add, steps])).await;
+    let server = run(McpServer::new(tools![add, steps])).await;
     let config = || ClientConfig::http(server.url()).name("s");
-    let client = Client::connect(config().allow(["add"]).rename("add", "plus")).await.unwrap();
+    let client = McpClient::connect(config().allow(["add"]).rename("add", "plus")).await.unwrap();
     assert_eq!(registry(&client).names().collect::<Vec<_>>(), ["s__plus"]);
     assert_eq!(call(&registry(&client), "s__plus", json!({"a": 1, "b": 2})).await.text(), "3");
     let report = client.report().await;
     assert_eq!(report.left_out[0].tool, "steps");
-    let client = Client::connect(config().filter(|definition| definition.name() == "steps")).await.unwrap();
+    let client =
+        McpClient::connect(config().filter(|definition| definition.name() == "steps")).await.unwrap();
     assert_eq!(registry(&client).names().collect::<Vec<_>>(), ["s__steps"]);
-    let clash = Client::connect(config().rename("add", "x").rename("steps", "x")).await.unwrap_err();
-    assert!(matches!(clash, ClientError::Names { .. }), "{clash}");
+    let clash = McpClient::connect(config().rename("add", "x").rename("steps", "x")).await.unwrap_err();
+    assert!(matches!(clash, McpClientError::Names { .. }), "{clash}");
     // Hints are believed only when the configuration says so.
-    let effect = |client: &Client| {
+    let effect = |client: &McpClient| {
         let registry = registry(client);
         let tool = registry.get("s__add").unwrap();
         (tool.policy().effect, tool.definition().annotations().read_only)
     };
-    assert_eq!(effect(&Client::connect(config()).await.unwrap()), (Effect::Once, None));
-    let trusting = Client::connect(config().trust_hints()).await.unwrap();
+    assert_eq!(effect(&McpClient::connect(config()).await.unwrap()), (Effect::Once, None));
+    let trusting = McpClient::connect(config().trust_hints()).await.unwrap();
     assert_eq!(effect(&trusting), (Effect::Pure, Some(true)));
 }
 
 #[tokio::test]
 async fn a_dead_child_is_started_again_and_its_call_is_not() {
-    let client = Client::connect(ClientConfig::command(FIXTURE).arg("stdio").name("c")).await.unwrap();
+    let client = McpClient::connect(ClientConfig::command(FIXTURE).arg("stdio").name("c")).await.unwrap();
     let registry = registry(&client);
     let lost = call(&registry, "c__exit_now", json!({})).await;
     assert_eq!(lost.code(), Some("connection_lost"), "{}", lost.text());
@@ -162,7 +163,7 @@ async fn no_child_is_left_whatever_it_ignores() {
     for is_closed in [true, false] {
         let file = std::env::temp_dir().join(format!("mcp-child-{}-{is_closed}", std::process::id()));
         let config = ClientConfig::command("sh").args(["-c", script, FIXTURE]).env("PID_FILE", &file);
-        let client = Client::connect(config).await.unwrap();
+        let client = McpClient::connect(config).await.unwrap();
         let pid = std::fs::read_to_string(&file).unwrap().trim().to_owned();
         let _ = std::fs::remove_file(&file);
         assert!(is_alive(&pid));
@@ -183,7 +184,7 @@ async fn a_child_gets_few_variables() {
     let script = r#"env > "$OUT"; exec "$0" stdio"#;
     let file = std::env::temp_dir().join(format!("mcp-env-{}", std::process::id()));
     let config = ClientConfig::command("sh").args(["-c", script, FIXTURE]).env("OUT", &file);
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let variables = std::fs::read_to_string(&file).unwrap();
     let _ = std::fs::remove_file(&file);
     assert!(variables.contains("PATH=") && variables.contains("OUT="));
@@ -210,7 +211,7 @@ async fn a_server_that_hangs_or_lies_costs_an_error() {
     });
     let url = mock.run().await;
     let config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(hasty());
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let registry = registry(&client);
     for tool in ["hang", "garbage", "wrong_id", "huge", "closes"] {
         let begun = Instant::now();
@@ -244,7 +245,7 @@ async fn a_message_without_an_end_is_left_after_its_limit() {
     let url = mock.run().await;
     let limits = ClientLimits { call: Duration::from_secs(30), definitions: 100_000, ..hasty() };
     let config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(limits);
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let registry = registry(&client);
     for (tool, ..) in answers {
         sent.store(0, Ordering::Relaxed);
@@ -287,7 +288,7 @@ async fn lists_without_an_end_are_left() {
         .run()
         .await;
         let config = ClientConfig::http(&url).era(Era::Legacy).limits(hasty());
-        let error = Client::connect(config).await.unwrap_err().to_string();
+        let error = McpClient::connect(config).await.unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
 }
@@ -308,7 +309,7 @@ async fn bad_schemas_cost_their_tool_alone_and_strange_ones_stay() {
     .on_call(|_, _| Answer::text("Called."))
     .run()
     .await;
-    let client = Client::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
     let registry = registry(&client);
     assert_eq!(registry.names().collect::<Vec<_>>(), ["m__good", "m__strange"]);
     assert_eq!(registry.get("m__strange").unwrap().definition().parameters(), &strange);
@@ -343,7 +344,7 @@ async fn a_call_is_made_again_only_where_that_does_no_harm() {
         if trusts {
             config = config.trust_hints();
         }
-        let client = Client::connect(config).await.unwrap();
+        let client = McpClient::connect(config).await.unwrap();
         let outcome = call(&registry(&client), "m__t", json!({})).await;
         assert_eq!(outcome.code(), Some("connection_lost"), "{}", outcome.text());
         assert_eq!(made.load(Ordering::Relaxed), calls, "{hints} {trusts}");
@@ -367,7 +368,7 @@ async fn a_header_mismatch_lists_again_and_calls_again_once() {
         })
         .run()
         .await;
-        let client = Client::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
         let outcome = call(&registry(&client), "m__t", json!({})).await;
         assert_eq!(outcome.is_error(), succeeds_at > 1);
         let count = |at: usize| counts[at].load(Ordering::Relaxed);
@@ -398,7 +399,7 @@ async fn a_tool_is_gone_when_a_fresh_list_lacks_it_however_the_server_says_so() 
     })
     .run()
     .await;
-    let client = Client::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
     let registry = registry(&client);
     for tool in ["a", "b"] {
         let outcome = call(&registry, &format!("m__{tool}"), json!({})).await;
@@ -420,7 +421,7 @@ async fn names_that_become_one_cost_no_connection_and_no_other_name() {
         .run()
         .await;
     let connect =
-        async |config: ClientConfig| Client::connect(config.name("m").era(Era::Legacy)).await.unwrap();
+        async |config: ClientConfig| McpClient::connect(config.name("m").era(Era::Legacy)).await.unwrap();
     let client = connect(ClientConfig::http(&url)).await;
     let report = client.report().await;
     assert!(report.left_out.is_empty(), "{report}");
@@ -459,10 +460,12 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
         };
         let current = Arc::new(Mutex::new(Registry::new(tools![{ greet("Greets.") }, add]).unwrap()));
         let shared = current.clone();
-        let loader = move |_: &Caller| -> Result<Registry, LoadError> { Ok(shared.lock().unwrap().clone()) };
-        let server = run(Server::with_loader(loader)).await;
+        let loader = move |_: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
+            Ok(shared.lock().unwrap().clone())
+        };
+        let server = run(McpServer::with_loader(loader)).await;
         let client =
-            Client::connect(ClientConfig::http(server.url()).name("s").on_change(policy)).await.unwrap();
+            McpClient::connect(ClientConfig::http(server.url()).name("s").on_change(policy)).await.unwrap();
         let registry = registry(&client);
         assert_eq!(call(&registry, "s__greet", json!({"name": "Ann"})).await.text(), "Hello, Ann!");
         *current.lock().unwrap() =
@@ -488,15 +491,15 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
 
 #[tokio::test]
 async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
-    let server = run(Server::new(tools![add]).authenticator(
+    let server = run(McpServer::new(tools![add]).authenticator(
         Bearer::new([("first", Caller::new("ann")), ("second", Caller::new("ann"))]).required_scope("tools"),
     ));
     // Nobody has the scope: this is 403, and without a token 401.
     let server = server.await;
-    let error = Client::connect(ClientConfig::http(server.url())).await.unwrap_err();
-    let ClientError::Unauthorized { challenge, .. } = error else { panic!("{error}") };
+    let error = McpClient::connect(ClientConfig::http(server.url())).await.unwrap_err();
+    let McpClientError::Unauthorized { challenge, .. } = error else { panic!("{error}") };
     assert_eq!(challenge.scope.as_deref(), Some("tools"));
-    let error = Client::connect(ClientConfig::http(server.url()).bearer_token("first")).await.unwrap_err();
+    let error = McpClient::connect(ClientConfig::http(server.url()).bearer_token("first")).await.unwrap_err();
     assert!(!error.to_string().contains("first"), "{error}");
     // A token that is good for one connection alone: the next call asks for another.
     let given = Arc::new(AtomicUsize::new(0));
@@ -508,16 +511,16 @@ async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
             if is_good {
                 Ok(Caller::new("ann").into())
             } else {
-                Err(agent::mcp::server::AuthRefusal::invalid_token())
+                Err(agent::mcp::AuthRefusal::invalid_token())
             }
         }
     });
-    let server = run(Server::new(tools![add]).authenticator(verify)).await;
+    let server = run(McpServer::new(tools![add]).authenticator(verify)).await;
     let config = ClientConfig::http(server.url()).name("s").token(move || {
         let token = format!("t{}", tokens.fetch_add(1, Ordering::Relaxed));
         async move { Ok(token) }
     });
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let registry = registry(&client);
     assert_eq!(call(&registry, "s__add", json!({"a": 1, "b": 2})).await.text(), "3");
     good.store(1, Ordering::Relaxed);
@@ -537,9 +540,9 @@ async fn cancelling_reaches_the_server_in_every_way() {
             "gone"
         }
     });
-    let server = run(Server::new(tools![{ waits.unwrap() }])).await;
+    let server = run(McpServer::new(tools![{ waits.unwrap() }])).await;
     for (era, is_dropped) in [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, true)] {
-        let client = Client::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
         let registry = registry(&client);
         let token = CancelToken::new();
         let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();

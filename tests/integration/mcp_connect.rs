@@ -2,9 +2,9 @@
 
 use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::run;
-use agent::mcp::client::{ClientConfig, ClientError, ClientLimits, ConnectErrorKind as Kind, Era};
-use agent::mcp::server::{Bearer, Caller};
-use agent::mcp::{Client, Server};
+use agent::mcp::{Bearer, Caller};
+use agent::mcp::{ClientConfig, ClientLimits, ConnectErrorKind as Kind, Era, McpClientError};
+use agent::mcp::{McpClient, McpServer};
 use agent::{tool, tools};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,7 @@ async fn port(is_silent: bool) -> (String, Option<TcpListener>) {
 
 /// The kind and the text of a refusal, which holds for `Debug` and names no type of the transport.
 async fn refusal(config: ClientConfig) -> (Kind, String) {
-    let error = Client::connect(config).await.unwrap_err();
+    let error = McpClient::connect(config).await.unwrap_err();
     let text = error.to_string();
     assert_eq!(format!("{error:?}"), text);
     assert!(
@@ -57,7 +57,7 @@ async fn refusal(config: ClientConfig) -> (Kind, String) {
     for word in ["rmcp", "reqwest", "Transport", "discover"] {
         assert!(!text.contains(word), "{text}");
     }
-    let ClientError::Connect { kind, .. } = error else { panic!("{text}") };
+    let McpClientError::Connect { kind, .. } = error else { panic!("{text}") };
     (kind, text)
 }
 
@@ -78,7 +78,7 @@ async fn a_server_that_is_not_there() {
 
 #[tokio::test]
 async fn a_wrong_path() {
-    let server = run(Server::new(tools![double])).await;
+    let server = run(McpServer::new(tools![double])).await;
     let url = server.url().replace("/mcp", "/");
     for era in ERAS {
         let (kind, text) = refusal(ClientConfig::http(&url).era(era)).await;
@@ -123,12 +123,12 @@ async fn what_answers_is_no_mcp_server() {
 #[tokio::test]
 async fn a_server_that_wants_to_know_who_asks() {
     let ours =
-        run(Server::new(tools![double]).authenticator(Bearer::new([("t0ken", Caller::new("ann"))]))).await;
+        run(McpServer::new(tools![double]).authenticator(Bearer::new([("t0ken", Caller::new("ann"))]))).await;
     let bare = answers("401 Unauthorized", "", "").await;
     for url in [ours.url(), bare] {
         for era in ERAS {
-            let error = Client::connect(ClientConfig::http(&url).era(era)).await.unwrap_err();
-            assert!(matches!(error, ClientError::Unauthorized { .. }), "{error}");
+            let error = McpClient::connect(ClientConfig::http(&url).era(era)).await.unwrap_err();
+            assert!(matches!(error, McpClientError::Unauthorized { .. }), "{error}");
             assert!(error.to_string().starts_with(&format!("{url} requires authorization: ")), "{error}");
         }
     }
@@ -287,7 +287,8 @@ async fn a_program_that_starts_slowly() {
             let config = slow(discover, initialize, is_reversed);
             connecting.spawn(async move {
                 let what = format!("{discover} {initialize} {is_reversed}");
-                let client = Client::connect(config).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+                let client =
+                    McpClient::connect(config).await.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let report = client.report().await;
                 assert_eq!(report.protocol_version.as_deref(), Some(version), "{what}");
                 assert_eq!(report.tools, [("t".to_owned(), "slow__t".to_owned())], "{what}");
@@ -318,7 +319,7 @@ async fn a_server_that_wakes_up_slowly() {
     let limits =
         |seconds| ClientLimits { connect: Some(Duration::from_secs(seconds)), ..ClientLimits::default() };
     let url = mock.run().await;
-    let client = Client::connect(ClientConfig::http(url).limits(limits(20))).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(url).limits(limits(20))).await.unwrap();
     assert_eq!(client.report().await.protocol_version.as_deref(), Some("2025-11-25"));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `MCP_EVERYTHING` names its program (`tests/mcp/conformance.sh` sets it).
 
-use agent::mcp::{Client, client::ClientConfig};
+use agent::mcp::{ClientConfig, McpClient};
 use agent::message::{Content, ToolCall};
 use agent::{Registry, ToolContext, ToolOutcome, Value, json};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 async fn use_it(config: ClientConfig) {
-    let client = Client::connect(config.name("all")).await.unwrap();
+    let client = McpClient::connect(config.name("all")).await.unwrap();
     let registry = Registry::new(client.tools()).unwrap();
     let call = async |tool: &str, arguments: Value| -> ToolOutcome {
         let call = ToolCall::new("1", format!("all__{tool}"), arguments.to_string());

@@ -2,8 +2,8 @@
 
 use super::mcp_support::{Running, message, post, run};
 use agent::args::{CoercionPolicy, PlanOptions};
-use agent::mcp::Server;
-use agent::mcp::server::{Bearer, Caller, LoadError};
+use agent::mcp::McpServer;
+use agent::mcp::{Bearer, Caller};
 use agent::{Registry, Value, json, tool, tools};
 
 /// Adds all.
@@ -30,13 +30,13 @@ fn owner(names: Vec<String>, owner: &Owner) -> String {
 #[tokio::test]
 async fn tools_of_a_loader_take_what_other_tools_take() {
     let shared = Registry::new(tools![sum, sum_strictly, owner]).unwrap();
-    let loader = move |caller: &Caller| -> Result<Registry, LoadError> {
+    let loader = move |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
         // The same tools, with other state for each caller.
         Ok(shared.clone().with_state(Owner(caller.id().to_owned()))?)
     };
     let tokens = || [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
     let own = |options: Option<PlanOptions>| {
-        let server = Server::with_loader(loader.clone()).authenticator(Bearer::new(tokens()));
+        let server = McpServer::with_loader(loader.clone()).authenticator(Bearer::new(tokens()));
         match options {
             Some(options) => server.options(options),
             None => server,

@@ -2,8 +2,8 @@
 
 use super::mcp_support::{ask, message, modern, post, run};
 use super::trace_support::{EveryLine, hear};
-use agent::mcp::client::{ClientConfig, Era};
-use agent::mcp::{Client, Server};
+use agent::mcp::{ClientConfig, Era};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, ToolContext, json, tool, tools};
 
@@ -38,7 +38,7 @@ fn assert_silent(log: &EveryLine, at_least: &[&str]) {
 async fn the_server_logs_no_arguments_in_whatever_form_they_come() {
     let log = EveryLine::default();
     let _guard = hear(log.clone());
-    let server = run(Server::new(tools![log_in])).await;
+    let server = run(McpServer::new(tools![log_in])).await;
     let good = json!({"user": "ann", "password": SECRET});
     let text = good.to_string();
     let call = |params| ask(server.address, "tools/call", params);
@@ -83,7 +83,7 @@ async fn the_server_logs_no_arguments_in_whatever_form_they_come() {
 async fn arguments_that_are_in_headers_are_compared_and_the_others_are_not_logged() {
     let log = EveryLine::default();
     let _guard = hear(log.clone());
-    let server = run(Server::new(tools![enter])).await;
+    let server = run(McpServer::new(tools![enter])).await;
     let params = |region: &str| json!({"name": "enter", "arguments": {"region": region, "password": SECRET}});
     let header = "mcp-param-region: eu\r\n";
     assert_eq!(modern(server.address, header, "tools/call", params("eu")).await.text(), "eu 14");
@@ -96,9 +96,9 @@ async fn arguments_that_are_in_headers_are_compared_and_the_others_are_not_logge
 async fn the_client_logs_no_arguments() {
     let log = EveryLine::default();
     let _guard = hear(log.clone());
-    let server = run(Server::new(tools![log_in, enter])).await;
+    let server = run(McpServer::new(tools![log_in, enter])).await;
     for era in [Era::Modern, Era::Legacy] {
-        let client = Client::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
         let registry = Registry::new(client.tools()).unwrap();
         let call = async |tool: &str, arguments: agent::Value| {
             let call = ToolCall::new("1", tool, arguments.to_string());
@@ -118,7 +118,7 @@ async fn the_client_logs_no_arguments() {
         client.close().await;
     }
     let config = ClientConfig::command(super::mcp_client::FIXTURE).arg("stdio").name("child");
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let registry = Registry::new(client.tools()).unwrap();
     // The result quotes what was sent, so something that is refused is sent.
     let call = ToolCall::new("1", "child__sleeps", json!({"milliseconds": 0}).to_string());

@@ -1,8 +1,8 @@
 //! The server, request by request: what is answered, in which order, and what is kept from whom.
 
 use super::mcp_support::{Running, ask, call, message, modern, names, post, read, run, send};
-use agent::mcp::Server;
-use agent::mcp::server::{Bearer, Caller, LoadError, RequestInfo, ResourceMetadata, ServerLimits, Token};
+use agent::mcp::McpServer;
+use agent::mcp::{Bearer, Caller, RequestInfo, ResourceMetadata, ServerLimits, Token};
 use agent::{Registry, Tool, ToolContext, ToolOutput, json, tool, tools};
 use serde_json::Value;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ fn hold() -> (Tool, UnboundedReceiver<()>, Arc<Notify>) {
     (tool.unwrap(), begun, go)
 }
 
-fn plain() -> Server {
-    Server::new(tools![add, crash, fail_quietly, wait_long, nap, who, region, version])
+fn plain() -> McpServer {
+    McpServer::new(tools![add, crash, fail_quietly, wait_long, nap, who, region, version])
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ struct Point {
 
 #[tokio::test]
 async fn none_is_a_text_that_says_so() {
-    let server = run(Server::new(tools![find_name, find_point])).await;
+    let server = run(McpServer::new(tools![find_name, find_point])).await;
     for (number, text) in [(0, ""), (1, "Ann"), (2, "Nobody has this number.")] {
         assert_eq!(call(server.address, "find_name", json!({"number": number})).await.text(), text);
     }
@@ -232,7 +232,7 @@ async fn structured_results_have_to_fit_and_long_ones_are_refused() {
     });
     let fits = structured("fits", json!({"n": 1}));
     let wrong = structured("wrong", json!({"n": "hunter2"}));
-    let server = run(Server::new(tools![{ fits }, { wrong }, { long.unwrap() }])).await;
+    let server = run(McpServer::new(tools![{ fits }, { wrong }, { long.unwrap() }])).await;
     let reply = call(server.address, "fits", json!({})).await;
     assert_eq!(reply.json()["result"]["structuredContent"], json!({"n": 1}));
     assert_eq!(reply.text(), r#"{"n":1}"#);
@@ -244,8 +244,8 @@ async fn structured_results_have_to_fit_and_long_ones_are_refused() {
     assert_eq!(list.json()["result"]["tools"][0]["outputSchema"], schema);
 }
 
-fn two_callers() -> Server {
-    let loader = |caller: &Caller| -> Result<Registry, LoadError> {
+fn two_callers() -> McpServer {
+    let loader = |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
         Ok(Registry::new(if caller.id() == "ann" { tools![add, who, region] } else { tools![who] })?)
     };
     let late = SystemTime::now() - Duration::from_secs(1);
@@ -255,9 +255,11 @@ fn two_callers() -> Server {
         ("late", Token::new(Caller::new("ann").with_scope("tools")).with_expiry(late)),
         ("little", Token::new(Caller::new("ann"))),
     ];
-    Server::with_loader(loader).authenticator(Bearer::new(tokens).required_scope("tools")).resource_metadata(
-        ResourceMetadata::new("http://localhost/mcp").authorization_server("https://login.example"),
-    )
+    McpServer::with_loader(loader)
+        .authenticator(Bearer::new(tokens).required_scope("tools"))
+        .resource_metadata(
+            ResourceMetadata::new("http://localhost/mcp").authorization_server("https://login.example"),
+        )
 }
 
 #[tokio::test]
@@ -465,7 +467,7 @@ async fn one_caller_over_its_limit_leaves_room_for_others() {
         ServerLimits { calls_per_caller: 1, wait: Duration::from_millis(50), ..ServerLimits::default() };
     let (hold, mut begun, go) = hold();
     let server =
-        run(Server::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens)).limits(limits)).await;
+        run(McpServer::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens)).limits(limits)).await;
     let call = |token: &'static str, tool: &'static str, arguments: Value| async move {
         let body = message("tools/call", &json!({"name": tool, "arguments": arguments}));
         post(server.address, &format!("authorization: Bearer {token}\r\n"), &body).await.text()
@@ -494,7 +496,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
             "gone"
         }
     });
-    let server = run(Server::new(tools![{ waits.unwrap() }])).await;
+    let server = run(McpServer::new(tools![{ waits.unwrap() }])).await;
     let body = message("tools/call", &json!({"name": "waits"}));
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let request = format!(
@@ -512,7 +514,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
 #[tokio::test]
 async fn the_end_waits_for_calls_and_takes_no_new_ones() {
     let (hold, mut begun, go) = hold();
-    let mut server = run(Server::new(tools![{ hold }])).await;
+    let mut server = run(McpServer::new(tools![{ hold }])).await;
     let running = call(server.address, "hold", json!({}));
     let handle = server.handle.clone();
     let ending = async {
@@ -561,21 +563,21 @@ fn wants(tenant: &Tenant) -> u32 {
 
 #[tokio::test]
 async fn mistakes_are_found_when_the_server_is_built() {
-    let missing = Server::new(tools![wants]).into_service().unwrap_err().to_string();
+    let missing = McpServer::new(tools![wants]).into_service().unwrap_err().to_string();
     assert!(missing.contains("tool `wants` needs state `") && missing.contains("Tenant`"), "{missing}");
-    assert!(Server::new(tools![wants]).state(Tenant(1)).into_service().is_ok());
+    assert!(McpServer::new(tools![wants]).state(Tenant(1)).into_service().is_ok());
     let brings = Bearer::new([("t", Caller::new("ann").with(Tenant(7)).unwrap())]).providing::<Tenant>();
-    let server = run(Server::new(tools![wants]).authenticator(brings)).await;
+    let server = run(McpServer::new(tools![wants]).authenticator(brings)).await;
     let body = message("tools/call", &json!({"name": "wants"}));
     assert_eq!(post(server.address, "authorization: Bearer t\r\n", &body).await.text(), "7");
     for (server, told) in [
-        (Server::new(tools![add]).allowed_origins(["https://app.example"]), "allows nothing"),
-        (Server::new(tools![add]).allowed_hosts(["tools.example"]), "can be reached from elsewhere"),
-        (Server::new(tools![add]).state(1_u8).state(2_u8), "given twice"),
+        (McpServer::new(tools![add]).allowed_origins(["https://app.example"]), "allows nothing"),
+        (McpServer::new(tools![add]).allowed_hosts(["tools.example"]), "can be reached from elsewhere"),
+        (McpServer::new(tools![add]).state(1_u8).state(2_u8), "given twice"),
     ] {
         let error = server.into_service().unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
-    let open = Server::new(tools![add]).serve(([0, 0, 0, 0], 0)).await.unwrap_err().to_string();
+    let open = McpServer::new(tools![add]).serve(([0, 0, 0, 0], 0)).await.unwrap_err().to_string();
     assert!(open.contains("allow_anonymous"), "{open}");
 }

@@ -2,8 +2,8 @@
 
 use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::{ask, call, modern, run};
-use agent::mcp::client::{ClientConfig, Era};
-use agent::mcp::{Client, Server};
+use agent::mcp::{ClientConfig, Era};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, Tool, ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools};
 
@@ -61,7 +61,7 @@ fn hotels() -> Value {
     json!([{"name": "Lutetia", "annexes": [{"name": "Annex", "annexes": []}]}])
 }
 
-fn server() -> Server {
+fn server() -> McpServer {
     let number = announced("number", json!({"type": "integer"}), ToolOutput::text("42"));
     let word = announced("word", json!({"type": "string"}), ToolOutput::text("42"));
     let maybe = announced("maybe", json!({"type": ["object", "null"]}), ToolOutput::text("null"));
@@ -69,7 +69,7 @@ fn server() -> Server {
     let bare = announced("bare", json!({}), ToolOutput::text("a list").with_structured(json!({"a": 1})));
     let set =
         tools![find_hotels, rooms, colours, count, { number }, { word }, { maybe }, { wrong }, { bare }];
-    Server::new(set).name("hotels")
+    McpServer::new(set).name("hotels")
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn the_schema_of_a_list_is_that_of_an_object_around_it() {
 async fn our_client_gives_the_list_itself() {
     let server = run(server()).await;
     for era in [Era::Modern, Era::Legacy] {
-        let client = Client::connect(ClientConfig::http(server.url()).name("h").era(era)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(server.url()).name("h").era(era)).await.unwrap();
         let registry = Registry::new(&client).unwrap();
         let schema = registry.get("h__find_hotels").unwrap().definition().output_schema().unwrap().clone();
         assert_eq!(schema["type"], "array", "{schema}");
@@ -169,7 +169,7 @@ async fn what_another_server_wraps_is_unwrapped_and_nothing_else() {
     })
     .run()
     .await;
-    let client = Client::connect(ClientConfig::http(url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(url).name("m").era(Era::Legacy)).await.unwrap();
     let registry = Registry::new(&client).unwrap();
     for (tool, data) in [
         ("list", Some(json!([1, 2]))),

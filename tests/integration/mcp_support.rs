@@ -1,7 +1,7 @@
 //! Raw HTTP to a server under test, and servers that behave as told.
 
-use agent::mcp::Server;
-use agent::mcp::server::ServerHandle;
+use agent::mcp::McpServer;
+use agent::mcp::ServerHandle;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Running {
     }
 }
 
-pub(crate) async fn run(server: Server) -> Running {
+pub(crate) async fn run(server: McpServer) -> Running {
     let bound = server.bind(([127, 0, 0, 1], 0)).await.unwrap();
     let address = bound.url()["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
     let handle = bound.handle();

@@ -4,9 +4,9 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::client::{ChangePolicy, ClientConfig, Era};
-use agent::mcp::server::{AuthRefusal, Authenticator, Bearer, Caller, LoadError, RequestHead, Token};
-use agent::mcp::{Client, Server as McpServer};
+use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, RequestHead, Token};
+use agent::mcp::{ChangePolicy, ClientConfig, Era};
+use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions};
@@ -96,7 +96,7 @@ async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
             of_retry.fetch_add(1, Ordering::Relaxed);
             panic_any(Bomb)
         })
-        .on_usage(move |_| {
+        .on_usage(move |_, _| {
             of_usage.fetch_add(1, Ordering::Relaxed);
             panic!("it panics")
         });
@@ -155,7 +155,7 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
             count.fetch_add(1, Ordering::Relaxed);
             panic_any(Bomb)
         });
-    let client = Client::connect(config).await.unwrap();
+    let client = McpClient::connect(config).await.unwrap();
     let report = client.report().await;
     assert_eq!(report.tools.len(), 1);
     assert_eq!(report.left_out[0].reason, "the filter panicked");
@@ -173,14 +173,16 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
     assert_eq!(code.as_str(), "tool_changed");
     assert_eq!(calls.load(Ordering::Relaxed), 1, "the listener to the traffic");
 
-    let error = Client::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
+    let error =
+        McpClient::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
     assert!(error.to_string().contains("the function for the token panicked"), "{error}");
 }
 
 #[tokio::test]
 async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
     let verify = |_| -> std::future::Ready<Result<Token, AuthRefusal>> { panic_any(Bomb) };
-    let loader = |_: &Caller| -> Result<Registry, LoadError> { panic_any(Bomb) };
+    let loader =
+        |_: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> { panic_any(Bomb) };
     let verifying = McpServer::new(tools![]).authenticator(Bearer::verify(verify));
     let loading = McpServer::with_loader(loader);
     let guarding = McpServer::new(tools![]).authenticator(Guard);

@@ -2,8 +2,8 @@
 //!
 //! `.ci/programs` installs them and sets `AGENT_PROGRAMS` to the folder. A call that must be refused is refused before it is sent.
 
-use agent::mcp::Client;
-use agent::mcp::client::{ClientConfig, ClientLimits};
+use agent::mcp::McpClient;
+use agent::mcp::{ClientConfig, ClientLimits};
 use agent::message::ToolCall;
 use agent::traffic::TrafficKind;
 use agent::{Registry, ToolContext, Value};
@@ -137,7 +137,7 @@ async fn use_it(server: &ForeignServer, places: &Places, port: u16) -> Result<St
             counter.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let client = Client::connect(config).await.map_err(|error| error.to_string())?;
+    let client = McpClient::connect(config).await.map_err(|error| error.to_string())?;
     let used = calls(server, places, &client, &sent).await;
     client.close().await;
     drop(running);
@@ -147,7 +147,7 @@ async fn use_it(server: &ForeignServer, places: &Places, port: u16) -> Result<St
 async fn calls(
     server: &ForeignServer,
     places: &Places,
-    client: &Client,
+    client: &McpClient,
     sent: &AtomicUsize,
 ) -> Result<String, String> {
     let report = client.report().await;

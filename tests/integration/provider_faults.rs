@@ -41,12 +41,8 @@ async fn both_providers_answer() {
     let server = Server::new([answer(200, &[], CHAT)]).await;
     let usage = Arc::new(Mutex::new(Vec::new()));
     let seen = usage.clone();
-    let options = quick().on_usage(move |report| {
-        seen.lock().unwrap().push((
-            report.model.model.clone(),
-            report.usage.input,
-            report.usage.raw.is_some(),
-        ));
+    let options = quick().on_usage(move |model, usage| {
+        seen.lock().unwrap().push((model.model.clone(), usage.input, usage.raw.is_some()));
     });
     let model = server.openai().options(options).header("OpenAI-Organization", "org-1").build().unwrap();
     assert_eq!(ask(&model).await.1.unwrap().text(), "Hello");

@@ -8,7 +8,7 @@ use agent::model::{
 use agent::provider::sse::SseEvent;
 use agent::provider::{Catalogue, Decoder, HttpRequest, HttpResponse, Protocol, ProviderEntry};
 use agent::schema::Dialect;
-use agent::{Assistant, Value, json, tool, tools};
+use agent::{Assistant, json, tool, tools};
 
 use crate::provider_support::*;
 
@@ -50,10 +50,6 @@ impl Protocol for Lines {
 
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("x-lines-key", key.to_owned())
-    }
-
-    fn parse_request(&self, _: &str, _: &Value) -> Result<(String, ModelRequest), ModelError> {
-        Err(ModelError::new(K::InvalidRequest, "lines are written only"))
     }
 }
 

@@ -152,7 +152,7 @@ async fn what_a_broken_reply_took_is_reported() {
     let server = Server::new([said.to_vec()]).await;
     let usage = Arc::new(Mutex::new(Vec::new()));
     let seen = usage.clone();
-    let options = once().on_usage(move |report| seen.lock().unwrap().push(report.usage.input));
+    let options = once().on_usage(move |_, usage| seen.lock().unwrap().push(usage.input));
     let error = ask(server.anthropic().options(options)).await.unwrap_err();
     assert!(error.is_connection(), "{error:?}");
     assert_eq!(*usage.lock().unwrap(), [3]);

@@ -8,9 +8,7 @@ use agent::ScriptedModel;
 use agent::message::CustomMessage;
 use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
-use agent::ui::{
-    OnDisconnect, ResultView, UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder,
-};
+use agent::ui::{ResultView, UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder};
 use agent::{Assistant, ToolContext, json, tool, tools};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -63,7 +61,7 @@ fn server(store: &MemoryStore, calls: &Arc<AtomicUsize>, model: &ScriptedModel) 
     let options = UiOptions::default().results(ResultView::ForModel).client_tools().custom_messages();
     UiServer::builder(builder().build().unwrap())
         .options(options)
-        .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
+        .reconnect_time(Duration::from_secs(60))
         .threads(move |scope, thread| {
             let builder = builder();
             async move { Ok(builder.session(format!("{scope}/{thread}")).await?) }

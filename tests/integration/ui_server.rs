@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::model::reply;
 use agent::ui::{
-    OnDisconnect, ResultView, UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
+    ResultView, UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
 };
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
 use serde_json::Value;
@@ -234,8 +234,8 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
     let (whole, count) = (ai_message(&whole).message, whole.matches("data: ").count());
     let normal = |message: &[Value], id: &str| json!(message).to_string().replace(id, "RUN");
     for cut in 0..count {
-        let policy = OnDisconnect::Continue { idle: Duration::from_secs(60) };
-        let ui = server(model()).on_disconnect(policy).build();
+        let policy = Duration::from_secs(60);
+        let ui = server(model()).reconnect_time(policy).build();
         let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
         let mut seen = String::new();
         while seen.matches("data: ").count() < cut {
@@ -268,12 +268,10 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
 #[tokio::test]
 async fn who_leaves_cancels_unless_the_application_says_otherwise() {
     let model = || ScriptedModel::new([reply().tool_call("wait", "{}"), reply().text("late")]);
-    for (policy, is_cancelled) in [
-        (OnDisconnect::Cancel, true),
-        (OnDisconnect::Continue { idle: Duration::from_millis(10) }, true),
-        (OnDisconnect::Continue { idle: Duration::from_secs(600) }, false),
-    ] {
-        let ui = server(model()).on_disconnect(policy).build();
+    for (policy, is_cancelled) in
+        [(Duration::ZERO, true), (Duration::from_millis(10), true), (Duration::from_secs(600), false)]
+    {
+        let ui = server(model()).reconnect_time(policy).build();
         let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
         until(&mut body, "tool-input-available").await;
         let run = ui.run("c").unwrap();
@@ -291,8 +289,8 @@ async fn who_leaves_cancels_unless_the_application_says_otherwise() {
 async fn limits_and_scopes() {
     let model = ScriptedModel::from_fn(|_| reply().tool_call("wait", "{}"));
     let builder = server(model).max_runs(1).max_readers(2).max_body(500);
-    let policy = OnDisconnect::Continue { idle: Duration::from_secs(600) };
-    let ui = builder.on_disconnect(policy).build();
+    let policy = Duration::from_secs(600);
+    let ui = builder.reconnect_time(policy).build();
     assert_rejected(ui.post(UiProtocol::AiSdk, &says(&"x".repeat(600))).await, 413, "too_large").await;
     let ann = ui.scoped("ann");
     let mut body = ann.post(UiProtocol::AiSdk, &says("go")).await.body;
@@ -348,8 +346,8 @@ async fn readers_that_come_at_any_moment_see_the_same() {
             reply().text("I add this. ".repeat(8)).tool_call("add", r#"{"a": 1, "b": 2}"#),
             reply().text("It is three. ".repeat(8)),
         ]);
-        let policy = OnDisconnect::Continue { idle: Duration::from_secs(60) };
-        let ui = server(model.with_chunk_size(2)).on_disconnect(policy).build();
+        let policy = Duration::from_secs(60);
+        let ui = server(model.with_chunk_size(2)).reconnect_time(policy).build();
         let first = ui.post(UiProtocol::AiSdk, &says("go")).await;
         let mut readers = vec![tokio::spawn(all(first))];
         for _ in 0..6 {

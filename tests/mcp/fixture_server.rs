@@ -4,8 +4,8 @@
 //! What each tool gives is what the suite's scenarios ask for.
 #![allow(missing_docs, clippy::print_stderr, clippy::exit, reason = "a program of the test suite")]
 
-use agent::mcp::Server;
-use agent::mcp::server::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
+use agent::mcp::McpServer;
+use agent::mcp::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
 use agent::message::{Content, Part, Resource};
 use agent::{Progress, Tool, ToolContext, ToolError, ToolOutput, json, tool, tools};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -221,7 +221,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if is_child {
         set.add(tools![panics, exit_now, sleeps]);
     }
-    let server = Server::new(set)
+    let server = McpServer::new(set)
         .name("agent-fixture")
         .version(env!("CARGO_PKG_VERSION"))
         .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() });

@@ -1,8 +1,8 @@
 //! The server that foreign clients are run against: `programs-server stdio`, or `programs-server http` for a port of its own.
 #![allow(missing_docs, clippy::print_stderr, reason = "a program of the test suite")]
 
-use agent::mcp::Server;
-use agent::mcp::server::ServerLimits;
+use agent::mcp::McpServer;
+use agent::mcp::ServerLimits;
 use agent::{Progress, ToolContext, ToolOutput, tool, tools};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -98,7 +98,7 @@ fn state_of(label: String, jobs: &Jobs) -> String {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::new(tools![add, find_hotels, book_room, draw, work, state_of])
+    let server = McpServer::new(tools![add, find_hotels, book_room, draw, work, state_of])
         .name("programs")
         .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() })
         .state(Jobs::default());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
-use agent::ui::{OnDisconnect, ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -132,7 +132,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
     let ui = UiServer::builder(assistant)
         .options(UiOptions::default().results(ResultView::ForModel).run_in_browser(["scroll"]))
-        .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
+        .reconnect_time(Duration::from_secs(60))
         .max_runs(100)
         .single_user()
         .build();

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-/// The error of creating a [`Service`](super::Service).
+/// The error of creating a [`Service`](super::Service), or of serving.
 ///
 /// ```
 /// use agent::durable::{Service, ServiceError};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// assert!(matches!(Service::new(&assistant), Ok(_) | Err(ServiceError::NoTimeLimit { .. })));
 /// # Ok::<(), agent::run::BuildError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
     /// The assistant uses features that durable runs do not support.
@@ -41,25 +41,6 @@ pub enum ServiceError {
         /// The reason.
         message: String,
     },
-}
-
-/// The error of serving.
-///
-/// ```
-/// use agent::durable::{ServeError, Service};
-/// use agent::{Assistant, CancelToken, ScriptedModel};
-/// use std::error::Error;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn Error>> {
-/// let service = || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap());
-/// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
-/// let error: ServeError = service()?.serve(taken.local_addr()?).await.unwrap_err();
-/// assert!(error.source().is_some());                   // the address is in use
-/// # Ok(()) }
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
     /// The service cannot listen at its address.
     #[error("the service cannot listen at this address")]
     Listen(#[from] std::io::Error),
@@ -74,17 +55,17 @@ pub enum ServeError {
     },
 }
 
-/// The error of a [`Client`](super::Client).
+/// The error of a [`DurableClient`](super::DurableClient).
 ///
 /// ```
-/// use agent::durable::{Client, ClientError};
+/// use agent::durable::{DurableClient, DurableClientError};
 ///
-/// let error = Client::new("the engine").unwrap_err();
-/// assert!(matches!(error, ClientError::Address { .. }));
+/// let error = DurableClient::new("the engine").unwrap_err();
+/// assert!(matches!(error, DurableClientError::Address { .. }));
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum DurableClientError {
     /// The address of the engine is not a URL.
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
@@ -125,4 +106,4 @@ pub enum ClientError {
     Full,
 }
 
-crate::error_text::debug_is_the_sentence!(ServiceError, ServeError, ClientError);
+crate::error_text::debug_is_the_sentence!(ServiceError, DurableClientError);

@@ -29,7 +29,7 @@
 //! listens on loopback only, unless it has an [identity key](Service::identity_key), with which only the engine can call it, or is
 //! [allowed](Service::allow_anonymous) to listen elsewhere.
 //!
-//! Start and control runs with a [`Client`]. `examples/durable` contains a service and a client; the README shows how to install the server.
+//! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
 //!
 //! # Guarantees
 //!
@@ -80,8 +80,8 @@ mod running;
 mod service;
 mod steps;
 
-pub use client::{Client, DurableRun};
-pub use error::{ClientError, ServeError, ServiceError};
+pub use client::{DurableClient, DurableRun};
+pub use error::{DurableClientError, ServiceError};
 #[cfg(any(test, feature = "testing"))]
 pub use rehearsal::{Crash, Rehearsal};
 pub use run::{Outcome, PendingAsk, RunRequest};

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ServiceError;
 use super::deadline::Clock;
 use super::journal::RetryPolicy;
 use super::play::Served;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
-use super::{ServeError, ServiceError};
 use crate::runtime::Assistant;
 use crate::runtime::ServedAssistant;
 use crate::tool::cancel::CancelToken;
@@ -142,13 +142,13 @@ impl Service {
     /// can reach the address, such as that of its container.
     ///
     /// ```
-    /// use agent::durable::{ServeError, Service};
+    /// use agent::durable::{Service, ServiceError};
     /// use agent::{Assistant, CancelToken, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
     /// let error = Service::new(&assistant)?.serve("0.0.0.0:9080".parse()?).await.unwrap_err();
-    /// assert!(matches!(error, ServeError::Anonymous { .. }));
+    /// assert!(matches!(error, ServiceError::Anonymous { .. }));
     ///
     /// let service = Service::new(&assistant)?.allow_anonymous();
     /// # let _ = service;
@@ -164,7 +164,7 @@ impl Service {
     /// # Errors
     /// Returns an error if the address cannot be used, or if it is not on loopback and the service has no
     /// [identity key](Self::identity_key).
-    pub async fn serve(self, address: SocketAddr) -> Result<(), ServeError> {
+    pub async fn serve(self, address: SocketAddr) -> Result<(), ServiceError> {
         self.check_address(address)?;
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
@@ -191,18 +191,18 @@ impl Service {
     ///
     /// # Errors
     /// Returns the errors of [`serve`](Self::serve).
-    pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServeError> {
+    pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServiceError> {
         self.check_address(listener.local_addr()?)?;
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await
     }
 
     /// Refuses an address beyond loopback, unless the service has a key or allows anonymous requests.
-    fn check_address(&self, address: SocketAddr) -> Result<(), ServeError> {
+    fn check_address(&self, address: SocketAddr) -> Result<(), ServiceError> {
         let is_local = address.ip().to_canonical().is_loopback();
         if is_local || self.settings.is_open || self.settings.identity_key.is_some() {
             return Ok(());
         }
-        Err(ServeError::Anonymous { address })
+        Err(ServiceError::Anonymous { address })
     }
 
     /// Returns the served assistant, for the in-memory engine.

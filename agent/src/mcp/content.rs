@@ -130,7 +130,7 @@ impl crate::tool::output::ToolOutput {
     /// ```
     /// # #[cfg(feature = "mcp-server")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{Client, Server, client::ClientConfig};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig};
     /// use agent::message::ToolCall;
     /// use agent::{Registry, ToolContext, ToolOutcome, tool, tools};
     ///
@@ -140,10 +140,10 @@ impl crate::tool::output::ToolOutput {
     ///     format!("Hello, {name}!")
     /// }
     ///
-    /// let server = Server::new(tools![greet]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let server = McpServer::new(tools![greet]).bind(([127, 0, 0, 1], 0)).await?;
     /// let config = ClientConfig::http(server.url()).name("demo");
     /// tokio::spawn(server.run());
-    /// let registry = Registry::new(&Client::connect(config).await?)?;
+    /// let registry = Registry::new(&McpClient::connect(config).await?)?;
     /// let call = ToolCall::new("call_1", "demo__greet", r#"{"name": "Ann"}"#);
     /// let ToolOutcome::Completed(output) = registry.call(&call, &ToolContext::default()).await.outcome else { panic!() };
     /// assert_eq!(output.first_item_json().as_deref(), Some(r#"{"type":"text","text":"Hello, Ann!"}"#));

@@ -1,7 +1,7 @@
 //! The Model Context Protocol: serve your tools to other programs, and use the tools of other programs as your own.
 //!
-//! * [`Server`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over standard input and output.
-//! * `Client` (feature `mcp-client`) connects to another server, whose tools become ordinary tools.
+//! * [`McpServer`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over standard input and output.
+//! * `McpClient` (feature `mcp-client`) connects to another server, whose tools become ordinary tools.
 //!
 //! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is that
 //! of the official `rmcp` crate, whose types appear in no public signature. Types of `http`, `http-body`, `bytes`,
@@ -11,7 +11,7 @@
 //! ```no_run
 //! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use agent::mcp::{Client, Server, client::ClientConfig};
+//! use agent::mcp::{McpClient, McpServer, ClientConfig};
 //! use agent::{Registry, tool, tools};
 //!
 //! /// Doubles a number.
@@ -20,22 +20,31 @@
 //!     n * 2
 //! }
 //!
-//! Server::new(tools![double]).serve(([127, 0, 0, 1], 8080)).await?;       // in one program
-//! let calculator = Client::connect(ClientConfig::http("http://127.0.0.1:8080/mcp").name("calc")).await?;
+//! McpServer::new(tools![double]).serve(([127, 0, 0, 1], 8080)).await?;       // in one program
+//! let calculator = McpClient::connect(ClientConfig::http("http://127.0.0.1:8080/mcp").name("calc")).await?;
 //! let registry = Registry::new(&calculator)?;                             // in another: `calc__double`
 //! # Ok(()) }
 //! ```
+#![cfg_attr(feature = "mcp-server", doc = "\n", doc = include_str!("../docs/mcp_serving.md"))]
+#![cfg_attr(feature = "mcp-client", doc = "\n", doc = include_str!("../docs/mcp_using.md"))]
 
 #[cfg(feature = "mcp-client")]
-pub mod client;
+mod client;
 mod content;
 mod error_code;
 mod output;
 #[cfg(feature = "mcp-server")]
-pub mod server;
+mod server;
 
 #[cfg(feature = "mcp-client")]
-pub use client::Client;
+pub use client::{
+    Challenge, ChangePolicy, ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, LeftOut,
+    McpClient, McpClientError, ToolChange,
+};
 pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
-pub use server::Server;
+pub use server::{
+    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpLayer, HttpService,
+    McpServer, McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata,
+    ResponseBody, ServerHandle, ServerLimits, Token, ToolLoader,
+};

@@ -70,7 +70,7 @@ impl ManagedTool {
     /// Says that a user interface should not show the results of the tool. Providers and models do not learn of it.
     ///
     /// ```
-    /// use agent::model::{ManagedResult, ManagedTool, WebSearchResult};
+    /// use agent::model::{ManagedResult, ManagedTool};
     /// use agent::{Assistant, ScriptedModel};
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
@@ -84,7 +84,7 @@ impl ManagedTool {
     /// let is_shown = |result: &ManagedResult| {
     ///     tools.iter().all(|tool| tool.name() != result.tool_name() || tool.is_renderable())
     /// };
-    /// assert!(!is_shown(&ManagedResult::WebSearch(WebSearchResult::default())));
+    /// assert!(!is_shown(&ManagedResult::WebSearch { queries: Vec::new(), sources: Vec::new(), error: None }));
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn without_rendering(self) -> Self {
@@ -163,71 +163,90 @@ pub struct WebLimits {
 /// [`managed_results`](crate::provider::managed_results) reads it from a reply.
 ///
 /// ```
-/// use agent::model::{ManagedResult, WebSearchResult, WebSource};
+/// use agent::model::{ManagedResult, WebSource};
 ///
 /// /// The pages that a reply stands on.
 /// fn sources(results: &[ManagedResult]) -> Vec<&str> {
 ///     let searches = results.iter().filter_map(|result| match result {
-///         ManagedResult::WebSearch(search) => Some(search),
+///         ManagedResult::WebSearch { sources, .. } => Some(sources),
 ///         _ => None,
 ///     });
-///     searches.flat_map(|search| &search.sources).map(|source| source.url.as_str()).collect()
+///     searches.flatten().map(|source| source.url.as_str()).collect()
 /// }
 ///
-/// let mut search = WebSearchResult::default();
-/// search.sources.push(WebSource::new("https://docs.rs/serde"));
-/// assert_eq!(sources(&[ManagedResult::WebSearch(search)]), ["https://docs.rs/serde"]);
+/// let search = ManagedResult::WebSearch {
+///     queries: vec!["serde".into()],
+///     sources: vec![WebSource::new("https://docs.rs/serde")],
+///     error: None,
+/// };
+/// assert_eq!(sources(&[search]), ["https://docs.rs/serde"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedResult {
     /// A web search.
-    WebSearch(WebSearchResult),
+    WebSearch {
+        /// The search queries, if the provider reports them.
+        queries: Vec<String>,
+        /// The pages that the search found, or that the reply cites: providers report one or the other.
+        sources: Vec<WebSource>,
+        /// The provider's error code, if the search failed.
+        error: Option<String>,
+    },
     /// A web page that was read.
-    WebFetch(WebFetchResult),
+    WebFetch {
+        /// The URL of the page.
+        url: Option<String>,
+        /// The title.
+        title: Option<String>,
+        /// The text of the page, if the provider shows it.
+        text: Option<String>,
+        /// The provider's error code, if reading failed.
+        error: Option<String>,
+    },
     /// Code that was run.
-    CodeExecution(CodeExecutionResult),
+    CodeExecution {
+        /// The code, or the shell command.
+        code: Option<String>,
+        /// The standard output. Some providers include the error output here.
+        stdout: String,
+        /// The error output.
+        stderr: String,
+        /// The exit code, if the provider reports it.
+        exit_code: Option<i64>,
+        /// Files that the code created, images included: by file id at the provider, or by URL.
+        files: Vec<Media>,
+        /// The provider's error code, if the run failed.
+        error: Option<String>,
+    },
     /// An image that was drawn.
-    ImageGeneration(ImageGenerationResult),
+    ImageGeneration {
+        /// The image.
+        image: Option<Media>,
+        /// The prompt that the provider made of the request.
+        prompt: Option<String>,
+        /// The provider's error code, if drawing failed.
+        error: Option<String>,
+    },
 }
 
 impl ManagedResult {
     /// Returns the [name](ManagedTool::name) of the tool.
     ///
     /// ```
-    /// use agent::model::{ManagedResult, ManagedTool, WebFetchResult};
+    /// use agent::model::{ManagedResult, ManagedTool};
     ///
-    /// let result = ManagedResult::WebFetch(WebFetchResult::default());
+    /// let result = ManagedResult::WebFetch { url: None, title: None, text: None, error: Some("404".into()) };
     /// assert_eq!(result.tool_name(), ManagedTool::web_fetch().name());
     /// ```
     pub fn tool_name(&self) -> &'static str {
         match self {
-            Self::WebSearch(_) => "web search",
-            Self::WebFetch(_) => "web fetch",
-            Self::CodeExecution(_) => "code execution",
-            Self::ImageGeneration(_) => "image generation",
+            Self::WebSearch { .. } => "web search",
+            Self::WebFetch { .. } => "web fetch",
+            Self::CodeExecution { .. } => "code execution",
+            Self::ImageGeneration { .. } => "image generation",
         }
     }
-}
-
-/// The result of a web search.
-///
-/// ```
-/// use agent::model::{WebSearchResult, WebSource};
-///
-/// let mut found = WebSearchResult::default();
-/// found.sources.push(WebSource::new("https://docs.rs/serde").with_title("serde"));
-/// assert!(found.error.is_none());
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WebSearchResult {
-    /// The search queries, if the provider reports them.
-    pub queries: Vec<String>,
-    /// The pages that the search found, or that the reply cites: providers report one or the other.
-    pub sources: Vec<WebSource>,
-    /// The provider's error code, if the search failed.
-    pub error: Option<String>,
 }
 
 /// A web page.
@@ -258,80 +277,4 @@ impl WebSource {
         self.title = Some(title.into());
         self
     }
-}
-
-/// The result of reading a web page.
-///
-/// ```
-/// use agent::model::WebFetchResult;
-///
-/// let show = |page: &WebFetchResult| match &page.error {
-///     Some(error) => format!("not read: {error}"),
-///     None => page.title.clone().unwrap_or_default(),
-/// };
-/// let mut gone = WebFetchResult::default();
-/// gone.error = Some("404".into());
-/// assert_eq!(show(&gone), "not read: 404");
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WebFetchResult {
-    /// The URL of the page.
-    pub url: Option<String>,
-    /// The title.
-    pub title: Option<String>,
-    /// The text of the page, if the provider shows it.
-    pub text: Option<String>,
-    /// The provider's error code, if reading failed.
-    pub error: Option<String>,
-}
-
-/// The result of code that the provider ran.
-///
-/// ```
-/// use agent::model::CodeExecutionResult;
-///
-/// let mut run = CodeExecutionResult::default();
-/// (run.stdout, run.exit_code) = ("42\n".into(), Some(0));
-/// assert_eq!(run.stdout.trim(), "42");
-/// assert!(run.files.is_empty());
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct CodeExecutionResult {
-    /// The code, or the shell command.
-    pub code: Option<String>,
-    /// The standard output. Some providers include the error output here.
-    pub stdout: String,
-    /// The error output.
-    pub stderr: String,
-    /// The exit code, if the provider reports it.
-    pub exit_code: Option<i64>,
-    /// Files that the code created, images included: by file id at the provider, or by URL.
-    pub files: Vec<Media>,
-    /// The provider's error code, if the run failed.
-    pub error: Option<String>,
-}
-
-/// An image that the provider drew.
-///
-/// ```
-/// use agent::message::{Media, MediaSource};
-/// use agent::model::ImageGenerationResult;
-///
-/// let mut drawn = ImageGenerationResult::default();
-/// drawn.image = Some(Media::data(vec![0x89, 0x50], "image/png"));
-/// if let Some(MediaSource::Data(bytes)) = drawn.image.as_ref().map(|image| &image.source) {
-///     assert_eq!(bytes.len(), 2);                      // to be written to a file
-/// }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ImageGenerationResult {
-    /// The image.
-    pub image: Option<Media>,
-    /// The prompt that the provider made of the request.
-    pub prompt: Option<String>,
-    /// The provider's error code, if drawing failed.
-    pub error: Option<String>,
 }

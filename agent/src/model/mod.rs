@@ -40,10 +40,7 @@ pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
 pub use limits::{LimitedModel, RateLimits};
-pub use managed::{
-    CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetchResult, WebLimits,
-    WebSearchResult, WebSource,
-};
+pub use managed::{ManagedResult, ManagedTool, WebLimits, WebSource};
 pub use options::PromptCache;
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};

@@ -1,6 +1,6 @@
 //! The `agent::model` of builds without a provider: its error names the missing feature.
 
-use super::UnknownModel;
+use super::BuildModelError;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
 /// The model of builds without a provider. It has no values.
@@ -14,9 +14,9 @@ impl Model for NoModel {
 }
 
 /// Returns the error for a model in builds without a provider.
-pub(crate) fn model(name: &str) -> Result<NoModel, UnknownModel> {
+pub(crate) fn model(name: &str) -> Result<NoModel, BuildModelError> {
     let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
-    Err(UnknownModel::no_provider(provider, &[], None))
+    Err(BuildModelError::no_provider(provider, &[], None))
 }
 
 #[cfg(test)]

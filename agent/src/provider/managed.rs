@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::parts::some_text;
 use super::protocol;
 use crate::message::{AssistantMessage, Content, ProviderTool};
-use crate::model::{ImageGenerationResult, ManagedResult, WebSearchResult, WebSource};
+use crate::model::{ManagedResult, WebSource};
 
 /// Returns the results of the tools that the provider ran for this reply, in order, in the same form for every provider.
 ///
@@ -32,8 +32,8 @@ use crate::model::{ImageGenerationResult, ManagedResult, WebSearchResult, WebSou
 /// let reply = ModelStream::from_events(&StepCx::new(), &info, events.into_iter().map(Ok)).reply().await?;
 ///
 /// let results = managed_results(&reply);
-/// let [ManagedResult::CodeExecution(run)] = &results[..] else { panic!("{results:?}") };
-/// assert_eq!((run.code.as_deref(), run.stdout.as_str()), (Some("print(6 * 7)"), "42\n"));
+/// let [ManagedResult::CodeExecution { code, stdout, .. }] = &results[..] else { panic!("{results:?}") };
+/// assert_eq!((code.as_deref(), stdout.as_str()), (Some("print(6 * 7)"), "42\n"));
 /// # Ok::<(), agent::model::ModelError>(()) }).unwrap();
 /// # }
 /// # #[cfg(feature = "gemini")]
@@ -129,15 +129,15 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     if cited.peek().is_none() {
         return;
     }
-    let is_search = |result: &ManagedResult| matches!(result, ManagedResult::WebSearch(_));
+    let is_search = |result: &ManagedResult| matches!(result, ManagedResult::WebSearch { .. });
     let at = results.iter().rposition(is_search).unwrap_or_else(|| {
-        results.push(ManagedResult::WebSearch(WebSearchResult::default()));
+        results.push(ManagedResult::WebSearch { queries: Vec::new(), sources: Vec::new(), error: None });
         results.len() - 1
     });
-    if let Some(ManagedResult::WebSearch(search)) = results.get_mut(at) {
+    if let Some(ManagedResult::WebSearch { sources, .. }) = results.get_mut(at) {
         for source in cited {
-            if search.sources.iter().all(|known| known.url != source.url) {
-                search.sources.push(source);
+            if sources.iter().all(|known| known.url != source.url) {
+                sources.push(source);
             }
         }
     }
@@ -146,10 +146,9 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
 /// Adds the images that a model generated in its reply.
 pub(super) fn add_generated_images(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
     results.extend(reply.content.iter().filter_map(|part| match &part.content {
-        Content::Image(image) => Some(ManagedResult::ImageGeneration(ImageGenerationResult {
-            image: Some(image.clone()),
-            ..ImageGenerationResult::default()
-        })),
+        Content::Image(image) => {
+            Some(ManagedResult::ImageGeneration { image: Some(image.clone()), prompt: None, error: None })
+        }
         _ => None,
     }));
 }

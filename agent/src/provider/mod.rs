@@ -3,6 +3,7 @@
 //! Most programs need only [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] to set keys, addresses and
 //! timeouts. The rest is for a closer look: a [`Protocol`] is a pure encoder and a pure decoder, and a [`ReplyReader`] reads a
 //! recorded response without a network.
+//!
 //! ```
 //! # #[cfg(feature = "anthropic")] {
 //! use agent::message::Message;
@@ -33,6 +34,7 @@
 //!
 //! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the
 //! middle of a conversation and is sent with that role. Custom messages of other kinds are sent as the user's.
+#![cfg_attr(feature = "http", doc = "\n", doc = include_str!("../docs/own_provider.md"))]
 
 #[cfg(not(feature = "http"))]
 pub(crate) mod absent;
@@ -40,6 +42,7 @@ pub(crate) mod absent;
 pub mod anthropic;
 #[cfg(feature = "http")]
 mod body;
+mod build_error;
 #[cfg(feature = "http")]
 mod call_ids;
 #[cfg(feature = "http")]
@@ -76,7 +79,6 @@ mod tests;
 mod tools;
 #[cfg(feature = "http")]
 mod turns;
-mod unknown;
 #[cfg(feature = "http")]
 mod weight;
 #[cfg(feature = "http")]
@@ -84,14 +86,12 @@ mod wire;
 
 #[cfg(feature = "http")]
 pub use body::RequestBody;
+pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
-pub use catalogue::{
-    Catalogue, LongRequest, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols,
-};
+pub use catalogue::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols};
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]
 pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 #[cfg(feature = "http")]
 pub use reply::{ReplyLimits, ReplyReader};
-pub use unknown::UnknownModel;

@@ -8,9 +8,7 @@ use super::RequestBody;
 use super::failure;
 use super::sse::SseEvent;
 use crate::message::AssistantMessage;
-use crate::model::{
-    Capabilities, ManagedResult, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
-};
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelEvent, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 /// A provider's protocol: encodes requests and decodes responses, without a network.
@@ -107,7 +105,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// run.output = Some(agent::json!({"stdout": "42\n", "return_code": 0}));
     /// let reply = AssistantMessage::new([Part::new(Content::ProviderTool(run)), Part::text("It is 42.")]);
     /// let results = AnthropicMessages::default().managed_results(&reply);
-    /// assert!(matches!(&results[..], [ManagedResult::CodeExecution(run)] if run.stdout == "42\n" && run.exit_code == Some(0)));
+    /// assert!(matches!(&results[..], [ManagedResult::CodeExecution { stdout, exit_code: Some(0), .. }] if stdout == "42\n"));
     /// # }
     /// ```
     fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
@@ -117,7 +115,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// Parses a request body of this protocol into the model's name and a neutral request. [`encode`](Self::encode) produces the
     /// same body again: keys without a neutral form are in the provider options, under `provider`. It serves to inspect recorded
-    /// requests. No run needs it.
+    /// requests (feature `testing`). No run needs it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -134,12 +132,11 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails when the body is not a request of this protocol; by default, always.
+    #[cfg(any(test, feature = "testing"))]
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
-        Err(ModelError::new(
-            ModelErrorKind::InvalidRequest,
-            format!("requests of `{}` cannot be parsed", self.api()),
-        ))
+        let text = format!("requests of `{}` cannot be parsed", self.api());
+        Err(ModelError::new(crate::model::ModelErrorKind::InvalidRequest, text))
     }
 }
 

@@ -215,16 +215,16 @@ impl AssistantBuilder {
     /// Adds the tools of an MCP server. Models see them as `NAME__TOOL`.
     ///
     /// ```no_run
-    /// use agent::mcp::{Client, client::ClientConfig};
+    /// use agent::mcp::{McpClient, ClientConfig};
     /// use agent::{Assistant, ScriptedModel};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+    /// let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await?;
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).mcp("docs", &docs).build()?;
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "mcp-client")]
-    pub fn mcp(mut self, name: &str, client: impl std::borrow::Borrow<crate::mcp::Client>) -> Self {
+    pub fn mcp(mut self, name: &str, client: impl std::borrow::Borrow<crate::mcp::McpClient>) -> Self {
         self.tools.add(client.borrow().tools_as(name));
         self
     }

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, and how they end.
+//! The connections of a server: their number, and their ends.
 
 use std::fmt::Display;
 use std::pin::{Pin, pin};

@@ -1,4 +1,4 @@
-//! What the servers of this library have in common, whatever they serve: limits on connections, callers and bodies, the accepted hosts and
+//! The common parts of the servers of this library: limits on connections, callers and bodies, the accepted hosts and
 //! origins, clients that neither read nor send, and the shutdown.
 
 #[cfg(feature = "mcp-server")]

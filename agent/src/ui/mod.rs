@@ -40,4 +40,4 @@ pub use encode::UiEncoder;
 pub use options::{ResultView, UiData, UiOptions, UiProtocol, WhileBusy};
 pub use request::{BrowserTool, UiAnswer, UiRequest, UiRequestError};
 #[cfg(feature = "runtime")]
-pub use server::{OnDisconnect, UiBody, UiResponse, UiServer, UiServerBuilder};
+pub use server::{UiBody, UiResponse, UiServer, UiServerBuilder};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use agent::durable::{Client, Service};
+use agent::durable::{DurableClient, Service};
 use agent::message::{AssistantMessage, Message, Part};
 use agent::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
 use agent::{Assistant, json, tool, tools};
@@ -215,7 +215,7 @@ async fn many(ingress: &str) -> Outcome<()> {
     println!("{AT_ONCE} runs at once, of {:.1} s each:", ideal.as_secs_f64());
     let script = json!({"turns": turns, "model_ms": model_ms, "tool_ms": tool_ms});
     let http = Http { client: reqwest::Client::new(), ingress: ingress.to_owned() };
-    let engine = Client::new(ingress)?;
+    let engine = DurableClient::new(ingress)?;
     for round in 0..3 {
         at_once("  bare handlers", ideal, |at| {
             let (name, script) = (format!("many-{round}-{at}"), script.to_string());

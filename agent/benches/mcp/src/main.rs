@@ -165,7 +165,7 @@ fn turns(calls: usize) -> Outcome<()> {
     const TURN: usize = 200;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
+        let own = agent::mcp::McpServer::new(agent::tools![ours::noop]).into_service()?;
         let plain = plain();
         let mut ratios = Vec::new();
         for _ in 0..calls / TURN {
@@ -188,7 +188,7 @@ fn count(server: &str, calls: usize) -> Outcome<()> {
     runtime.block_on(async {
         match server {
             "agent" => {
-                let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
+                let own = agent::mcp::McpServer::new(agent::tools![ours::noop]).into_service()?;
                 direct(own, calls).await
             }
             _ => direct(plain(), calls).await,
@@ -208,7 +208,7 @@ fn main() -> Outcome<()> {
 
 #[tokio::main]
 async fn beside(rounds: usize) -> Outcome<()> {
-    let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
+    let own = agent::mcp::McpServer::new(agent::tools![ours::noop]).into_service()?;
     let own = serve(axum::Router::new().nest_service("/mcp", own)).await?;
     let plain = serve(axum::Router::new().nest_service("/mcp", plain())).await?;
     for address in [own, plain] {

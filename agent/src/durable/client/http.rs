@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::durable::ClientError;
+use crate::durable::DurableClientError;
 
 /// The maximum size of a message of the engine.
 const MAX_BODY: usize = 64 << 20;
@@ -22,8 +22,8 @@ pub(super) struct IngressClient {
 }
 
 impl IngressClient {
-    pub(super) fn new(address: &str) -> Result<Self, ClientError> {
-        let wrong = || ClientError::Address { address: crate::address::shown_address(address) };
+    pub(super) fn new(address: &str) -> Result<Self, DurableClientError> {
+        let wrong = || DurableClientError::Address { address: crate::address::shown_address(address) };
         let base = reqwest::Url::parse(address).map_err(|_| wrong())?;
         if base.cannot_be_a_base() || !matches!(base.scheme(), "http" | "https") {
             return Err(wrong());
@@ -45,7 +45,7 @@ impl IngressClient {
         path: &[&str],
         key: Option<&str>,
         body: &impl Serialize,
-    ) -> Result<T, ClientError> {
+    ) -> Result<T, DurableClientError> {
         let body = serde_json::to_vec(body).map_err(unreadable)?;
         let mut request = self.client.post(self.url(path)).timeout(TIMEOUT);
         request = request.header("content-type", "application/json");
@@ -56,12 +56,12 @@ impl IngressClient {
     }
 
     /// Waits for the response without a time limit, until the connection ends.
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, DurableClientError> {
         send(self.client.get(self.url(path))).await
     }
 }
 
-async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, ClientError> {
+async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, DurableClientError> {
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     let mut body = Vec::new();
@@ -82,15 +82,15 @@ async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T
         _ => None,
     };
     let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).chars().take(500).collect());
-    Err(ClientError::Refused { status: status.as_u16(), message })
+    Err(DurableClientError::Refused { status: status.as_u16(), message })
 }
 
-fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> ClientError {
-    ClientError::Unreachable { source: Arc::new(error) }
+fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DurableClientError {
+    DurableClientError::Unreachable { source: Arc::new(error) }
 }
 
-fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> ClientError {
-    ClientError::Unreadable { source: Arc::new(error) }
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> DurableClientError {
+    DurableClientError::Unreadable { source: Arc::new(error) }
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
         let url = http.url(&["Agent", "run", "a/b c"]);
         assert_eq!(url.as_str(), "http://127.0.0.1:8080/engine/Agent/run/a%2Fb%20c");
         for wrong in ["", "127.0.0.1:8080", "mailto:ann@example.org", "ftp://127.0.0.1"] {
-            assert!(matches!(IngressClient::new(wrong), Err(ClientError::Address { .. })), "{wrong}");
+            assert!(matches!(IngressClient::new(wrong), Err(DurableClientError::Address { .. })), "{wrong}");
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::http::IngressClient;
 use super::inbox::PushOutcome;
 use super::restate::AGENT;
-use super::{ClientError, Outcome, PendingAsk, RunRequest};
+use super::{DurableClientError, Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{ApprovalRequest, Queue};
 use crate::message::UserMessage;
 use crate::runtime::Decision;
@@ -22,10 +22,10 @@ use crate::tool::outcome::ToolOutcome;
 ///
 /// ```no_run
 /// use agent::Decision;
-/// use agent::durable::{Client, PendingAsk};
+/// use agent::durable::{DurableClient, PendingAsk};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let engine = Client::new("http://127.0.0.1:8080")?;
+/// let engine = DurableClient::new("http://127.0.0.1:8080")?;
 /// let run = engine.start("order-7", "Cancel order 7").await?;      // finds the run if it exists
 /// run.steer("Be polite about it").await?;
 /// for ask in run.pending().await? {
@@ -37,16 +37,16 @@ use crate::tool::outcome::ToolOutcome;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Client {
+pub struct DurableClient {
     http: Arc<IngressClient>,
 }
 
-impl Client {
+impl DurableClient {
     /// Creates a client for the engine whose ingress has this address, by default `http://127.0.0.1:8080`.
     ///
     /// # Errors
     /// Returns an error if the address is not an HTTP URL.
-    pub fn new(ingress: &str) -> Result<Self, ClientError> {
+    pub fn new(ingress: &str) -> Result<Self, DurableClientError> {
         Ok(Self { http: Arc::new(IngressClient::new(ingress)?) })
     }
 
@@ -58,26 +58,26 @@ impl Client {
         &self,
         run: impl Into<String>,
         prompt: impl Into<String>,
-    ) -> Result<DurableRun, ClientError> {
+    ) -> Result<DurableRun, DurableClientError> {
         self.start_request(&RunRequest::new(run, prompt)).await
     }
 
     /// Like [`start`](Self::start), with all options of a request.
     ///
     /// ```no_run
-    /// use agent::durable::{Client, RunRequest};
+    /// use agent::durable::{DurableClient, RunRequest};
     /// use agent::message::Message;
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let request = RunRequest::new("order-7", "Cancel order 7").with_message(Message::user("It is urgent."));
-    /// let run = Client::new("http://127.0.0.1:8080")?.start_request(&request).await?;
+    /// let run = DurableClient::new("http://127.0.0.1:8080")?.start_request(&request).await?;
     /// assert_eq!(run.name(), "order-7");
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
-    pub async fn start_request(&self, request: &RunRequest) -> Result<DurableRun, ClientError> {
+    pub async fn start_request(&self, request: &RunRequest) -> Result<DurableRun, DurableClientError> {
         let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
         Ok(self.run(&*request.run))
     }
@@ -85,32 +85,32 @@ impl Client {
     /// Returns the handle of a run that was started before, by its name. Does not check that the run exists.
     ///
     /// ```
-    /// use agent::durable::Client;
+    /// use agent::durable::DurableClient;
     ///
-    /// let engine = Client::new("http://127.0.0.1:8080")?;
+    /// let engine = DurableClient::new("http://127.0.0.1:8080")?;
     /// assert_eq!(engine.run("order-7").name(), "order-7");
-    /// # Ok::<(), agent::durable::ClientError>(())
+    /// # Ok::<(), agent::durable::DurableClientError>(())
     /// ```
     pub fn run(&self, run: impl Into<Arc<str>>) -> DurableRun {
         DurableRun { client: self.clone(), run: run.into() }
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for DurableClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
+        f.debug_struct("DurableClient").finish_non_exhaustive()
     }
 }
 
 /// A handle of a run on the engine. Dropping it has no effect on the run.
 ///
 /// ```no_run
-/// use agent::durable::{Client, DurableRun, PendingAsk};
+/// use agent::durable::{DurableClient, DurableRun, PendingAsk};
 /// use agent::{Decision, ToolOutput};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// // A run that was started elsewhere, by its name.
-/// let run: DurableRun = Client::new("http://127.0.0.1:8080")?.run("order-7");
+/// let run: DurableRun = DurableClient::new("http://127.0.0.1:8080")?.run("order-7");
 /// run.steer("Be polite about it.").await?;
 /// run.follow_up("And send the invoice.").await?;
 /// for ask in run.pending().await? {
@@ -127,7 +127,7 @@ impl fmt::Debug for Client {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DurableRun {
-    client: Client,
+    client: DurableClient,
     run: Arc<str>,
 }
 
@@ -141,7 +141,7 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns an error if the run is over, if too many messages wait, or if the engine cannot be reached.
-    pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), ClientError> {
+    pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
         self.push(Queue::Steering, message.into()).await
     }
 
@@ -149,20 +149,24 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns the errors of [`steer`](Self::steer).
-    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), ClientError> {
+    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
         self.push(Queue::FollowUp, message.into()).await
     }
 
-    async fn push(&self, queue: Queue, message: UserMessage) -> Result<(), ClientError> {
+    async fn push(&self, queue: Queue, message: UserMessage) -> Result<(), DurableClientError> {
         let message = crate::message::Message::from(message);
         match self.request("push", json!({"queue": queue, "message": message})).await? {
             PushOutcome::Taken => Ok(()),
-            PushOutcome::Over => Err(ClientError::NotTaken),
-            PushOutcome::Full => Err(ClientError::Full),
+            PushOutcome::Over => Err(DurableClientError::NotTaken),
+            PushOutcome::Full => Err(DurableClientError::Full),
         }
     }
 
-    async fn request<T: DeserializeOwned>(&self, handler: &str, body: Value) -> Result<T, ClientError> {
+    async fn request<T: DeserializeOwned>(
+        &self,
+        handler: &str,
+        body: Value,
+    ) -> Result<T, DurableClientError> {
         // The engine recognizes a repeated request by this key.
         let key = crate::runtime::new_id("ask");
         self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &body).await
@@ -175,7 +179,7 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
-    pub async fn cancel(&self, reason: &str) -> Result<bool, ClientError> {
+    pub async fn cancel(&self, reason: &str) -> Result<bool, DurableClientError> {
         self.request("cancel", json!({"reason": reason})).await
     }
 
@@ -183,7 +187,7 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
-    pub async fn pending(&self) -> Result<Vec<PendingAsk>, ClientError> {
+    pub async fn pending(&self) -> Result<Vec<PendingAsk>, DurableClientError> {
         self.client.http.post(&[AGENT, &self.run, "pending"], None, &()).await
     }
 
@@ -191,7 +195,11 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.
-    pub async fn decide(&self, request: &ApprovalRequest, decision: Decision) -> Result<(), ClientError> {
+    pub async fn decide(
+        &self,
+        request: &ApprovalRequest,
+        decision: Decision,
+    ) -> Result<(), DurableClientError> {
         self.answer(&request.request_id, json!(decision)).await
     }
 
@@ -199,13 +207,17 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns the errors of [`decide`](Self::decide).
-    pub async fn deliver(&self, handle: &str, outcome: impl Into<ToolOutcome>) -> Result<(), ClientError> {
+    pub async fn deliver(
+        &self,
+        handle: &str,
+        outcome: impl Into<ToolOutcome>,
+    ) -> Result<(), DurableClientError> {
         self.answer(handle, json!(outcome.into())).await
     }
 
-    async fn answer(&self, id: &str, answer: Value) -> Result<(), ClientError> {
+    async fn answer(&self, id: &str, answer: Value) -> Result<(), DurableClientError> {
         let is_accepted: bool = self.request("answer", json!({"id": id, "answer": answer})).await?;
-        if is_accepted { Ok(()) } else { Err(ClientError::NotTaken) }
+        if is_accepted { Ok(()) } else { Err(DurableClientError::NotTaken) }
     }
 
     /// Waits for the end of the run, without a time limit.
@@ -213,14 +225,14 @@ impl DurableRun {
     /// # Errors
     /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
     /// continues.
-    pub async fn outcome(&self) -> Result<Outcome, ClientError> {
+    pub async fn outcome(&self) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, &*self.run, "attach"];
         let mut pause = Duration::from_millis(200);
         let mut outage = Duration::ZERO;
         loop {
             let begun = tokio::time::Instant::now();
             match self.client.http.get(&path).await {
-                Err(error @ ClientError::Unreachable { .. }) => {
+                Err(error @ DurableClientError::Unreachable { .. }) => {
                     // A connection that broke after a long time does not count: the engine was there.
                     if begun.elapsed() > Duration::from_secs(30) {
                         (pause, outage) = (Duration::from_millis(200), Duration::ZERO);

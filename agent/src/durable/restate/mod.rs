@@ -13,8 +13,8 @@ use restate_sdk::endpoint::{Builder, Endpoint, HandlerOptions, ServiceOptions};
 use restate_sdk::service::IntoServiceDefinition;
 
 use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
+use super::ServiceError;
 use super::play::Served;
-use super::{ServeError, ServiceError};
 use crate::tool::cancel::CancelToken;
 
 /// The options of a service.
@@ -52,7 +52,7 @@ pub(super) async fn serve(
     settings: &Settings,
     listener: TcpListener,
     stop: CancelToken,
-) -> Result<(), ServeError> {
+) -> Result<(), ServiceError> {
     let endpoint = endpoint(&served, settings);
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;

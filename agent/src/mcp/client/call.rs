@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::failure::{challenge, describe};
 use super::listing::OfferedTool;
 use super::traffic::SentArguments;
-use super::{ClientError, Inner};
+use super::{Inner, McpClientError};
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
@@ -145,7 +145,7 @@ async fn attempts(
                         continue;
                     }
                     let server = inner.server();
-                    let error = ClientError::Unauthorized { server, challenge };
+                    let error = McpClientError::Unauthorized { server, challenge };
                     return failed("unauthorized", format!("{error}."));
                 }
                 tracing::warn!(server = %inner.server(), error = %describe(&inner.config, &error), "the connection was lost during a call of a server's tool");

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The configuration of a client: how to reach a server, and which of its tools to use.
 ///
 /// ```
-/// use agent::mcp::client::{ChangePolicy, ClientConfig};
+/// use agent::mcp::{ChangePolicy, ClientConfig};
 ///
 /// let docs = ClientConfig::http("https://docs.example/mcp")
 ///     .name("docs")
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // shows no tokens, arguments and variables
 /// ```
 #[derive(Clone)]
-#[must_use = "a configuration does nothing until it is given to `Client::connect`"]
+#[must_use = "a configuration does nothing until it is given to `McpClient::connect`"]
 pub struct ClientConfig {
     pub(super) endpoint: Endpoint,
     pub(super) name: Option<String>,
@@ -76,7 +76,7 @@ pub(super) const INHERITED: [&str; 10] =
 /// The form of the protocol that the client speaks.
 ///
 /// ```
-/// use agent::mcp::client::{ClientConfig, Era};
+/// use agent::mcp::{ClientConfig, Era};
 ///
 /// // A server that is known to be older is not probed.
 /// let config = ClientConfig::command("mcp-server-files").arg("/srv").era(Era::Legacy);
@@ -100,7 +100,7 @@ pub enum Era {
 /// The policy for calls of a tool whose definition differs from the one that the model saw.
 ///
 /// ```
-/// use agent::mcp::client::{ChangePolicy, ClientConfig};
+/// use agent::mcp::{ChangePolicy, ClientConfig};
 /// use std::sync::Arc;
 ///
 /// // Another description is accepted; other parameters are not.
@@ -114,7 +114,7 @@ pub enum Era {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ChangePolicy {
-    /// Refuses the calls. [`Client::tools`](super::Client::tools) returns the current definition.
+    /// Refuses the calls. [`McpClient::tools`](super::McpClient::tools) returns the current definition.
     #[default]
     Block,
     /// Makes the calls whose arguments fit the current definition.
@@ -126,10 +126,10 @@ pub enum ChangePolicy {
 /// A tool whose definition changed, or that is no longer offered.
 ///
 /// ```no_run
-/// use agent::mcp::{Client, client::ClientConfig};
+/// use agent::mcp::{McpClient, ClientConfig};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+/// let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await?;
 /// for change in docs.refresh().await? {
 ///     println!("{} {}", change.tool, if change.now.is_some() { "changed" } else { "is gone" });
 /// }
@@ -149,7 +149,7 @@ pub struct ToolChange {
 /// Limits on the time and memory that a server may use. The fields are public: change those that do not fit.
 ///
 /// ```
-/// use agent::mcp::client::{ClientConfig, ClientLimits};
+/// use agent::mcp::{ClientConfig, ClientLimits};
 /// use std::time::Duration;
 ///
 /// let limits = ClientLimits { call: Duration::from_secs(10), tools: 50, ..ClientLimits::default() };
@@ -286,17 +286,17 @@ impl ClientConfig {
     /// ```
     /// # #[cfg(feature = "mcp-server")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{Client, Server, client::{ClientConfig, ClientLimits, Era}};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig, ClientLimits, Era};
     /// use agent::tools;
     /// use std::time::Duration;
     ///
-    /// let server = Server::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let server = McpServer::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
     /// let url = server.url();
     /// tokio::spawn(server.run());
     /// let limits = ClientLimits { connect: Some(Duration::from_secs(5)), ..ClientLimits::default() };
-    /// let old = Client::connect(ClientConfig::http(&url).era(Era::Legacy).limits(limits)).await?;
+    /// let old = McpClient::connect(ClientConfig::http(&url).era(Era::Legacy).limits(limits)).await?;
     /// assert_eq!(old.report().await.protocol_version.as_deref(), Some("2025-11-25"));
-    /// let new = Client::connect(ClientConfig::http(&url)).await?;
+    /// let new = McpClient::connect(ClientConfig::http(&url)).await?;
     /// assert_eq!(new.report().await.protocol_version.as_deref(), Some("2026-07-28"));
     /// # Ok(()) }
     /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
@@ -309,7 +309,7 @@ impl ClientConfig {
     /// Uses only these tools, by the server's names. Models do not see the others.
     ///
     /// ```
-    /// use agent::mcp::client::ClientConfig;
+    /// use agent::mcp::ClientConfig;
     ///
     /// // Two tools of the server, one of them under another name.
     /// let config = ClientConfig::http("https://docs.example/mcp")
@@ -339,7 +339,7 @@ impl ClientConfig {
     /// ```
     /// # #[cfg(feature = "mcp-server")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{Client, Server, client::ClientConfig};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig};
     /// use agent::{Registry, tool, tools};
     ///
     /// /// Searches the documents.
@@ -354,11 +354,11 @@ impl ClientConfig {
     ///     name
     /// }
     ///
-    /// let server = Server::new(tools![search, delete]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let server = McpServer::new(tools![search, delete]).bind(([127, 0, 0, 1], 0)).await?;
     /// let url = server.url();
     /// tokio::spawn(server.run());
     /// let names = async |config: ClientConfig| -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    ///     let registry = Registry::new(Client::connect(config.name("docs")).await?)?;
+    ///     let registry = Registry::new(McpClient::connect(config.name("docs")).await?)?;
     ///     Ok(registry.names().map(str::to_owned).collect())
     /// };
     /// let all = ClientConfig::http(&url).allow(["search"]).allow_all();
@@ -393,7 +393,7 @@ impl ClientConfig {
     /// [`ToolOptions::untrusted`](crate::tool::ToolOptions::untrusted).
     ///
     /// ```
-    /// use agent::mcp::client::ClientConfig;
+    /// use agent::mcp::ClientConfig;
     ///
     /// let web = ClientConfig::command("mcp-server-fetch").allow_all().untrusted().neutralize();
     /// # let _ = web;
@@ -427,7 +427,7 @@ impl ClientConfig {
     /// as the conversation. The function must not block. If it panics, it is not called again.
     ///
     /// ```
-    /// use agent::mcp::client::ClientConfig;
+    /// use agent::mcp::ClientConfig;
     /// use agent::traffic::TrafficKind;
     ///
     /// let docs = ClientConfig::http("https://docs.example/mcp").on_traffic(|traffic| match traffic.kind {
@@ -455,19 +455,19 @@ impl ClientConfig {
     /// ```
     /// # #[cfg(feature = "mcp-server")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{Client, Server, client::ClientConfig, server::{Bearer, Caller}};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig, Bearer, Caller};
     /// use agent::tools;
     ///
     /// let tokens = Bearer::new([("token of this hour", Caller::new("ann"))]);
-    /// let server = Server::new(tools![]).authenticator(tokens).bind(([127, 0, 0, 1], 0)).await?;
+    /// let server = McpServer::new(tools![]).authenticator(tokens).bind(([127, 0, 0, 1], 0)).await?;
     /// let url = server.url();
     /// tokio::spawn(server.run());
     /// let config = ClientConfig::http(&url).token(|| async { Ok("token of this hour".to_owned()) });
-    /// assert!(Client::connect(config).await.is_ok());
+    /// assert!(McpClient::connect(config).await.is_ok());
     /// // As a header:
     /// let config = ClientConfig::http(&url).header("authorization", "Bearer token of this hour");
-    /// assert!(Client::connect(config).await.is_ok());
-    /// assert!(Client::connect(ClientConfig::http(&url)).await.is_err());
+    /// assert!(McpClient::connect(config).await.is_ok());
+    /// assert!(McpClient::connect(ClientConfig::http(&url)).await.is_err());
     /// # Ok(()) }
     /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
     /// ```
@@ -499,7 +499,7 @@ impl ClientConfig {
     /// ```
     /// # #[cfg(unix)]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// use agent::mcp::{Client, client::ClientConfig};
+    /// use agent::mcp::{McpClient, ClientConfig};
     ///
     /// // A program that prints how it was started, and ends. The error contains its last lines.
     /// let config = ClientConfig::command("sh")
@@ -508,7 +508,7 @@ impl ClientConfig {
     ///     .env("NOTES", "12 notes")
     ///     .inherit_env("CARGO_PKG_NAME")
     ///     .folder("/");
-    /// let error = Client::connect(config).await.unwrap_err().to_string();
+    /// let error = McpClient::connect(config).await.unwrap_err().to_string();
     /// // Values that the application sets are masked, because they may be secrets.
     /// assert!(error.contains("notes-server has [redacted] and agent in /"), "{error}");
     /// # }

@@ -1,6 +1,6 @@
 //! One connection to a server, over HTTP or to a child process.
 
-use super::ClientError;
+use super::McpClientError;
 use super::config::{ClientConfig, ClientLimits, CommandEndpoint, Endpoint, Era, HttpEndpoint};
 use super::era::{self, ProbedTransport};
 use super::error::ConnectErrorKind as Kind;
@@ -50,7 +50,7 @@ impl Connection {
         config: &ClientConfig,
         server: &str,
         notifications: &Arc<Notifications>,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, McpClientError> {
         let limit = config.connect_limit();
         let tap = TrafficTap::new(config, server);
         if let Some(what) = config.misplaced() {
@@ -86,7 +86,7 @@ impl Connection {
         notifications: &Arc<Notifications>,
         (transport, tap): (T, &TrafficTap),
         log: Option<JoinHandle<()>>,
-    ) -> Result<Self, ClientError>
+    ) -> Result<Self, McpClientError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,

@@ -3,11 +3,11 @@
 /// An error that makes a server unusable. Its text contains the cause and a suggestion, and no secrets.
 ///
 /// ```
-/// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
+/// use agent::mcp::{McpClient, ClientConfig, McpClientError, ConnectErrorKind};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let error = Client::connect(ClientConfig::command("no-such-program-here")).await.unwrap_err();
-/// assert!(matches!(error, ClientError::Connect { kind: ConnectErrorKind::NotStarted, .. }));
+/// let error = McpClient::connect(ClientConfig::command("no-such-program-here")).await.unwrap_err();
+/// assert!(matches!(error, McpClientError::Connect { kind: ConnectErrorKind::NotStarted, .. }));
 /// let text = error.to_string();
 /// assert!(text.starts_with("cannot connect to no-such-program-here: the program cannot be started ("), "{text}");
 /// assert!(text.ends_with("check its name, and that it is installed where `PATH` looks"), "{text}");
@@ -15,7 +15,7 @@
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum McpClientError {
     /// The connection failed.
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
@@ -60,17 +60,17 @@ pub enum ClientError {
     },
 }
 
-crate::error_text::debug_is_the_sentence!(ClientError);
+crate::error_text::debug_is_the_sentence!(McpClientError);
 
 /// The kind of a failure to connect.
 ///
 /// ```
-/// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
+/// use agent::mcp::{McpClient, ClientConfig, McpClientError, ConnectErrorKind};
 ///
-/// # async fn example() -> Result<(), ClientError> {
-/// match Client::connect(ClientConfig::http("http://127.0.0.1:8080/mcp")).await {
+/// # async fn example() -> Result<(), McpClientError> {
+/// match McpClient::connect(ClientConfig::http("http://127.0.0.1:8080/mcp")).await {
 ///     // The server may be starting: try again later.
-///     Err(ClientError::Connect { kind: ConnectErrorKind::Unreachable | ConnectErrorKind::Timeout, .. }) => {}
+///     Err(McpClientError::Connect { kind: ConnectErrorKind::Unreachable | ConnectErrorKind::Timeout, .. }) => {}
 ///     connected => drop(connected?),
 /// }
 /// # Ok(()) }
@@ -83,7 +83,7 @@ pub enum ConnectErrorKind {
     Configuration,
     /// Nothing listens at the address, its name is unknown, or a secure connection cannot be made.
     Unreachable,
-    /// The server responded with this HTTP status. (For 401 the error is [`ClientError::Unauthorized`].)
+    /// The server responded with this HTTP status. (For 401 the error is [`McpClientError::Unauthorized`].)
     Status(u16),
     /// The server redirects to another origin. Such redirects are not followed.
     Redirected,
@@ -104,11 +104,11 @@ pub enum ConnectErrorKind {
 /// The challenge of a response with the status 401 or 403: the parameters of `WWW-Authenticate`.
 ///
 /// ```no_run
-/// use agent::mcp::{Client, client::{ClientConfig, ClientError}};
+/// use agent::mcp::{McpClient, ClientConfig, McpClientError};
 ///
 /// # async fn example() {
-/// match Client::connect(ClientConfig::http("https://docs.example/mcp")).await {
-///     Err(ClientError::Unauthorized { challenge, .. }) => {
+/// match McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await {
+///     Err(McpClientError::Unauthorized { challenge, .. }) => {
 ///         println!("a token with the scope {:?} is needed, see {:?}", challenge.scope, challenge.resource_metadata);
 ///     }
 ///     connected => println!("{}", connected.is_ok()),

@@ -1,6 +1,6 @@
 //! The messages of failed connections: the cause, and one suggestion.
 
-use super::ClientError;
+use super::McpClientError;
 use super::config::{ClientConfig, Endpoint, Era, HttpEndpoint};
 use super::error::{Challenge, ConnectErrorKind as Kind};
 use super::traffic::{ConfigSecrets, TrafficTap};
@@ -34,11 +34,11 @@ impl ConnectFailure {
     }
 
     /// Returns the error, with one suggestion. `tap` masks the secrets in the texts of a server or a program.
-    pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> ClientError {
+    pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> McpClientError {
         let Self { kind, message } = self;
         let server = server.to_owned();
         if kind == Kind::Status(401) {
-            return ClientError::Unauthorized { server, challenge: Challenge::default() };
+            return McpClientError::Unauthorized { server, challenge: Challenge::default() };
         }
         let mut reason: String = tap.masked(&message).chars().take(LONGEST).collect();
         let last_words = tap.last_words();
@@ -48,7 +48,7 @@ impl ConnectFailure {
         if let Some(hint) = hint(kind, config, last_words.is_some()) {
             let _ = write!(reason, "; {hint}");
         }
-        ClientError::Connect { server, kind, reason }
+        McpClientError::Connect { server, kind, reason }
     }
 
     pub(super) fn timeout(limit: Duration) -> Self {
@@ -62,9 +62,9 @@ pub(super) fn handshake_error(
     server: &str,
     tap: &TrafficTap,
     error: &ClientInitializeError,
-) -> ClientError {
+) -> McpClientError {
     if let Some(challenge) = error.auth_challenge() {
-        return ClientError::Unauthorized {
+        return McpClientError::Unauthorized {
             server: server.to_owned(),
             challenge: Challenge::parse(challenge),
         };

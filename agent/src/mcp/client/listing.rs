@@ -3,7 +3,7 @@
 use super::config::ClientConfig;
 use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
-use super::{ClientError, LeftOut, ToolChange};
+use super::{LeftOut, McpClientError, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
@@ -48,8 +48,8 @@ pub(super) async fn list(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
     server: &str,
-) -> Result<ToolListing, ClientError> {
-    let failed = |reason: String| ClientError::List { server: server.to_owned(), reason };
+) -> Result<ToolListing, McpClientError> {
+    let failed = |reason: String| McpClientError::List { server: server.to_owned(), reason };
     let all = pages(peer, config);
     let (tools, ttl) = tokio::time::timeout(config.limits.list, all)
         .await
@@ -254,13 +254,13 @@ impl ToolListing {
     }
 
     /// Returns an error if the configuration gives one name to two tools.
-    pub(super) fn check_renamed(&self, server: &str, config: &ClientConfig) -> Result<(), ClientError> {
+    pub(super) fn check_renamed(&self, server: &str, config: &ClientConfig) -> Result<(), McpClientError> {
         let mut by_name = BTreeMap::<String, &String>::new();
         for (tool, own) in config.renamed.iter().filter(|(tool, _)| self.tools.contains_key(*tool)) {
             let name = exposed(server, own, MAX_NAME);
             if let Some(first) = by_name.insert(name.clone(), tool) {
                 let (first, second) = (first.clone(), tool.clone());
-                return Err(ClientError::Names { server: server.to_owned(), name, first, second });
+                return Err(McpClientError::Names { server: server.to_owned(), name, first, second });
             }
         }
         Ok(())

@@ -1,30 +1,4 @@
-//! Use the tools of other programs as your own.
-//!
-//! ```no_run
-//! use agent::mcp::{Client, client::ClientConfig};
-//! use agent::{Registry, tools};
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let docs = Client::connect(ClientConfig::http("https://docs.example/mcp").name("docs")).await?;
-//! let files = Client::connect(ClientConfig::command("mcp-server-files").arg("/srv").name("files")).await?;
-//! println!("{}", docs.report().await);
-//! // A model sees `docs__search`, `files__read_file`, ….
-//! let registry = Registry::new(tools![{ docs }, { files }])?;
-//! # Ok(()) }
-//! ```
-//!
-//! The model receives the schema of a foreign tool unchanged. The client checks arguments against it, with the same coercions and
-//! the same report as for your own tools. A server that hangs, lies or sends too much causes an error, and does not end the run.
-//!
-//! * A call whose connection broke is not repeated automatically, because it may have taken effect. The exception is a tool that
-//!   only reads or is idempotent by the server's hints, if the configuration [trusts](ClientConfig::trust_hints) them.
-//! * A child that ended is started again by the next call, at most five times. The pause before it is half a second at first, and
-//!   doubles each time.
-//! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] allows it. A call of a tool that the server
-//!   no longer offers fails with that reason.
-//! * The name of a server is short, because models read it before the name of every tool: see [`ClientConfig::name`].
-//! * Models see names of tools in the characters that every provider accepts. If two names become equal, the tool whose name was
-//!   not changed keeps it, and the other has a hash in its name. [`Client::report`] lists both.
+//! Uses the tools of other programs.
 
 mod call;
 mod config;
@@ -41,7 +15,7 @@ mod tool;
 mod traffic;
 
 pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
-pub use error::{Challenge, ClientError, ConnectErrorKind};
+pub use error::{Challenge, ConnectErrorKind, McpClientError};
 
 use crate::tool::set::IntoTools;
 use crate::tool::set::ToolSet;
@@ -70,11 +44,11 @@ const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
 /// and the last tool of the server are dropped.
 ///
 /// ```no_run
-/// use agent::mcp::{Client, client::ClientConfig};
+/// use agent::mcp::{McpClient, ClientConfig};
 /// use agent::{Assistant, ScriptedModel};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let files = Client::connect(ClientConfig::command("npx").args(["-y", "some-mcp-server"]).name("files")).await?;
+/// let files = McpClient::connect(ClientConfig::command("npx").args(["-y", "some-mcp-server"]).name("files")).await?;
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(files.tools()).build()?;
 /// for tool in assistant.definitions().iter() {
 ///     println!("{}", tool.name());                     // files__read_file, …
@@ -84,7 +58,7 @@ const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
 ///
 #[doc = include_str!("../../docs/mcp_client.md")]
 #[derive(Clone)]
-pub struct Client {
+pub struct McpClient {
     inner: Arc<Inner>,
 }
 
@@ -109,10 +83,10 @@ struct ConnectionSlot {
 /// The tools that a server offers, and which of them are used.
 ///
 /// ```no_run
-/// use agent::mcp::{Client, client::{ClientConfig, ConnectReport}};
+/// use agent::mcp::{McpClient, ClientConfig, ConnectReport};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+/// let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await?;
 /// let report: ConnectReport = docs.report().await;
 /// println!("{report}");                                // as text for people, or by its fields:
 /// println!("{} tools over {:?}", report.tools.len(), report.protocol_version);
@@ -136,7 +110,7 @@ pub struct ConnectReport {
 /// A tool of a server that is not used.
 ///
 /// ```
-/// use agent::mcp::client::ConnectReport;
+/// use agent::mcp::ConnectReport;
 ///
 /// /// Fails if a tool of the server is not used.
 /// fn all_used(report: &ConnectReport) -> Result<(), String> {
@@ -155,13 +129,13 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-impl Client {
+impl McpClient {
     /// Connects to a server and lists its tools.
     ///
     /// # Errors
     /// Fails if the server cannot be reached in time, requires authorization or does not speak the protocol, or if its list of tools is
     /// invalid or exceeds a limit.
-    pub async fn connect(config: ClientConfig) -> Result<Self, ClientError> {
+    pub async fn connect(config: ClientConfig) -> Result<Self, McpClientError> {
         let server = config.name.clone().unwrap_or_else(|| endpoint_name(&config));
         let notifications = Arc::new(Notifications::default());
         let connection = Connection::open(&config, &server, &notifications).await?;
@@ -225,7 +199,7 @@ impl Client {
     ///
     /// # Errors
     /// Fails if the tools cannot be listed. The previous list stays in use.
-    pub async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
+    pub async fn refresh(&self) -> Result<Vec<ToolChange>, McpClientError> {
         self.inner.refresh().await
     }
 
@@ -248,14 +222,14 @@ fn endpoint_name(config: &ClientConfig) -> String {
 }
 
 #[diagnostic::do_not_recommend]
-impl IntoTools for Client {
+impl IntoTools for McpClient {
     fn into_tools(self) -> ToolSet {
         self.tools()
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl IntoTools for &Client {
+impl IntoTools for &McpClient {
     fn into_tools(self) -> ToolSet {
         self.tools()
     }
@@ -279,7 +253,7 @@ impl Inner {
     }
 
     /// Returns the connection. Opens a new one if it was closed.
-    async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
+    async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
             return Ok(live.clone());
@@ -294,7 +268,7 @@ impl Inner {
                 let reason = format!(
                     "{MAX_ATTEMPTS} attempts to reconnect failed; the next attempt is possible in a minute"
                 );
-                return Err(ClientError::Connect {
+                return Err(McpClientError::Connect {
                     server: self.server(),
                     kind: ConnectErrorKind::GivenUp,
                     reason,
@@ -347,7 +321,7 @@ impl Inner {
         }
     }
 
-    async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
+    async fn refresh(&self) -> Result<Vec<ToolChange>, McpClientError> {
         let connection = self.connection().await?;
         let listing = list(&connection.peer, &self.config, &self.server()).await?;
         Ok(self.replace(listing))
@@ -367,9 +341,9 @@ impl Inner {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for McpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("McpClient")
             .field("name", &self.inner.server())
             .field("tools", &self.inner.listing().tools.len())
             .finish_non_exhaustive()

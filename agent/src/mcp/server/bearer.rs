@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 /// The meaning of a token: its caller, the servers for which it was issued, and its expiry.
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Bearer, Caller, Token}};
+/// use agent::mcp::{McpServer, Bearer, Caller, Token};
 /// use agent::tools;
 /// use std::time::{Duration, SystemTime};
 /// use tower_service::Service as _;
@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq;
 /// let (good, old) = (token.clone().with_expiry(SystemTime::now() + hour), token.with_expiry(SystemTime::now() - hour));
 ///
 /// let bearer = Bearer::new([("new", good), ("old", old)]).audience("https://tools.example/mcp");
-/// let mut service = Server::new(tools![]).authenticator(bearer).into_service()?;
+/// let mut service = McpServer::new(tools![]).authenticator(bearer).into_service()?;
 /// for (key, status) in [("new", 200), ("old", 401)] {
 ///     let request = http::Request::post("http://localhost/mcp")
 ///         .header("host", "localhost")
@@ -71,7 +71,7 @@ impl From<Caller> for Token {
 /// scopes.
 ///
 /// ```
-/// use agent::mcp::{Server, server::{AuthRefusal, Bearer, Caller, Token}};
+/// use agent::mcp::{McpServer, AuthRefusal, Bearer, Caller, Token};
 /// use agent::tools;
 ///
 /// // Fixed tokens, compared in constant time.
@@ -84,7 +84,7 @@ impl From<Caller> for Token {
 /// })
 /// .audience("https://tools.example/mcp");
 /// for bearer in [few, issued] {
-///     assert!(Server::new(tools![]).authenticator(bearer).into_service().is_ok());
+///     assert!(McpServer::new(tools![]).authenticator(bearer).into_service().is_ok());
 /// }
 /// ```
 #[derive(Clone)]
@@ -141,7 +141,7 @@ impl Bearer {
     /// of tools that take `&T` as missing.
     ///
     /// ```
-    /// use agent::mcp::{Server, server::{Bearer, Caller}};
+    /// use agent::mcp::{McpServer, Bearer, Caller};
     /// use agent::{tool, tools};
     ///
     /// struct Tenant(u32);
@@ -154,8 +154,8 @@ impl Bearer {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let tokens = Bearer::new([("s3cret", Caller::new("ann").with(Tenant(7))?)]);
-    /// assert!(Server::new(tools![my_tenant]).authenticator(tokens.clone()).into_service().is_err());
-    /// assert!(Server::new(tools![my_tenant]).authenticator(tokens.providing::<Tenant>()).into_service().is_ok());
+    /// assert!(McpServer::new(tools![my_tenant]).authenticator(tokens.clone()).into_service().is_err());
+    /// assert!(McpServer::new(tools![my_tenant]).authenticator(tokens.providing::<Tenant>()).into_service().is_ok());
     /// # Ok(()) }
     /// ```
     pub fn providing<T: 'static>(mut self) -> Self {

@@ -99,7 +99,8 @@ impl BuiltServer {
         let loaded = loaded.map_err(|panic| {
             ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
         })?;
-        let tools = loaded.map_err(|error| ServiceFailure::Unavailable(error.to_string()))?;
+        let tools = loaded
+            .map_err(|error| ServiceFailure::Unavailable(format!("the tools cannot be loaded: {error}")))?;
         let (tools, catalogue): (Registry, Arc<ToolCatalogue>) =
             self.catalogues.of(&tools).map_err(|(tool, reason)| {
                 ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// parameters of their types.
 ///
 /// ```
-/// use agent::{mcp::server::Caller, tool};
+/// use agent::{mcp::Caller, tool};
 ///
 /// struct Tenant(u32);
 ///
@@ -120,7 +120,7 @@ impl fmt::Debug for Caller {
 /// The head of a request, which is received before its body.
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Caller, RequestHead}};
+/// use agent::mcp::{McpServer, Caller, RequestHead};
 ///
 /// /// A value that a layer of the application added to the request.
 /// #[derive(Clone)]
@@ -137,7 +137,7 @@ impl fmt::Debug for Caller {
 /// The address and the token are available, too:
 ///
 /// ```
-/// use agent::mcp::{Server, server::{AuthRefusal, Authenticator, Caller, RequestHead}};
+/// use agent::mcp::{McpServer, AuthRefusal, Authenticator, Caller, RequestHead};
 /// use agent::{BoxFuture, tools};
 /// use tower_service::Service as _;
 ///
@@ -157,7 +157,7 @@ impl fmt::Debug for Caller {
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut service = Server::new(tools![]).authenticator(Tenants).into_service()?;
+/// let mut service = McpServer::new(tools![]).authenticator(Tenants).into_service()?;
 /// let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
 /// for (path, token, status) in [("/acme?v=2", "s3cret", 200), ("/acme?v=1", "s3cret", 401), ("/acme?v=2", "no", 401)] {
 ///     let request = http::Request::post(format!("http://localhost{path}"))
@@ -225,7 +225,7 @@ impl RequestHead {
 /// only caller is the program that started the server.
 ///
 /// ```
-/// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
+/// use agent::mcp::{AuthRefusal, Authenticator, Caller, RequestHead};
 /// use agent::{BoxFuture, tool::StateKey};
 ///
 /// struct Tenant(String);
@@ -270,7 +270,7 @@ pub trait Authenticator: Send + Sync + 'static {
 /// The reason why a request is rejected.
 ///
 /// ```
-/// use agent::mcp::server::AuthRefusal;
+/// use agent::mcp::AuthRefusal;
 ///
 /// assert_eq!(AuthRefusal::no_token().to_string(), "not authorized");
 /// assert_eq!(AuthRefusal::needs_scope("admin").to_string(), r#"the scope "admin" is needed"#);

@@ -7,18 +7,18 @@ use std::net::SocketAddr;
 /// An error of building or running a server.
 ///
 /// ```
-/// use agent::mcp::{Server, server::ServerError};
+/// use agent::mcp::{McpServer, McpServerError};
 /// use agent::tools;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// // Other machines can reach this address, so that callers must be authenticated.
-/// let error = Server::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
-/// assert!(matches!(error, ServerError::Anonymous { .. }));
+/// let error = McpServer::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// assert!(matches!(error, McpServerError::Anonymous { .. }));
 /// # }
 /// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-pub enum ServerError {
+pub enum McpServerError {
     /// The tools are invalid, or lack state.
     #[error(transparent)]
     Tools(#[from] RegistryError),
@@ -68,4 +68,4 @@ pub enum ServerError {
     },
 }
 
-crate::error_text::debug_is_the_sentence!(ServerError);
+crate::error_text::debug_is_the_sentence!(McpServerError);

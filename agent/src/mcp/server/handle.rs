@@ -9,11 +9,11 @@ use tokio::sync::watch;
 /// A handle that notifies a running server of changed tools, and ends it. Cheap to clone.
 ///
 /// ```no_run
-/// use agent::{mcp::Server, tools};
+/// use agent::{mcp::McpServer, tools};
 /// use std::time::Duration;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = Server::new(tools![]);
+/// let server = McpServer::new(tools![]);
 /// let handle = server.handle();
 /// tokio::spawn(async move {
 ///     tokio::time::sleep(Duration::from_secs(3600)).await;  // or until a signal arrives
@@ -38,7 +38,7 @@ impl ServerHandle {
     /// ```
     /// # #[cfg(feature = "mcp-client")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{Client, Server, client::ClientConfig, server::Caller};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig, Caller};
     /// use agent::message::ToolCall;
     /// use agent::{Registry, ToolContext, tool, tools};
     /// use std::sync::{Arc, Mutex};
@@ -58,10 +58,10 @@ impl ServerHandle {
     ///
     /// let offered = Arc::new(Mutex::new(Registry::new(tools![search, delete])?));
     /// let shared = offered.clone();
-    /// let server = Server::with_loader(move |_: &Caller| Ok(shared.lock().unwrap().clone())).bind(([127, 0, 0, 1], 0)).await?;
+    /// let server = McpServer::with_loader(move |_: &Caller| Ok(shared.lock().unwrap().clone())).bind(([127, 0, 0, 1], 0)).await?;
     /// let (url, handle) = (server.url(), server.handle());
     /// tokio::spawn(server.run());
-    /// let notes = Client::connect(ClientConfig::http(url).name("notes")).await?;
+    /// let notes = McpClient::connect(ClientConfig::http(url).name("notes")).await?;
     /// let registry = Registry::new(&notes)?;
     ///
     /// *offered.lock().unwrap() = Registry::new(tools![search])?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Limits on the resources that callers may use. The fields are public: change those that do not fit.
 ///
 /// ```
-/// use agent::mcp::server::ServerLimits;
+/// use agent::mcp::ServerLimits;
 ///
 /// let limits = ServerLimits { calls: 200, ..ServerLimits::default() };
 /// assert_eq!(limits.body, 1 << 20);
@@ -43,7 +43,7 @@ pub struct ServerLimits {
     pub listeners: usize,
     /// Maximum number of such streams of one authenticated caller. Default: 4.
     pub listeners_per_caller: usize,
-    /// Maximum number of open connections of [`Server::serve`](super::Server::serve). Default: 1,024.
+    /// Maximum number of open connections of [`McpServer::serve`](super::McpServer::serve). Default: 1,024.
     pub connections: usize,
 }
 

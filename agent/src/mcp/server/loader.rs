@@ -7,7 +7,7 @@ use std::error::Error;
 /// Determines the tools of a caller, for one request. A closure implements it:
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Caller, LoadError, RequestHead, ToolLoader as _}};
+/// use agent::mcp::{McpServer, Caller, RequestHead, ToolLoader as _};
 /// use agent::{Registry, tool, tools};
 ///
 /// /// Says what time it is.
@@ -22,14 +22,14 @@ use std::error::Error;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (all, few) = (Registry::new(tools![clock, wipe])?, Registry::new(tools![clock])?);
-/// let by_scope = move |caller: &Caller| -> Result<Registry, LoadError> {
+/// let by_scope = move |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
 ///     Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() })
 /// };
 /// // The server does this for each request:
 /// let (ann, head) = (Caller::new("ann"), RequestHead::default());
 /// assert_eq!(by_scope.load(&ann, &head).await?.len(), 1);
 /// assert_eq!(by_scope.load(&ann.with_scope("admin"), &head).await?.len(), 2);
-/// let server = Server::with_loader(by_scope);
+/// let server = McpServer::with_loader(by_scope);
 /// # Ok(()) }
 /// ```
 ///
@@ -39,23 +39,23 @@ pub trait ToolLoader: Send + Sync + 'static {
     /// Returns the tools of this caller.
     ///
     /// # Errors
-    /// Fails if the tools cannot be loaded. The client learns that the server is unavailable. The reason is logged.
+    /// Fails if the tools cannot be loaded. The client learns that the server is unavailable. The text of the error is logged.
     fn load<'a>(
         &'a self,
         caller: &'a Caller,
         request: &'a RequestHead,
-    ) -> BoxFuture<'a, Result<Registry, LoadError>>;
+    ) -> BoxFuture<'a, Result<Registry, Box<dyn Error + Send + Sync>>>;
 }
 
 impl<F> ToolLoader for F
 where
-    F: Fn(&Caller) -> Result<Registry, LoadError> + Send + Sync + 'static,
+    F: Fn(&Caller) -> Result<Registry, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
 {
     fn load<'a>(
         &'a self,
         caller: &'a Caller,
         _request: &'a RequestHead,
-    ) -> BoxFuture<'a, Result<Registry, LoadError>> {
+    ) -> BoxFuture<'a, Result<Registry, Box<dyn Error + Send + Sync>>> {
         Box::pin(std::future::ready(self(caller)))
     }
 }
@@ -68,34 +68,7 @@ impl ToolLoader for FixedLoader {
         &'a self,
         _caller: &'a Caller,
         _request: &'a RequestHead,
-    ) -> BoxFuture<'a, Result<Registry, LoadError>> {
+    ) -> BoxFuture<'a, Result<Registry, Box<dyn Error + Send + Sync>>> {
         Box::pin(std::future::ready(Ok(self.0.clone())))
-    }
-}
-
-/// An error of a loader. Its text is logged. Clients do not see it.
-///
-/// ```
-/// use agent::mcp::{Server, server::{Caller, LoadError}};
-///
-/// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("{} is unknown", caller.id()))));
-/// assert_eq!(LoadError::new("no database").to_string(), "the tools cannot be loaded: no database");
-/// ```
-#[derive(thiserror::Error)]
-#[error("the tools cannot be loaded: {0}")]
-pub struct LoadError(#[source] Box<dyn Error + Send + Sync>);
-
-crate::error_text::debug_is_the_sentence!(LoadError);
-
-impl LoadError {
-    /// Creates the error from its reason: a text or another error.
-    pub fn new(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<crate::tool::problem::RegistryError> for LoadError {
-    fn from(error: crate::tool::problem::RegistryError) -> Self {
-        Self::new(error)
     }
 }

@@ -9,7 +9,7 @@ pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// below `/.well-known/oauth-protected-resource`, and every challenge refers to it.
 ///
 /// ```
-/// use agent::mcp::server::ResourceMetadata;
+/// use agent::mcp::ResourceMetadata;
 ///
 /// let metadata = ResourceMetadata::new("https://tools.example/mcp")
 ///     .authorization_server("https://login.example")

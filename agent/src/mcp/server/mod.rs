@@ -1,60 +1,4 @@
-//! Serve your tools to other programs.
-//!
-//! ```no_run
-//! use agent::mcp::{Server, server::{Bearer, Caller}};
-//! use agent::{tool, tools};
-//!
-//! /// Adds two numbers.
-//! #[tool(read_only)]
-//! fn add(a: i64, b: i64) -> i64 {
-//!     a + b
-//! }
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // For a program that starts this one:
-//! Server::new(tools![add]).serve_stdio().await?;
-//!
-//! // For programs on this machine, at http://127.0.0.1:8080/mcp:
-//! Server::new(tools![add]).serve(([127, 0, 0, 1], 8080)).await?;
-//!
-//! // For other machines, inside of your own application: `axum::Router::new().nest_service("/mcp", service)`.
-//! let service = Server::new(tools![add])
-//!     .name("calculator")
-//!     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
-//!     .allowed_hosts(["tools.example"])
-//!     .into_service()?;
-//! # Ok(()) }
-//! ```
-//!
-//! # How a request is handled
-//!
-//! Over HTTP, the checks run in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
-//! challenge), the [`ToolLoader`] (503), the body with its limits of size and time (413, 408), its form (400), the call. The body
-//! of a request without a valid token is never read. A panic of an authenticator or a loader is answered with 500. The bodies of 400, 401,
-//! 403, 500 and 503 are JSON-RPC errors, with the codes of [`ErrorCode`](crate::mcp::ErrorCode).
-//!
-//! | request or result | answer |
-//! | --- | --- |
-//! | an unknown tool, or one that this caller does not have | error -32602 |
-//! | arguments that do not fit | a result with `isError` and the full report |
-//! | an error of the tool, a timeout, or a busy server | a result with `isError` |
-//! | a panic, a result that does not fit its schema, an error of a tool with `redact_errors` | the same, with a reference to the log entry instead of the reason |
-//! | a capability that the client lacks ([`RequestInfo::require`]) | error -32021 |
-//!
-//! Tools receive the [`Caller`], the values added [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference.
-//! The [state](Server::state) of the server is available, too. Missing state is an error when the server is built.
-//!
-//! Approval rules of tools do not apply: the client asks its user.
-//!
-//! A result that is not an object, such as a list, is wrapped in an object in the output schema and the structured result, because clients
-//! of the older versions accept only objects: `{"result": [1, 2]}`. The schema has the mark of FastMCP, `x-fastmcp-wrap-result`, so that its
-//! clients and this library's client return the list itself.
-//!
-//! The server stores nothing about a client between requests. In the older form of the protocol, a client receives a session id at
-//! `initialize`, and uses it only to cancel calls: the cancellation is a separate request, which names the session of the call. Requests
-//! without a session are answered too. A session id of another process is accepted, so that several processes can share an address; a
-//! cancellation then reaches the call only in the process that runs it. If callers are authenticated, a session is bound to its caller. In
-//! 2026-07-28, a client cancels a call by ending its request.
+//! Serves tools to other programs.
 
 mod bearer;
 mod built;
@@ -76,12 +20,12 @@ mod stdio;
 pub use self::http::{BoundServer, HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
-pub use error::ServerError;
+pub use error::McpServerError;
 pub use handle::ServerHandle;
 pub use limits::ServerLimits;
-pub use loader::{LoadError, ToolLoader};
+pub use loader::ToolLoader;
 pub use metadata::ResourceMetadata;
-pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
+pub use request_info::{ClientCapability, RequestInfo};
 
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::serve::{HostPolicy, Quota};
@@ -105,7 +49,7 @@ use std::time::Duration;
 /// An MCP server, which serves tools to other programs. See [the module](self).
 ///
 /// ```
-/// use agent::mcp::Server;
+/// use agent::mcp::McpServer;
 /// use agent::{tool, tools};
 ///
 /// struct Prices;
@@ -117,15 +61,15 @@ use std::time::Duration;
 /// }
 ///
 /// // Missing state is an error here, not in a call.
-/// assert!(Server::new(tools![price]).allow_anonymous().into_service().is_err());
-/// let server = Server::new(tools![price]).name("shop").version("2.1.0").state(Prices);
+/// assert!(McpServer::new(tools![price]).allow_anonymous().into_service().is_err());
+/// let server = McpServer::new(tools![price]).name("shop").version("2.1.0").state(Prices);
 /// server.allow_anonymous().into_service()?;
-/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 ///
 #[doc = include_str!("../../docs/mcp_server.md")]
 #[must_use = "a server does nothing until it is served or built into a service"]
-pub struct Server {
+pub struct McpServer {
     tools: ToolSource,
     name: String,
     version: String,
@@ -154,7 +98,7 @@ enum ToolSource {
     Loaded(Arc<dyn ToolLoader>),
 }
 
-impl Server {
+impl McpServer {
     /// Creates a server that offers these tools to every caller.
     pub fn new(tools: impl IntoTools) -> Self {
         Self::of(ToolSource::Fixed(tools.into_tools()))
@@ -186,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Sets the name of the server. Default: `MCP Server`.
+    /// Sets the name of the server. Default: `MCP McpServer`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -268,10 +212,10 @@ impl Server {
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
-    /// use agent::mcp::Server;
+    /// use agent::mcp::McpServer;
     /// use agent::tools;
     ///
-    /// let server = Server::new(tools![]).options(PlanOptions::default().coercion(CoercionPolicy::strict()));
+    /// let server = McpServer::new(tools![]).options(PlanOptions::default().coercion(CoercionPolicy::strict()));
     /// ```
     pub fn options(mut self, options: PlanOptions) -> Self {
         self.options = options;
@@ -299,7 +243,7 @@ impl Server {
     /// # Errors
     /// Fails if the tools are invalid or lack state, if an allowed origin or host cannot be parsed, or if the server would accept
     /// unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
-    pub fn into_service(self) -> Result<HttpService, ServerError> {
+    pub fn into_service(self) -> Result<HttpService, McpServerError> {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
@@ -308,7 +252,7 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does.
-    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, ServerError> {
+    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, McpServerError> {
         Ok(HttpLayer::new(self.into_service()?, path.into()))
     }
 
@@ -320,7 +264,7 @@ impl Server {
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does, and if the address cannot be bound. An address that other machines
     /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
-    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), ServerError> {
+    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), McpServerError> {
         let listener = self.bind(address).await?;
         listener.run().await
     }
@@ -329,13 +273,13 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`serve`](Self::serve) does.
-    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, ServerError> {
+    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, McpServerError> {
         let address = address.into();
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
-            return Err(ServerError::Anonymous { place: address.to_string() });
+            return Err(McpServerError::Anonymous { place: address.to_string() });
         }
         let layer = self.into_layer("/mcp")?;
-        http::bind(layer, address).await.map_err(|source| ServerError::Bind { address, source })
+        http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 
     /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends the server. Nothing else
@@ -343,20 +287,21 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does, and if the client does not speak the protocol.
-    pub async fn serve_stdio(mut self) -> Result<(), ServerError> {
+    pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
         // Other machines cannot reach standard input.
         self.is_open = true;
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    fn build(self) -> Result<BuiltServer, ServerError> {
+    fn build(self) -> Result<BuiltServer, McpServerError> {
         if let Some(twice) = self.duplicate {
-            return Err(ServerError::State(twice));
+            return Err(McpServerError::State(twice));
         }
-        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins)
-            .map_err(|invalid| ServerError::Allowed { entry: invalid.entry, expected: invalid.expected })?;
+        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins).map_err(|invalid| {
+            McpServerError::Allowed { entry: invalid.entry, expected: invalid.expected }
+        })?;
         if self.authenticator.is_none() && !self.is_open && !hosts.is_local() {
-            return Err(ServerError::Anonymous { place: "the allowed hosts".to_owned() });
+            return Err(McpServerError::Anonymous { place: "the allowed hosts".to_owned() });
         }
         let mut info = Implementation::new(self.name, self.version);
         info.title = self.title;
@@ -384,7 +329,7 @@ impl Server {
                     .map(|authenticator| authenticator.provides())
                     .unwrap_or_default();
                 check_state(&tools, &self.state, &provided)?;
-                catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
+                catalogues.of(&tools).map_err(|(tool, reason)| McpServerError::Tool { tool, reason })?;
                 Arc::new(loader::FixedLoader(tools))
             }
         };
@@ -412,10 +357,10 @@ impl Server {
 }
 
 /// Checks that the state of every tool is in the server, or is provided with each caller.
-fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), ServerError> {
+fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
-    let cx = ToolContext::builder().states(&own).build().map_err(ServerError::State)?;
+    let cx = ToolContext::builder().states(&own).build().map_err(McpServerError::State)?;
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
     let is_provided = |problem: &RegistryProblem| match problem {
         RegistryProblem::MissingState { state, .. } => provided.contains(state),
@@ -425,9 +370,9 @@ fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Res
     Ok(RegistryError::none_of(unprovided)?)
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
+        f.debug_struct("McpServer")
             .field("name", &self.name)
             .field("version", &self.version)
             .field("limits", &self.limits)

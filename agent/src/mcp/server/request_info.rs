@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
 /// ```
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
+/// use agent::mcp::{ClientCapability, RequestInfo};
 /// use agent::{ToolError, tool};
 ///
 /// /// Summarises a text with the client's own model.
@@ -27,8 +27,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// ```
 /// # #[cfg(feature = "mcp-client")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
-/// use agent::mcp::{Client, Server, client::ClientConfig};
+/// use agent::mcp::{ClientCapability, RequestInfo};
+/// use agent::mcp::{McpClient, McpServer, ClientConfig};
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
 ///
@@ -40,10 +40,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 ///     format!("{name} {version} speaks {}, samples: {samples}", request.protocol_version())
 /// }
 ///
-/// let server = Server::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
+/// let server = McpServer::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
 /// let config = ClientConfig::http(server.url()).name("demo");
 /// tokio::spawn(server.run());
-/// let registry = Registry::new(&Client::connect(config).await?)?;
+/// let registry = Registry::new(&McpClient::connect(config).await?)?;
 /// let result = registry.call(&ToolCall::new("call_1", "demo__client", "{}"), &ToolContext::default()).await;
 /// assert_eq!(result.outcome.text(), "agent 0.1.0 speaks 2026-07-28, samples: false");
 /// # Ok(()) }
@@ -61,7 +61,7 @@ pub struct RequestInfo {
 /// A capability of a client.
 ///
 /// ```
-/// use agent::mcp::server::ClientCapability;
+/// use agent::mcp::ClientCapability;
 ///
 /// assert_eq!(ClientCapability::Sampling.as_str(), "sampling");
 /// ```
@@ -93,65 +93,9 @@ impl fmt::Display for ClientCapability {
     }
 }
 
-/// The error of a call whose client lacks a capability. Returned from a tool, it becomes the protocol's error -32021.
-///
-/// ```
-/// use agent::mcp::server::{ClientCapability, MissingCapability, RequestInfo};
-/// use agent::tool;
-///
-/// /// Lists the folders of the user's work.
-/// #[tool]
-/// async fn folders(request: &RequestInfo) -> Result<String, MissingCapability> {
-///     request.require(ClientCapability::Roots)?;
-///     Ok("…".into())
-/// }
-/// ```
-///
-/// A tool that can work without the capability continues instead:
-///
-/// ```
-/// # #[cfg(feature = "mcp-client")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::server::{ClientCapability, RequestInfo};
-/// use agent::mcp::{Client, Server, client::ClientConfig};
-/// use agent::message::ToolCall;
-/// use agent::{Registry, ToolContext, tool, tools};
-///
-/// /// Lists the folders of the user's work.
-/// #[tool(read_only)]
-/// fn folders(request: &RequestInfo) -> String {
-///     match request.require(ClientCapability::Roots) {
-///         Ok(()) => "…".to_owned(),
-///         Err(missing) => format!("All of them: the client has no {}.", missing.capability()),
-///     }
-/// }
-///
-/// let server = Server::new(tools![folders]).bind(([127, 0, 0, 1], 0)).await?;
-/// let config = ClientConfig::http(server.url()).name("demo");
-/// tokio::spawn(server.run());
-/// let registry = Registry::new(&Client::connect(config).await?)?;
-/// let result = registry.call(&ToolCall::new("call_1", "demo__folders", "{}"), &ToolContext::default()).await;
-/// assert_eq!(result.outcome.text(), "All of them: the client has no roots.");
-/// # Ok(()) }
-/// # #[cfg(not(feature = "mcp-client"))] fn main() {}
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client lacks the capability `{}`", .0.as_str())]
-pub struct MissingCapability(ClientCapability);
-
-crate::error_text::debug_is_the_sentence!(MissingCapability);
-
-impl MissingCapability {
-    /// Returns the missing capability.
-    pub fn capability(self) -> ClientCapability {
-        self.0
-    }
-}
-
-impl From<MissingCapability> for ToolError {
-    fn from(missing: MissingCapability) -> Self {
-        Self::new(missing.to_string()).with_code(OutcomeCode::new("missing_client_capability"))
-    }
+/// Returns the text of the error for a missing capability.
+fn missing_text(capability: ClientCapability) -> String {
+    format!("the client lacks the capability `{capability}`")
 }
 
 impl RequestInfo {
@@ -211,22 +155,23 @@ impl RequestInfo {
         }
     }
 
-    /// Requires a capability, for a tool that cannot work without it.
+    /// Requires a capability, for a tool that cannot work without it. A tool that can asks [`has`](Self::has) instead.
     ///
     /// # Errors
-    /// Fails if the client does not declare the capability. A tool that returns the error ends the request with -32021.
-    pub fn require(&self, capability: ClientCapability) -> Result<(), MissingCapability> {
+    /// Fails with the code `missing_client_capability` if the client does not declare the capability. A tool that returns the error ends
+    /// the request with -32021.
+    pub fn require(&self, capability: ClientCapability) -> Result<(), ToolError> {
         if self.has(capability) {
             return Ok(());
         }
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(capability);
-        Err(MissingCapability(capability))
+        Err(ToolError::new(missing_text(capability)).with_code(OutcomeCode::new("missing_client_capability")))
     }
 
     /// Returns the missing capability, if `message` is its error.
     pub(super) fn failed_for(&self, message: &str) -> Option<ClientCapability> {
         let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.filter(|capability| message == MissingCapability(*capability).to_string())
+        missing.filter(|capability| message == missing_text(*capability))
     }
 }
 

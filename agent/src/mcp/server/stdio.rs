@@ -1,7 +1,7 @@
 //! The server over standard input and output: one message per line.
 
 use super::built::{BuiltServer, RawArguments};
-use super::error::ServerError;
+use super::error::McpServerError;
 use super::handler::ProtocolHandler;
 use super::http::Envelope;
 use crate::mcp::ErrorCode;
@@ -35,7 +35,7 @@ pub(super) async fn serve(
     shared: Arc<BuiltServer>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> Result<(), ServerError> {
+) -> Result<(), McpServerError> {
     let handle = shared.handle.clone();
     let lines = LineTransport::new(input, output, shared.limits.send.saturating_mul(SEND_FACTOR));
     let handler = ProtocolHandler { shared, admitted: None };
@@ -47,7 +47,7 @@ pub(super) async fn serve(
         Ok(running) => running,
         // The client closed the input without a message.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(ServerError::Connection { reason: error.to_string() }),
+        Err(error) => return Err(McpServerError::Connection { reason: error.to_string() }),
     };
     let token = running.cancellation_token();
     let mut waiting = pin!(running.waiting());
@@ -258,7 +258,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::Server;
+    use crate::mcp::McpServer;
     use crate::{tool::value::Tool, tools};
     use serde_json::Value;
 
@@ -271,7 +271,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             "Waited."
         });
-        let server = Server::new(tools![{ slow.unwrap() }]);
+        let server = McpServer::new(tools![{ slow.unwrap() }]);
         let (mut input, read) = tokio::io::duplex(1 << 20);
         let (write, output) = tokio::io::duplex(1 << 20);
         let serving = tokio::spawn(serve(Arc::new(server.build().unwrap()), read, write));
@@ -394,9 +394,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_never_reads_ends_its_connection() {
-        let limits =
-            crate::mcp::server::ServerLimits { send: Duration::from_millis(20), ..Default::default() };
-        let shared = Arc::new(Server::new(tools![]).limits(limits).build().unwrap());
+        let limits = crate::mcp::ServerLimits { send: Duration::from_millis(20), ..Default::default() };
+        let shared = Arc::new(McpServer::new(tools![]).limits(limits).build().unwrap());
         let (mut input, read) = tokio::io::duplex(1 << 10);
         let (write, _output) = tokio::io::duplex(4 << 10);
         let serving = tokio::spawn(serve(shared, read, write));

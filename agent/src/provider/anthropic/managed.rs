@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 
 use super::models;
 use crate::message::{AssistantMessage, Media};
-use crate::model::{
-    Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, WebFetchResult,
-    WebSearchResult,
-};
+use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{ManagedCall, list, source};
 use crate::provider::parts::{some_text, text};
 
@@ -71,26 +68,23 @@ fn result(run: &ManagedCall<'_>) -> Option<ManagedResult> {
     let error = run.error("error_code");
     Some(match run.name() {
         "web_search" => {
-            let mut search = WebSearchResult::default();
-            search.queries.extend(own(input, "query"));
             let pages = output.as_array().map(Vec::as_slice).unwrap_or_default();
-            search.sources = pages.iter().filter_map(|page| source(page, "url", "title")).collect();
-            search.error = error;
-            ManagedResult::WebSearch(search)
+            let sources = pages.iter().filter_map(|page| source(page, "url", "title")).collect();
+            ManagedResult::WebSearch { queries: own(input, "query").into_iter().collect(), sources, error }
         }
         "web_fetch" => {
             let document = output.get("content").unwrap_or(&Value::Null);
             let body = document.get("source").filter(|source| text(source, "type") == Some("text"));
-            ManagedResult::WebFetch(WebFetchResult {
+            ManagedResult::WebFetch {
                 url: own(output, "url").or_else(|| own(input, "url")),
                 title: own(document, "title"),
                 text: body.and_then(|body| own(body, "data")),
                 error,
-            })
+            }
         }
         "code_execution" | "bash_code_execution" => {
             let files = list(output, "content");
-            ManagedResult::CodeExecution(CodeExecutionResult {
+            ManagedResult::CodeExecution {
                 code: own(input, "code").or_else(|| own(input, "command")),
                 stdout: own(output, "stdout").unwrap_or_default(),
                 stderr: own(output, "stderr").unwrap_or_default(),
@@ -101,7 +95,7 @@ fn result(run: &ManagedCall<'_>) -> Option<ManagedResult> {
                     .map(Media::file_id)
                     .collect(),
                 error,
-            })
+            }
         }
         _ => return None,
     })

@@ -15,9 +15,8 @@ mod encode;
 mod errors;
 mod managed;
 mod models;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
-
-use serde_json::Value;
 
 use super::failure;
 use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
@@ -176,7 +175,12 @@ impl Protocol for AnthropicMessages {
         managed::results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

@@ -103,7 +103,7 @@ impl ProviderEntry {
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+    /// # fn example() -> Result<(), agent::provider::BuildModelError> {
     /// use agent::model::Model as _;
     /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
     ///

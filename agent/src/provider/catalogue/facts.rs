@@ -70,29 +70,19 @@ pub struct Prices {
     pub cache_read: f64,
     /// Tokens written to the cache.
     pub cache_write: f64,
-    /// The surcharge for long requests, if there is one.
-    pub long: Option<LongRequest>,
+    /// The surcharge for long requests, if there is one. Set by [`above`](Self::above).
+    long: Option<LongRequest>,
 }
 
-/// The surcharge for a long request. It applies to all its tokens, not only to those above the bound.
-///
-/// ```
-/// use agent::message::Usage;
-/// use agent::provider::Prices;
-///
-/// let prices = Prices::new(1.0, 1.0).above(200_000, 2.0, 1.5);
-/// assert_eq!(prices.long.as_ref().map(|long| long.above), Some(200_000));
-/// assert_eq!(prices.cost(&Usage::new(1_000_000, 0)).total, 2.0);
-/// ```
+/// A surcharge for long requests, which applies to the request and the reply as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct LongRequest {
+struct LongRequest {
     /// A request is long if it has more tokens than this, including those from the cache.
-    pub above: u64,
+    above: u64,
     /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
-    pub input_factor: f64,
+    input_factor: f64,
     /// Factor for the price of the reply's tokens.
-    pub output_factor: f64,
+    output_factor: f64,
 }
 
 impl Prices {
@@ -350,7 +340,7 @@ mod tests {
         assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
     }
 
-    /// A row that an earlier one hides is never found, and a price that is no price is a slip of the pen.
+    /// A row that an earlier one hides is never found, and an impossible price is a typing error.
     #[test]
     fn every_row_is_found_and_says_what_can_be() {
         for (provider, family, window, longest, prices) in ROWS {

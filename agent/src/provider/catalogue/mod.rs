@@ -5,13 +5,13 @@ mod facts;
 mod model;
 
 pub use entry::ProviderEntry;
-pub use facts::{LongRequest, ModelFacts, Prices};
+pub use facts::{ModelFacts, Prices};
 pub use model::ModelEntry;
 
 use std::sync::{Arc, LazyLock};
 
-use super::http::{ApiKey, BuildModelError, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
-use super::{Protocol, UnknownModel};
+use super::http::{ApiKey, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
+use super::{BuildModelError, Protocol};
 use crate::args::did_you_mean;
 
 /// The known providers, and the configuration of their models: one value for a whole program.
@@ -50,7 +50,7 @@ pub struct Catalogue {
     client: Option<HttpClient>,
 }
 
-/// What is compiled in. It never changes.
+/// The providers that are compiled in.
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
     models: Vec::new(),
@@ -214,7 +214,7 @@ impl Catalogue {
     }
 
     /// Splits `provider/model` into the provider and the model.
-    pub(super) fn find(&self, name: &str) -> Result<(&ProviderEntry, String), UnknownModel> {
+    pub(super) fn find(&self, name: &str) -> Result<(&ProviderEntry, String), BuildModelError> {
         let (provider_name, model) =
             name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
@@ -226,12 +226,12 @@ impl Catalogue {
             let suggestion = by_model
                 .map(|provider| format!("{provider}/{provider_name}"))
                 .or_else(|| (!near.is_empty()).then(|| near.remove(0).to_owned()));
-            return Err(UnknownModel::no_provider(provider_name, &names, suggestion));
+            return Err(BuildModelError::no_provider(provider_name, &names, suggestion.as_deref()));
         };
         let model = model.map(str::to_owned).or_else(|| provider.default_model());
         let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
             let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
-            return Err(UnknownModel::no_model(name, &variable, &names));
+            return Err(BuildModelError::no_model(name, &variable, &names));
         };
         Ok((provider, model))
     }

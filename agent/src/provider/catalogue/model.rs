@@ -56,8 +56,8 @@ pub struct ModelEntry {
 }
 
 impl ModelEntry {
-    /// Sets the base URL of this model. It replaces that of the provider, also where an environment variable sets that one. What the
-    /// server behind it can do is [not assumed](crate::provider::http::HttpModelBuilder::capabilities).
+    /// Sets the base URL of this model. It replaces that of the provider, also where an environment variable sets that one. The abilities of the
+    /// server behind it are [not assumed](crate::provider::http::HttpModelBuilder::capabilities).
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Gemini, GeminiVersion, managed, models, parts};
+use super::{Gemini, managed, models, parts};
 use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
@@ -34,10 +34,9 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let body = Encoder { protocol, model, request }.body()?;
-    let version = match protocol.version {
-        GeminiVersion::V1Beta => "/v1beta",
-        GeminiVersion::V1 => "/v1",
-        GeminiVersion::InBaseUrl => "",
+    let version = match &*protocol.version {
+        "" => String::new(),
+        version => format!("/{version}"),
     };
     // `models/…` and `tunedModels/…` are complete names.
     let folder = if model.model.contains('/') { "" } else { "models/" };
@@ -158,7 +157,7 @@ impl Encoder<'_> {
             set("stopSequences", request.stop.clone().into());
         }
         if let Some(output) = &request.output {
-            let (_, key, dialect) = self.protocol.schemas.fields();
+            let (_, key, dialect) = self.protocol.schema_fields();
             let (schema, _) = schema::render_output(output, dialect);
             set("responseMimeType", "application/json".into());
             set(key, schema);
@@ -175,7 +174,7 @@ impl Encoder<'_> {
 
     fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
         let request = self.request;
-        let (key, _, dialect) = self.protocol.schemas.fields();
+        let (key, _, dialect) = self.protocol.schema_fields();
         let form = if request.examples_in_descriptions { "gemini, examples" } else { "gemini" };
         let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
             let mut tool = String::from(r#"{"name":"#);

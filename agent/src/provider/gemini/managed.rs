@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 
 use super::models;
 use crate::message::AssistantMessage;
-use crate::model::{
-    Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, ModelErrorKind,
-    WebFetchResult, WebSearchResult,
-};
+use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, ModelErrorKind};
 use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
@@ -61,7 +58,7 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let mut queries = texts(grounding, "webSearchQueries");
     for run in ManagedCall::all(reply) {
         match run.name() {
-            "code_execution" => results.push(ManagedResult::CodeExecution(code_execution(&run))),
+            "code_execution" => results.push(code_execution(&run)),
             name if name.starts_with("google_search") && queries.is_empty() => {
                 queries = texts(run.input(), "queries");
             }
@@ -69,7 +66,7 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
         }
     }
     if !queries.is_empty() {
-        results.push(ManagedResult::WebSearch(WebSearchResult { queries, ..WebSearchResult::default() }));
+        results.push(ManagedResult::WebSearch { queries, sources: Vec::new(), error: None });
     }
     let chunks = list(grounding, "groundingChunks");
     add_cited(&mut results, chunks.iter().filter_map(|chunk| source(chunk.get("web")?, "uri", "title")));
@@ -77,21 +74,24 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     results.extend(list(read, "urlMetadata").iter().map(|page| {
         let status =
             text(page, "urlRetrievalStatus").filter(|status| *status != "URL_RETRIEVAL_STATUS_SUCCESS");
-        ManagedResult::WebFetch(WebFetchResult {
+        ManagedResult::WebFetch {
             url: some_text(page, "retrievedUrl").map(str::to_owned),
+            title: None,
+            text: None,
             error: status.map(str::to_owned),
-            ..WebFetchResult::default()
-        })
+        }
     }));
     add_generated_images(&mut results, reply);
     results
 }
 
-fn code_execution(run: &ManagedCall<'_>) -> CodeExecutionResult {
-    CodeExecutionResult {
+fn code_execution(run: &ManagedCall<'_>) -> ManagedResult {
+    ManagedResult::CodeExecution {
         code: some_text(run.input(), "code").map(str::to_owned),
         stdout: some_text(run.output(), "output").unwrap_or_default().to_owned(),
+        stderr: String::new(),
+        exit_code: None,
+        files: Vec::new(),
         error: run.error("outcome"),
-        ..CodeExecutionResult::default()
     }
 }

@@ -14,11 +14,12 @@ mod encode;
 mod errors;
 mod managed;
 mod models;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
 mod partial;
 mod parts;
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 use super::failure;
 use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
@@ -34,7 +35,7 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, gemini::{Gemini, GeminiSchemas, GeminiVersion}};
+/// use agent::provider::{Protocol, gemini::Gemini};
 /// use agent::schema::Dialect;
 ///
 /// let model = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
@@ -44,7 +45,7 @@ mod tests;
 /// assert_eq!(http.body.value()["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
 ///
 /// // By the other version of the API, and with schemas for older models.
-/// let older = Gemini::default().with_version(GeminiVersion::V1).with_schemas(GeminiSchemas::OpenApi);
+/// let older = Gemini::default().with_version("v1").with_open_api_schemas();
 /// assert!(older.encode(&model, &request)?.path.starts_with("/v1/models/"));
 /// assert_eq!(older.strict_dialect(), Dialect::GeminiLegacy);
 /// # Ok::<(), agent::model::ModelError>(())
@@ -55,64 +56,22 @@ mod tests;
 ///
 /// Calls of other models have no signature, but Gemini 3 requires one: they are sent with the placeholder that Gemini's
 /// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gemini {
-    /// The version of the API, in the path.
-    pub version: GeminiVersion,
-    /// The fields in which schemas are sent.
-    pub schemas: GeminiSchemas,
+    /// The version of the API, the first segment of the path; empty if the base URL contains it.
+    pub version: Cow<'static, str>,
+    /// Whether schemas are sent as `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0, which older models need. By default
+    /// they are sent as `parametersJsonSchema` and `responseJsonSchema`.
+    pub open_api_schemas: bool,
     /// Whether a stream may end without `finishReason`, for proxies that leave it out. A broken connection then looks like the
     /// end of a reply.
     pub lenient_end: bool,
 }
 
-/// The version of the Gemini API, in the path.
-///
-/// ```
-/// use agent::provider::gemini::{Gemini, GeminiVersion};
-///
-/// let protocol = Gemini::default().with_version(GeminiVersion::V1);
-/// assert_eq!(protocol.version, GeminiVersion::V1);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GeminiVersion {
-    /// `/v1beta`, which has all features.
-    #[default]
-    V1Beta,
-    /// `/v1`.
-    V1,
-    /// The version is a part of the base URL, as for Vertex AI, whose paths start differently.
-    InBaseUrl,
-}
-
-/// The fields in which schemas are sent.
-///
-/// ```
-/// use agent::provider::gemini::{Gemini, GeminiSchemas};
-///
-/// // For an older model.
-/// let protocol = Gemini::default().with_schemas(GeminiSchemas::OpenApi);
-/// assert_eq!(protocol.schemas, GeminiSchemas::OpenApi);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GeminiSchemas {
-    /// `parametersJsonSchema` and `responseJsonSchema`.
-    #[default]
-    JsonSchema,
-    /// `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0.
-    OpenApi,
-}
-
-impl GeminiSchemas {
-    /// Returns the field for tools, the field for the schema of the reply, and the dialect.
-    const fn fields(self) -> (&'static str, &'static str, Dialect) {
-        match self {
-            Self::JsonSchema => ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema),
-            Self::OpenApi => ("parameters", "responseSchema", Dialect::GeminiLegacy),
-        }
+impl Default for Gemini {
+    fn default() -> Self {
+        Self { version: Cow::Borrowed("v1beta"), open_api_schemas: false, lenient_end: false }
     }
 }
 
@@ -120,16 +79,39 @@ impl Gemini {
     /// The name of the protocol.
     pub const API: &str = "gemini-generate-content";
 
-    /// Sets the version of the API, in the path. Default: `v1beta`.
-    pub fn with_version(mut self, version: GeminiVersion) -> Self {
-        self.version = version;
+    /// Sets the version of the API, the first segment of the path. Default: `v1beta`, which has all features. An empty version leaves
+    /// the segment out: the base URL of Vertex AI contains it.
+    ///
+    /// ```
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, gemini::Gemini};
+    ///
+    /// let model = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
+    /// let path = |version: &'static str| {
+    ///     Gemini::default().with_version(version).encode(&model, &ModelRequest::default()).map(|http| http.path)
+    /// };
+    /// assert_eq!(path("v1")?, "/v1/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
+    /// assert!(path("")?.starts_with("/models/"));
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_version(mut self, version: impl Into<Cow<'static, str>>) -> Self {
+        self.version = version.into();
         self
     }
 
-    /// Sets the fields in which schemas are sent.
-    pub fn with_schemas(mut self, schemas: GeminiSchemas) -> Self {
-        self.schemas = schemas;
+    /// Sends schemas in the fields and the dialect of older models, a subset of `OpenAPI` 3.0.
+    pub fn with_open_api_schemas(mut self) -> Self {
+        self.open_api_schemas = true;
         self
+    }
+
+    /// Returns the field for tools, the field for the schema of the reply, and the dialect.
+    const fn schema_fields(&self) -> (&'static str, &'static str, Dialect) {
+        if self.open_api_schemas {
+            ("parameters", "responseSchema", Dialect::GeminiLegacy)
+        } else {
+            ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema)
+        }
     }
 
     /// Accepts streams that end without `finishReason` as complete.
@@ -177,7 +159,7 @@ impl Protocol for Gemini {
     }
 
     fn strict_dialect(&self) -> Dialect {
-        self.schemas.fields().2
+        self.schema_fields().2
     }
 
     fn error(&self, response: &HttpResponse<'_>) -> ModelError {
@@ -192,7 +174,12 @@ impl Protocol for Gemini {
         managed::results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

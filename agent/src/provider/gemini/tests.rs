@@ -330,7 +330,7 @@ fn versions_schemas_and_caches_have_their_own_forms() {
         "answer",
         json!({"type": "object", "properties": {"x": {"type": "string"}}}),
     ));
-    let older = api().with_schemas(GeminiSchemas::OpenApi).with_version(GeminiVersion::V1);
+    let older = api().with_open_api_schemas().with_version("v1");
     let http = older.encode(&ModelInfo::new("test", Gemini::API, "tunedModels/mine"), &request).unwrap();
     assert_eq!(http.path, "/v1/tunedModels/mine:streamGenerateContent?alt=sse");
     assert_eq!(
@@ -338,7 +338,7 @@ fn versions_schemas_and_caches_have_their_own_forms() {
         json!({"type": "integer", "nullable": true})
     );
     assert!(http.body.value()["generationConfig"]["responseSchema"].is_object());
-    let vertex = api().with_version(GeminiVersion::InBaseUrl);
+    let vertex = api().with_version("");
     let http = vertex.encode(&ModelInfo::new("test", Gemini::API, "gemini-3-pro"), &request).unwrap();
     assert_eq!(
         http.url("https://v.example/v1/projects/p/publishers/google"),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::client::StreamingResponse;
 use super::model::ModelEndpoint;
-use super::options::{Retry, UsageReport};
+use super::options::Retry;
 use super::restore::NullRestorer;
 use super::retry::Retries;
 use super::secret::{Secret, searchable};
@@ -222,8 +222,7 @@ impl Exchange {
     fn report_usage(&self) {
         let listener = self.model.client.options().on_usage.as_ref();
         if let (Some(listener), Some(usage)) = (listener, &self.usage) {
-            let report = UsageReport { model: &self.model.info, usage };
-            listener.notify(|listener| listener(&report));
+            listener.notify(|listener| listener(&self.model.info, usage));
         }
     }
 }

@@ -9,7 +9,7 @@
 //! stream's exchange.
 //! ```
 //! # #[cfg(feature = "openai")]
-//! # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+//! # fn example() -> Result<(), agent::provider::BuildModelError> {
 //! use agent::provider::http::{ApiKey, HttpModel, HttpOptions};
 //! use std::time::Duration;
 //!
@@ -31,6 +31,6 @@ mod secret;
 mod traffic;
 
 pub use client::{HttpClient, StreamingResponse};
-pub use model::{BuildModelError, HttpModel, HttpModelBuilder};
-pub use options::{HttpOptions, Proxy, Retry, UsageReport};
+pub use model::{HttpModel, HttpModelBuilder};
+pub use options::{HttpOptions, Proxy, Retry};
 pub use secret::{ApiKey, Secret};

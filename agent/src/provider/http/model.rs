@@ -17,7 +17,7 @@ use crate::message::{Message, MessageList, Part};
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
-use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
+use crate::provider::{BuildModelError, Catalogue, HttpRequest, ModelFacts, Protocol};
 use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share everything.
@@ -26,7 +26,7 @@ use crate::tool::secrets::SecretArguments;
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
-/// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+/// # fn example() -> Result<(), agent::provider::BuildModelError> {
 /// use agent::provider::http::{HttpModel, HttpOptions};
 ///
 /// let options = HttpOptions::default().with_max_retries(5);
@@ -53,59 +53,11 @@ pub(super) struct ModelEndpoint {
     secret_headers: Vec<(String, Secret)>,
 }
 
-/// An error of building a model.
-///
-/// ```
-/// use agent::provider::http::{BuildModelError, HttpModel};
-///
-/// let error = HttpModel::builder("no-such-provider/large").build().unwrap_err();
-/// assert!(matches!(error, BuildModelError::Unknown(_)));
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildModelError {
-    /// The provider is unknown.
-    #[error(transparent)]
-    Unknown(#[from] UnknownModel),
-    /// No key was set, and the environment variable has none.
-    #[error("`{provider}` needs a key: give one to the builder, or set {variable}")]
-    #[non_exhaustive]
-    NoKey {
-        /// The name of the provider.
-        provider: String,
-        /// The variable, or variables, that were read.
-        variable: String,
-    },
-    /// The provider has no default address: each account has its own.
-    #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
-    #[non_exhaustive]
-    NoAddress {
-        /// The name of the provider.
-        provider: String,
-        /// The variable that was read.
-        variable: String,
-    },
-    /// The address is not a valid URL.
-    #[error(
-        "`{url}` is not the address of a server: write it with its scheme, like `https://api.example.com/v1`"
-    )]
-    #[non_exhaustive]
-    BadAddress {
-        /// The address, as far as it may be shown: without user, password, query and unknown parts of the path.
-        url: String,
-    },
-    /// The HTTP client cannot be set up.
-    #[error(transparent)]
-    Client(ModelError),
-}
-
-crate::error_text::debug_is_the_sentence!(BuildModelError);
-
 /// Builds an [`HttpModel`].
 ///
 /// ```
 /// # #[cfg(feature = "anthropic")]
-/// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+/// # fn example() -> Result<(), agent::provider::BuildModelError> {
 /// use agent::model::Model as _;
 /// use agent::provider::http::HttpModel;
 ///
@@ -161,7 +113,7 @@ impl HttpModelBuilder {
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+    /// # fn example() -> Result<(), agent::provider::BuildModelError> {
     /// use agent::model::{Capabilities, Model as _};
     /// use agent::provider::http::HttpModel;
     /// use agent::provider::openai::{OpenAiChat, OpenAiResponses};

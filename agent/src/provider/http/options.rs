@@ -76,7 +76,7 @@ pub struct HttpOptions {
 }
 
 type OnRetry = Observer<dyn Fn(&Retry<'_>) + Send + Sync>;
-type OnUsage = Observer<dyn Fn(&UsageReport<'_>) + Send + Sync>;
+type OnUsage = Observer<dyn Fn(&ModelInfo, &Usage) + Send + Sync>;
 
 /// The proxy between this program and the provider.
 ///
@@ -132,49 +132,6 @@ pub struct Retry<'a> {
     pub delay: Duration,
     /// The error of the previous attempt.
     pub error: &'a ModelError,
-}
-
-/// The usage of a reply.
-///
-/// ```
-/// # #[cfg(feature = "openai")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::message::Message;
-/// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::provider::http::{HttpModel, HttpOptions, Proxy, UsageReport};
-/// use std::sync::{Arc, Mutex};
-///
-/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-/// # let server = format!("http://{}", listener.local_addr()?);
-/// # std::thread::spawn(move || -> std::io::Result<()> {
-/// #     use std::io::{Read as _, Write as _};
-/// #     let (mut stream, _) = listener.accept()?;
-/// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
-/// #     while !seen.ends_with(b"}") {
-/// #         let length = stream.read(&mut piece)?;
-/// #         seen.extend_from_slice(&piece[..length]);
-/// #     }
-/// #     stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\
-/// #         {\"choices\": [{\"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}], \"usage\": {\"prompt_tokens\": 12, \"completion_tokens\": 3}}")
-/// # });
-/// let log = Arc::new(Mutex::new(Vec::new()));
-/// let lines = log.clone();
-/// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |report: &UsageReport<'_>| {
-///     lines.lock().unwrap().push(format!("{}: {} tokens", report.model.model, report.usage.total));
-/// });
-/// let model = HttpModel::builder("ollama/qwen3").base_url(server).options(options).build()?;
-/// model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hello!")])).await?;
-/// assert_eq!(*log.lock().unwrap(), ["qwen3: 15 tokens"]);
-/// # Ok(()) }
-/// # #[cfg(not(feature = "openai"))] fn main() {}
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct UsageReport<'a> {
-    /// The model that was asked.
-    pub model: &'a ModelInfo,
-    /// The token counts, with the provider's own report in `raw`.
-    pub usage: &'a Usage,
 }
 
 impl Default for HttpOptions {
@@ -274,8 +231,8 @@ impl HttpOptions {
     /// # });
     /// let tokens = Arc::new(AtomicU64::new(0));
     /// let sum = tokens.clone();
-    /// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |report| {
-    ///     sum.fetch_add(report.usage.total, Ordering::Relaxed);
+    /// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |_model, usage| {
+    ///     sum.fetch_add(usage.total, Ordering::Relaxed);
     /// });
     /// let model = HttpModel::builder("ollama/qwen3").base_url(server).options(options).build()?;
     /// model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hello!")])).await?;
@@ -283,7 +240,7 @@ impl HttpOptions {
     /// # Ok(()) }
     /// # #[cfg(not(feature = "openai"))] fn main() {}
     /// ```
-    pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_usage(mut self, listener: impl Fn(&ModelInfo, &Usage) + Send + Sync + 'static) -> Self {
         self.on_usage = Some(Observer::new("on_usage", Arc::new(listener)));
         self
     }

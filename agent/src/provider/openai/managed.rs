@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 use super::content::invalid;
 use super::{WebSearchField, models};
 use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool};
-use crate::model::{
-    Capabilities, CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelError,
-    WebFetchResult, WebLimits, WebSearchResult, WebSource,
-};
+use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, WebLimits, WebSource};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
@@ -114,29 +111,26 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
             }
             let sources =
                 list(input, "sources").iter().filter_map(|page| source(page, "url", "title")).collect();
-            ManagedResult::WebSearch(WebSearchResult { queries, sources, error })
+            ManagedResult::WebSearch { queries, sources, error }
         }
         // For `open_page` and `find_in_page`.
-        "web_search" => {
-            ManagedResult::WebFetch(WebFetchResult { url: own("url"), error, ..WebFetchResult::default() })
-        }
-        "code_interpreter" => {
-            let mut run = CodeExecutionResult { error, ..CodeExecutionResult::default() };
-            run.code = input.as_str().map(str::to_owned);
-            for output in outputs {
-                run.stdout.push_str(text(output, "logs").unwrap_or_default());
-                run.files.extend(some_text(output, "url").map(Media::url));
-            }
-            ManagedResult::CodeExecution(run)
-        }
+        "web_search" => ManagedResult::WebFetch { url: own("url"), title: None, text: None, error },
+        "code_interpreter" => ManagedResult::CodeExecution {
+            code: input.as_str().map(str::to_owned),
+            stdout: outputs.iter().filter_map(|output| text(output, "logs")).collect(),
+            stderr: String::new(),
+            exit_code: None,
+            files: outputs.iter().filter_map(|output| some_text(output, "url")).map(Media::url).collect(),
+            error,
+        },
         "image_generation" => {
             let format = item.and_then(|item| some_text(item, "output_format")).unwrap_or("png");
             let bytes = tool.output.as_ref().and_then(Value::as_str).map(Blob::from_base64);
-            ManagedResult::ImageGeneration(ImageGenerationResult {
+            ManagedResult::ImageGeneration {
                 image: bytes.and_then(Result::ok).map(|bytes| Media::data(bytes, format!("image/{format}"))),
                 prompt: input.as_str().map(str::to_owned),
                 error,
-            })
+            }
         }
         _ => return None,
     })

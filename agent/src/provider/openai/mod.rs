@@ -15,9 +15,11 @@ mod content;
 mod errors;
 mod managed;
 mod models;
+#[cfg(any(test, feature = "testing"))]
+mod read;
 mod responses;
 mod servers;
 
-pub use chat::{Compat, EchoThinking, MaxTokensField, OpenAiChat, SystemRole, ThinkingField, WebSearchField};
-pub use responses::{OpenAiResponses, ReasoningSummary};
+pub use chat::{Compat, EchoThinking, OpenAiChat, ThinkingField, WebSearchField};
+pub use responses::OpenAiResponses;
 pub(super) use servers::SERVERS;

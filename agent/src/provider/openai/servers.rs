@@ -1,6 +1,6 @@
 //! The servers that support Chat Completions, one row each.
 
-use super::chat::{Compat, EchoThinking, MaxTokensField, SystemRole, ThinkingField, WebSearchField};
+use super::chat::{Compat, EchoThinking, ThinkingField, WebSearchField};
 
 /// A server that supports Chat Completions.
 pub(in crate::provider) struct ChatServer {
@@ -45,11 +45,11 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
         Compat::plain()
-            .with_max_tokens_field(MaxTokensField::MaxCompletionTokens)
+            .with_max_tokens_field("max_completion_tokens")
             .with_echo_thinking(EchoThinking::WithinTurn)
     }),
     remote("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", || {
-        Compat::plain().with_max_tokens_field(MaxTokensField::MaxCompletionTokens).with_json_schema(true)
+        Compat::plain().with_max_tokens_field("max_completion_tokens").with_json_schema(true)
     }),
     remote("xai", "https://api.x.ai/v1", "XAI_API_KEY", || {
         Compat::plain().with_thinking(ThinkingField::None).with_json_schema(true)
@@ -90,7 +90,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     }),
     local("vllm", "http://127.0.0.1:8000/v1", "VLLM_API_KEY", || Compat::plain().with_json_schema(true)),
     local("lmstudio", "http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", || {
-        Compat::plain().with_json_schema(true).with_system_role(SystemRole::System)
+        Compat::plain().with_json_schema(true).with_system_role("system")
     }),
 ];
 

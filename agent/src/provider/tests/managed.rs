@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::{body, reply};
-use crate::model::{
-    CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelInfo, ModelRequest,
-    WebFetchResult, WebLimits, WebSearchResult, WebSource,
-};
+use crate::model::{ManagedResult, ManagedTool, ModelInfo, ModelRequest, WebLimits, WebSource};
 use crate::provider::{Protocol, managed_results};
 
 fn all() -> [ManagedTool; 4] {
@@ -44,11 +41,11 @@ fn known(protocol: &dyn Protocol, model: &str) -> [bool; 4] {
 fn search(queries: &[&str], sources: &[(&str, &str)]) -> ManagedResult {
     let sources = sources.iter().map(|(url, title)| WebSource::new(*url).with_title(*title)).collect();
     let queries = queries.iter().map(|&query| query.to_owned()).collect();
-    ManagedResult::WebSearch(WebSearchResult { queries, sources, error: None })
+    ManagedResult::WebSearch { queries, sources, error: None }
 }
 
 fn image(result: &ManagedResult) -> Option<(&str, &[u8])> {
-    let ManagedResult::ImageGeneration(ImageGenerationResult { image: Some(image), .. }) = result else {
+    let ManagedResult::ImageGeneration { image: Some(image), .. } = result else {
         return None;
     };
     let crate::message::MediaSource::Data(bytes) = &image.source else { return None };
@@ -89,20 +86,21 @@ fn anthropic() {
     let [first, page, ran, failed, open] = &results[..] else { panic!("{results:?}") };
     assert_eq!(*first, search(&["rust"], &[("https://a.example", "A")]));
     let some = |text: &str| Some(text.to_owned());
-    let fetched =
-        WebFetchResult { url: some("https://b.example"), title: some("B"), text: some("Hello"), error: None };
-    assert_eq!(*page, ManagedResult::WebFetch(fetched));
-    let ManagedResult::CodeExecution(ran) = ran else { panic!("{ran:?}") };
-    assert_eq!(
-        (ran.code.as_deref(), &*ran.stdout, &*ran.stderr, ran.exit_code),
-        (Some("ls"), "a.png\n", "!", Some(1))
-    );
-    assert_eq!(ran.files, [crate::message::Media::file_id("file_1")]);
-    let ManagedResult::WebSearch(failed) = failed else { panic!("{failed:?}") };
-    assert_eq!(failed.error.as_deref(), Some("max_uses_exceeded"));
+    let (url, title, text) = (some("https://b.example"), some("B"), some("Hello"));
+    assert_eq!(*page, ManagedResult::WebFetch { url, title, text, error: None });
+    let code = |code: &str, stdout: &str, stderr: &str, exit_code, files| ManagedResult::CodeExecution {
+        code: some(code),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        exit_code,
+        files,
+        error: None,
+    };
+    assert_eq!(*ran, code("ls", "a.png\n", "!", Some(1), vec![crate::message::Media::file_id("file_1")]));
+    let ManagedResult::WebSearch { error, .. } = failed else { panic!("{failed:?}") };
+    assert_eq!(error.as_deref(), Some("max_uses_exceeded"));
     // Asked for, and not answered yet: the turn was paused.
-    let code = CodeExecutionResult { code: some("1"), ..CodeExecutionResult::default() };
-    assert_eq!(*open, ManagedResult::CodeExecution(code));
+    assert_eq!(*open, code("1", "", "", None, Vec::new()));
 }
 
 #[cfg(feature = "openai")]
@@ -139,18 +137,16 @@ fn openai_responses() {
         &["rust"],
         &[("https://c.example", ""), ("https://a.example", "A"), ("https://b.example", "B")],
     );
-    if let ManagedResult::WebSearch(search) = &mut expected {
-        search.sources[0].title = None;
+    if let ManagedResult::WebSearch { sources, .. } = &mut expected {
+        sources[0].title = None;
     }
     assert_eq!(*found, expected);
-    assert!(
-        matches!(opened, ManagedResult::WebFetch(page) if page.url.as_deref() == Some("https://a.example"))
-    );
-    let ManagedResult::CodeExecution(ran) = ran else { panic!("{ran:?}") };
-    assert_eq!((ran.code.as_deref(), &*ran.stdout, ran.files.len()), (Some("print(1)"), "1\n", 1));
+    assert!(matches!(opened, ManagedResult::WebFetch { url: Some(url), .. } if url == "https://a.example"));
+    let ManagedResult::CodeExecution { code, stdout, files, .. } = ran else { panic!("{ran:?}") };
+    assert_eq!((code.as_deref(), &**stdout, files.len()), (Some("print(1)"), "1\n", 1));
     assert_eq!(image(drawn), Some(("image/webp", &b"cat"[..])));
-    let ManagedResult::ImageGeneration(failed) = failed else { panic!("{failed:?}") };
-    assert_eq!((failed.image.is_none(), failed.error.as_deref()), (true, Some("failed")));
+    let ManagedResult::ImageGeneration { image: None, error, .. } = failed else { panic!("{failed:?}") };
+    assert_eq!(error.as_deref(), Some("failed"));
 }
 
 #[cfg(feature = "openai")]
@@ -229,17 +225,17 @@ fn gemini() {
     let results = managed_results(&reply(&api, &answer.to_string()));
     let [ran, failed, found, read, unread, drawn] = &results[..] else { panic!("{results:?}") };
     let code = |result: &ManagedResult| match result {
-        ManagedResult::CodeExecution(run) => {
-            (run.code.clone().unwrap(), run.stdout.clone(), run.error.clone())
+        ManagedResult::CodeExecution { code, stdout, error, .. } => {
+            (code.clone().unwrap(), stdout.clone(), error.clone())
         }
         other => panic!("{other:?}"),
     };
     assert_eq!(code(ran), ("print(1)".into(), "1\n".into(), None));
     assert_eq!(code(failed), ("1/0".into(), "ZeroDivisionError".into(), Some("OUTCOME_FAILED".into())));
     assert_eq!(*found, search(&["rust"], &[("https://r.example/1", "a.example")]));
-    assert!(matches!(read, ManagedResult::WebFetch(page) if page.error.is_none()));
+    assert!(matches!(read, ManagedResult::WebFetch { error: None, .. }));
     assert!(
-        matches!(unread, ManagedResult::WebFetch(page) if page.error.as_deref() == Some("URL_RETRIEVAL_STATUS_ERROR"))
+        matches!(unread, ManagedResult::WebFetch { error: Some(error), .. } if error == "URL_RETRIEVAL_STATUS_ERROR")
     );
     assert_eq!(image(drawn), Some(("image/png", &b"cat"[..])));
     // From Gemini 3 on the search is a part, too.

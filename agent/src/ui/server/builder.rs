@@ -10,29 +10,6 @@ use crate::runtime::Assistant;
 use crate::tool::BoxFuture;
 use crate::ui::{UiOptions, UiRequestError};
 
-/// The fate of a run whose last reader leaves.
-///
-/// A page that is closed, one that loses its connection and one whose user stops the reply look the same.
-///
-/// ```
-/// use agent::ui::OnDisconnect;
-/// use std::time::Duration;
-///
-/// let patient = OnDisconnect::Continue { idle: Duration::from_secs(600) };
-/// assert_ne!(patient, OnDisconnect::Cancel);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OnDisconnect {
-    /// The run is cancelled.
-    #[default]
-    Cancel,
-    /// The run continues, and a reader may come back. Without one for this long, the run is cancelled.
-    Continue {
-        /// The time that a run may be without a reader.
-        idle: Duration,
-    },
-}
-
 /// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UiLimits {
@@ -53,7 +30,7 @@ pub(super) struct UiLimits {
 /// Builds a [`UiServer`].
 ///
 /// ```
-/// use agent::ui::{OnDisconnect, ResultView, UiOptions, UiServer};
+/// use agent::ui::{ResultView, UiOptions, UiServer};
 /// use agent::{Assistant, ScriptedModel};
 /// use std::time::Duration;
 ///
@@ -61,7 +38,7 @@ pub(super) struct UiLimits {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let ui = UiServer::builder(assistant)
 ///     .options(UiOptions::default().results(ResultView::ForModel))
-///     .on_disconnect(OnDisconnect::Continue { idle: Duration::from_secs(60) })
+///     .reconnect_time(Duration::from_secs(60))
 ///     .max_runs(2)
 ///     .max_readers(4)
 ///     .max_threads(100)
@@ -76,7 +53,7 @@ pub(super) struct UiLimits {
 pub struct UiServerBuilder {
     assistant: Assistant,
     options: UiOptions,
-    on_disconnect: OnDisconnect,
+    reconnect_time: Duration,
     limits: UiLimits,
     open: Option<OpenThread>,
     continues_runs: bool,
@@ -87,9 +64,9 @@ impl UiServerBuilder {
     pub(super) fn new(assistant: Assistant) -> Self {
         let keep_alive = Some(Duration::from_secs(15));
         let limits = UiLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000, log: 4 << 20, keep_alive };
-        let (options, on_disconnect) = (UiOptions::default(), OnDisconnect::default());
+        let (options, reconnect_time) = (UiOptions::default(), Duration::ZERO);
         let (continues_runs, is_single_user) = (false, false);
-        Self { assistant, options, on_disconnect, limits, open: None, continues_runs, is_single_user }
+        Self { assistant, options, reconnect_time, limits, open: None, continues_runs, is_single_user }
     }
 
     /// Sets what front ends get to see.
@@ -98,9 +75,10 @@ impl UiServerBuilder {
         self
     }
 
-    /// Sets what happens to a run when its last reader leaves.
-    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
-        self.on_disconnect = policy;
+    /// Sets how long a run continues without a reader, so that one may come back; then it is cancelled. By default it is cancelled at
+    /// once: a page that is closed, one that loses its connection and one whose user stops the reply look the same.
+    pub fn reconnect_time(mut self, time: Duration) -> Self {
+        self.reconnect_time = time;
         self
     }
 
@@ -210,11 +188,11 @@ impl UiServerBuilder {
 
     /// Builds the server.
     pub fn build(self) -> UiServer {
-        let Self { assistant, options, on_disconnect, limits, open, continues_runs, is_single_user } = self;
+        let Self { assistant, options, reconnect_time, limits, open, continues_runs, is_single_user } = self;
         let shared = ServerShared {
             assistant,
             options,
-            on_disconnect,
+            reconnect_time,
             limits,
             open,
             continues_runs,
@@ -227,7 +205,7 @@ impl UiServerBuilder {
 impl fmt::Debug for UiServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UiServerBuilder")
-            .field("on_disconnect", &self.on_disconnect)
+            .field("reconnect_time", &self.reconnect_time)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
+use super::UiServer;
 use super::client_tools::ClientTools;
 use super::response::{UiBody, UiResponse};
 use super::thread::{KEPT, Reservation, UiThread};
-use super::{OnDisconnect, UiServer};
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{Run, RunError, SuspendedRun};
 
@@ -106,7 +106,7 @@ impl UiServer {
         is_cut: Arc<AtomicBool>,
         id: u64,
     ) -> UiBody {
-        let (thread, policy) = (Arc::downgrade(thread), self.shared.on_disconnect);
+        let (thread, policy) = (Arc::downgrade(thread), self.shared.reconnect_time);
         UiBody::new(protocol, ready, Some(live), is_cut, self.shared.limits.keep_alive, move || {
             if let Some(thread) = thread.upgrade() {
                 leave(&thread, id, policy);
@@ -129,7 +129,7 @@ fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), Ui
 }
 
 /// Removes a reader. The application chose whether a run without readers continues.
-fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
+fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
         let gone = state.remove_reader(id);
@@ -138,24 +138,22 @@ fn leave(thread: &Arc<UiThread>, id: u64, policy: OnDisconnect) {
     };
     drop(gone);
     let Some(handle) = handle else { return };
-    match policy {
-        OnDisconnect::Cancel => handle.cancel("the reader disconnected"),
-        OnDisconnect::Continue { idle } => {
-            let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-            let thread = Arc::downgrade(thread);
-            runtime.spawn(async move {
-                tokio::time::sleep(idle).await;
-                let Some(thread) = thread.upgrade() else { return };
-                let is_still_alone = {
-                    let state = thread.lock();
-                    state.attendance == attendance && !state.has_readers()
-                };
-                if is_still_alone {
-                    handle.cancel("no reader came back");
-                }
-            });
-        }
+    if reconnect_time.is_zero() {
+        return handle.cancel("the reader disconnected");
     }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let thread = Arc::downgrade(thread);
+    runtime.spawn(async move {
+        tokio::time::sleep(reconnect_time).await;
+        let Some(thread) = thread.upgrade() else { return };
+        let is_still_alone = {
+            let state = thread.lock();
+            state.attendance == attendance && !state.has_readers()
+        };
+        if is_still_alone {
+            handle.cancel("no reader came back");
+        }
+    });
 }
 
 /// Makes a thread idle again, also if the task that drives its run ends early.

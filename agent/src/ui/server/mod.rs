@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-pub use builder::{OnDisconnect, UiServerBuilder};
+pub use builder::UiServerBuilder;
 pub use response::{UiBody, UiResponse};
 
 use self::builder::UiLimits;
@@ -87,7 +87,7 @@ type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
 struct ServerShared {
     assistant: Assistant,
     options: UiOptions,
-    on_disconnect: OnDisconnect,
+    reconnect_time: Duration,
     limits: UiLimits,
     open: Option<OpenThread>,
     /// Whether runs that another process left are continued.

@@ -14,15 +14,15 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// A layer that answers requests to one path and to the path of the metadata, and forwards all others. See
-/// [`Server::into_layer`](crate::mcp::Server::into_layer).
+/// [`McpServer::into_layer`](crate::mcp::McpServer::into_layer).
 ///
 /// ```
-/// use agent::mcp::{Server, server::HttpLayer};
+/// use agent::mcp::{McpServer, HttpLayer};
 /// use agent::tools;
 ///
 /// // In an application: `router.layer(layer)`. It receives all requests except those to `/mcp`.
-/// let layer: HttpLayer = Server::new(tools![]).allow_anonymous().into_layer("/mcp")?;
-/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// let layer: HttpLayer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
+/// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct HttpLayer {
@@ -63,14 +63,14 @@ impl<S> Layer<S> for HttpLayer {
 /// The service that [`HttpLayer`] creates: an application with an MCP server at one of its paths.
 ///
 /// ```
-/// use agent::mcp::{Server, server::Mounted};
+/// use agent::mcp::{McpServer, Mounted};
 /// use agent::tools;
 /// use tower_layer::Layer as _;
 ///
-/// let layer = Server::new(tools![]).allow_anonymous().into_layer("/mcp")?;
+/// let layer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
 /// let application = "anything that is a `tower_service::Service`";
 /// let mounted: Mounted<&str> = layer.layer(application);
-/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mounted<S> {
@@ -118,7 +118,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Server, server::ResourceMetadata};
+    use crate::mcp::{McpServer, ResourceMetadata};
     use crate::tools;
     use http_body_util::{BodyExt, Full};
     use std::convert::Infallible;
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_a_body_has_a_response() {
-        let mut service = Server::new(tools![]).into_service().unwrap();
+        let mut service = McpServer::new(tools![]).into_service().unwrap();
         for _ in 0..2 {
             let request = Request::post("http://localhost/mcp").header("host", "localhost").body(BrokenBody);
             let response = service.call(request.unwrap()).await.unwrap();
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn other_requests_reach_the_application_unchanged() {
         let metadata = ResourceMetadata::new("http://localhost/tools");
-        let layer = Server::new(tools![]).resource_metadata(metadata).into_layer("/tools").unwrap();
+        let layer = McpServer::new(tools![]).resource_metadata(metadata).into_layer("/tools").unwrap();
         let mut app = layer.layer(Echo);
         let mut ask = async |method: &str, uri: &str, host: &str| {
             let request = Request::builder().method(method).uri(uri).header("host", host);

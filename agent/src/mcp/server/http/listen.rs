@@ -1,6 +1,6 @@
 //! The built-in listener.
 
-use super::super::error::ServerError;
+use super::super::error::McpServerError;
 use super::super::handle::ServerHandle;
 use super::layer::HttpLayer;
 use super::message::{ServerResponse, plain};
@@ -23,7 +23,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// A server that is bound to an address. Connections wait until it [runs](Self::run).
 ///
 /// ```
-/// use agent::mcp::Server;
+/// use agent::mcp::McpServer;
 /// use agent::{tool, tools};
 /// use std::time::Duration;
 ///
@@ -34,7 +34,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = Server::new(tools![double]).bind(([127, 0, 0, 1], 0)).await?;      // any free port
+/// let server = McpServer::new(tools![double]).bind(([127, 0, 0, 1], 0)).await?;      // any free port
 /// assert!(server.url().ends_with("/mcp"));
 /// let handle = server.handle();
 /// let running = tokio::spawn(server.run());
@@ -67,7 +67,7 @@ impl BoundServer {
     ///
     /// # Errors
     /// Currently returns none: errors of single connections are logged.
-    pub async fn run(self) -> Result<(), ServerError> {
+    pub async fn run(self) -> Result<(), McpServerError> {
         tracing::info!(url = self.url(), "the MCP server accepts connections");
         let Self { listener, layer } = self;
         let (handle, connections) = (layer.handle(), layer.connections());

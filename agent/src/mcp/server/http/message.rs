@@ -25,12 +25,12 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a response of this server, or of the application around which it is a [layer](super::HttpLayer).
 ///
 /// ```
-/// use agent::mcp::{Server, server::ResponseBody};
+/// use agent::mcp::{McpServer, ResponseBody};
 /// use agent::tools;
 /// use tower_service::Service as _;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut service = Server::new(tools![]).allow_anonymous().into_service()?;
+/// let mut service = McpServer::new(tools![]).allow_anonymous().into_service()?;
 /// let request = http::Request::get("http://localhost/mcp").header("host", "localhost").body(String::new())?;
 /// let response: http::Response<ResponseBody> = service.call(request).await?;
 /// assert!(!response.status().is_success());            // messages are sent by POST

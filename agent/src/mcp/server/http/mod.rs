@@ -41,7 +41,7 @@ use std::task::{Context, Poll};
 /// The error of a body that cannot be read.
 ///
 /// ```
-/// use agent::mcp::server::RequestError;
+/// use agent::mcp::RequestError;
 ///
 /// let error: RequestError = "the connection broke".into();
 /// assert_eq!(error.to_string(), "the connection broke");
@@ -52,16 +52,16 @@ pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 /// has a response.
 ///
 /// ```
-/// use agent::mcp::{Server, server::{Bearer, Caller, HttpService}};
+/// use agent::mcp::{McpServer, Bearer, Caller, HttpService};
 /// use agent::tools;
 ///
 /// // `axum::Router::new().nest_service("/mcp", service)`
-/// let service: HttpService = Server::new(tools![])
+/// let service: HttpService = McpServer::new(tools![])
 ///     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
 ///     .allowed_hosts(["tools.example"])
 ///     .into_service()?;
 /// service.handle().tools_changed();
-/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 #[derive(Clone)]
 pub struct HttpService {

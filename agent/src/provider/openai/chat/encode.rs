@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Compat, EchoThinking, SystemRole, ThinkingField};
+use super::{Compat, EchoThinking, ThinkingField};
 use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
@@ -45,12 +45,11 @@ struct Encoder<'a> {
 }
 
 /// Returns the role of the system prompt for a model.
-pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
-    match compat.system_role {
-        SystemRole::ByModel if models::is_reasoning_model(model) => "developer",
-        SystemRole::ByModel | SystemRole::System => "system",
-        SystemRole::Developer => "developer",
-        SystemRole::User => "user",
+pub(super) fn system_role<'a>(compat: &'a Compat, model: &str) -> &'a str {
+    match compat.system_role.as_deref() {
+        Some(role) => role,
+        None if models::is_reasoning_model(model) => "developer",
+        None => "system",
     }
 }
 
@@ -65,7 +64,7 @@ impl Encoder<'_> {
             body.set("stream_options", json!({"include_usage": true}));
         }
         if let Some(tokens) = request.max_tokens {
-            body.set(compat.max_tokens_field.name(), tokens.into());
+            body.set(&compat.max_tokens_field, tokens.into());
         }
         if let Some(tools) = self.tools()? {
             body.set_list("tools", tools);

@@ -3,9 +3,10 @@
 mod decode;
 mod encode;
 mod frequent;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
@@ -52,11 +53,11 @@ pub struct OpenAiChat {
 /// How a server differs from OpenAI. The default is OpenAI itself.
 ///
 /// ```
-/// use agent::provider::openai::{Compat, MaxTokensField, OpenAiChat, SystemRole};
+/// use agent::provider::openai::{Compat, OpenAiChat};
 ///
-/// let compat = Compat::plain().with_max_tokens_field(MaxTokensField::MaxTokens).with_system_role(SystemRole::System);
+/// let compat = Compat::plain().with_max_tokens_field("max_tokens").with_system_role("system");
 /// let protocol = OpenAiChat::default().with_compat(compat);
-/// assert_eq!(protocol.compat.system_role, SystemRole::System);
+/// assert_eq!(protocol.compat.system_role.as_deref(), Some("system"));
 /// ```
 ///
 #[doc = include_str!("../../../docs/openai_compat.md")]
@@ -64,10 +65,11 @@ pub struct OpenAiChat {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
 pub struct Compat {
-    /// The field of the token limit.
-    pub max_tokens_field: MaxTokensField,
-    /// The role of the system prompt.
-    pub system_role: SystemRole,
+    /// The field of the token limit: `max_completion_tokens`, the current name, or `max_tokens`, which most compatible servers support.
+    pub max_tokens_field: Cow<'static, str>,
+    /// The role of the system prompt; `user` suits models that support neither `system` nor `developer`. `None` means `developer` for
+    /// reasoning models, and `system` for others.
+    pub system_role: Option<Cow<'static, str>>,
     /// Whether usage in a stream has to be requested, and can be.
     pub stream_usage: bool,
     /// Whether the server supports `parallel_tool_calls`.
@@ -166,8 +168,8 @@ pub enum EchoThinking {
 impl Default for Compat {
     fn default() -> Self {
         Self {
-            max_tokens_field: MaxTokensField::default(),
-            system_role: SystemRole::default(),
+            max_tokens_field: Cow::Borrowed("max_completion_tokens"),
+            system_role: None,
             stream_usage: true,
             parallel_tool_calls: true,
             strict: true,
@@ -188,8 +190,8 @@ impl Compat {
     /// strict schemas, no schema for the reply, no web search.
     pub fn plain() -> Self {
         Self {
-            max_tokens_field: MaxTokensField::MaxTokens,
-            system_role: SystemRole::System,
+            max_tokens_field: Cow::Borrowed("max_tokens"),
+            system_role: Some(Cow::Borrowed("system")),
             strict: false,
             json_schema: false,
             max_call_id: None,
@@ -200,14 +202,38 @@ impl Compat {
     }
 
     /// Sets the field of the token limit.
-    pub fn with_max_tokens_field(mut self, field: MaxTokensField) -> Self {
-        self.max_tokens_field = field;
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field("max_tokens"));
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
+    /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+    /// assert_eq!(http.body["max_tokens"], 500);
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_max_tokens_field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.max_tokens_field = field.into();
         self
     }
 
     /// Sets the role of the system prompt.
-    pub fn with_system_role(mut self, role: SystemRole) -> Self {
-        self.system_role = role;
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role("developer"));
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
+    /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+    /// assert_eq!(http.body["messages"][0]["role"], "developer");
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_system_role(mut self, role: impl Into<Cow<'static, str>>) -> Self {
+        self.system_role = Some(role.into());
         self
     }
 
@@ -273,65 +299,6 @@ impl Compat {
     }
 }
 
-/// The field of the token limit.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest};
-/// use agent::provider::{Protocol, openai::{Compat, MaxTokensField, OpenAiChat}};
-///
-/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field(MaxTokensField::MaxTokens));
-/// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
-/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body.value()["max_tokens"], 500);
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MaxTokensField {
-    /// `max_completion_tokens`, the current name.
-    #[default]
-    MaxCompletionTokens,
-    /// `max_tokens`, the name that most compatible servers support.
-    MaxTokens,
-}
-
-impl MaxTokensField {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::MaxCompletionTokens => "max_completion_tokens",
-            Self::MaxTokens => "max_tokens",
-        }
-    }
-}
-
-/// The role of the system prompt.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest};
-/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat, SystemRole}};
-///
-/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role(SystemRole::Developer));
-/// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
-/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body.value()["messages"][0]["role"], "developer");
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SystemRole {
-    /// `developer` for reasoning models, `system` for others.
-    #[default]
-    ByModel,
-    /// `system`.
-    System,
-    /// `developer`.
-    Developer,
-    /// `user`, for models that support neither of the others.
-    User,
-}
-
 impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
@@ -386,7 +353,12 @@ impl Protocol for OpenAiChat {
         managed::chat_results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

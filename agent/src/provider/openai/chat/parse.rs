@@ -11,7 +11,8 @@ use crate::message::{
 };
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
-use crate::provider::openai::content::{invalid, read_content, read_tool_choice, take_content};
+use crate::provider::openai::content::invalid;
+use crate::provider::openai::read::{read_content, read_tool_choice, take_content};
 use crate::provider::parts::{
     JsonObject, JsonSource, media_from_url, name_protocol, options_for, some_text, take_text, text, with_rest,
 };

@@ -129,10 +129,10 @@ fn recorded_requests_are_what_was_recorded() {
         // The other adapter does not request usage.
         compat.stream_usage = false;
         if given["max_tokens_field"] == "max_completion_tokens" {
-            compat.max_tokens_field = MaxTokensField::MaxCompletionTokens;
+            compat.max_tokens_field = "max_completion_tokens".into();
         }
         if given["system_role"] == "user" {
-            compat.system_role = SystemRole::User;
+            compat.system_role = Some("user".into());
         }
         compat.thinking = ThinkingField::None;
         let context = &vector["context"];

@@ -380,8 +380,8 @@ fn a_request_has_everything_in_its_place() {
 #[test]
 fn servers_get_the_fields_that_they_support() {
     let compat = Compat {
-        max_tokens_field: MaxTokensField::MaxTokens,
-        system_role: SystemRole::User,
+        max_tokens_field: "max_tokens".into(),
+        system_role: Some("user".into()),
         stream_usage: false,
         parallel_tool_calls: false,
         strict: false,

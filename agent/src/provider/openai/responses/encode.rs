@@ -90,8 +90,8 @@ impl Encoder<'_> {
         let level = request.thinking.filter(|_| !models::is_non_reasoning(name));
         if let Some(level) = level {
             let mut reasoning = json!({"effort": models::effort(name, level)});
-            if let Some(summary) = protocol.summary.filter(|_| level != Thinking::None) {
-                reasoning["summary"] = summary.as_str().into();
+            if let Some(summary) = protocol.summary.as_deref().filter(|_| level != Thinking::None) {
+                reasoning["summary"] = summary.into();
             }
             body.set("reasoning", reasoning);
         }

@@ -4,9 +4,10 @@ mod decode;
 mod encode;
 mod frequent;
 mod items;
+#[cfg(any(test, feature = "testing"))]
 mod parse;
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 use super::errors;
 use crate::message::AssistantMessage;
@@ -23,7 +24,7 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, openai::{OpenAiResponses, ReasoningSummary}};
+/// use agent::provider::{Protocol, openai::OpenAiResponses};
 /// use agent::schema::Dialect;
 ///
 /// let model = ModelInfo::new("openai", "openai-responses", "gpt-5");
@@ -35,7 +36,7 @@ mod tests;
 /// assert_eq!(http.body.value()["include"][0], "reasoning.encrypted_content");
 ///
 /// // With replies kept at the provider, and summaries of what the model thought.
-/// let kept = OpenAiResponses::default().with_store().with_summary(ReasoningSummary::Auto).encode(&model, &request)?;
+/// let kept = OpenAiResponses::default().with_store().with_summary("auto").encode(&model, &request)?;
 /// assert_eq!((&kept.body.value()["store"], &kept.body.value()["reasoning"]["summary"]), (&true.into(), &"auto".into()));
 ///
 /// // For another server that speaks it.
@@ -57,38 +58,9 @@ pub struct OpenAiResponses {
     pub encrypted_reasoning: bool,
     /// Whether the model summarizes its reasoning. OpenAI provides summaries only to verified organisations, and refuses the
     /// requests of others, so the default is none.
-    pub summary: Option<ReasoningSummary>,
+    pub summary: Option<Cow<'static, str>>,
     /// Whether the server supports strict schemas.
     pub strict: bool,
-}
-
-/// How a model summarizes its reasoning.
-///
-/// ```
-/// use agent::provider::openai::{OpenAiResponses, ReasoningSummary};
-///
-/// let protocol = OpenAiResponses::default().with_summary(ReasoningSummary::Concise);
-/// assert_eq!(protocol.summary, Some(ReasoningSummary::Concise));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReasoningSummary {
-    /// The most detailed summary that the model has.
-    Auto,
-    /// A short summary.
-    Concise,
-    /// A detailed summary.
-    Detailed,
-}
-
-impl ReasoningSummary {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Concise => "concise",
-            Self::Detailed => "detailed",
-        }
-    }
 }
 
 impl Default for OpenAiResponses {
@@ -108,8 +80,8 @@ impl OpenAiResponses {
     }
 
     /// Requests summaries of the model's reasoning, if a request sets how much to think.
-    pub fn with_summary(mut self, summary: ReasoningSummary) -> Self {
-        self.summary = Some(summary);
+    pub fn with_summary(mut self, summary: impl Into<Cow<'static, str>>) -> Self {
+        self.summary = Some(summary.into());
         self
     }
 
@@ -165,7 +137,12 @@ impl Protocol for OpenAiResponses {
         super::managed::results(reply)
     }
 
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    #[cfg(any(test, feature = "testing"))]
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         parse::request(self, provider, body)
     }
 }

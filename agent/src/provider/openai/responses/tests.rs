@@ -289,7 +289,7 @@ fn a_request_has_everything_in_its_place() {
             json!({"type": "object", "properties": {}, "additionalProperties": false}),
         ))
         .with_provider_options("test", json!({"truncation": "auto"}));
-    let written = body(&api().with_summary(ReasoningSummary::Auto), "gpt-5.2", &request);
+    let written = body(&api().with_summary("auto"), "gpt-5.2", &request);
     let input = json!([
         {"role": "user", "content": [
             {"type": "input_text", "text": "Look"},
