@@ -134,7 +134,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         ["steer", ingress, name, text] => DurableClient::new(ingress)?.run(*name).steer(*text).await?,
         ["follow_up", ingress, name, text] => {
-            DurableClient::new(ingress)?.run(*name).follow_up(*text).await?
+            DurableClient::new(ingress)?.run(*name).follow_up(*text).await?;
         }
         ["cancel", ingress, name, reason] => {
             println!("{}", DurableClient::new(ingress)?.run(*name).cancel(reason).await?);

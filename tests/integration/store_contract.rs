@@ -50,7 +50,7 @@ async fn a_call_that_ends_the_run_ends_it_also_after_a_crash() {
         } else if next.messages().is_empty() {
             next.prompt("go").await.unwrap();
         }
-        let texts: Vec<_> = next.messages().iter().map(|message| message.text()).collect();
+        let texts: Vec<_> = next.messages().iter().map(Message::text).collect();
         assert_eq!(texts, ["go", "", "Goodbye.", "logged"], "the store was gone at request {at}");
         if store.asked() <= at {
             break;
@@ -67,7 +67,7 @@ async fn the_record_of_another_call_is_not_taken_for_that_of_this_one() {
     let RunError::Store { error, .. } = &error else { panic!("{error}") };
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
     assert!(error.message().contains("the record of `another/1/tool/0` for "), "{error}");
-    let texts: Vec<_> = assistant.messages().iter().map(|message| message.text()).collect();
+    let texts: Vec<_> = assistant.messages().iter().map(Message::text).collect();
     assert!(texts.iter().all(|text| !text.contains("another call")), "{texts:?}");
 }
 

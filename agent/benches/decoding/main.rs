@@ -9,7 +9,8 @@ mod work {
     use agent::message::StopReason;
     use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
     use agent::provider::{ReplyReader, protocol};
-    use agent::{Assistant, BuildError};
+    use agent::Assistant;
+use agent::run::BuildError;
     use serde::Deserialize;
     use std::borrow::Cow;
     use std::fmt::Write as _;

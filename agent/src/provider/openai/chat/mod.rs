@@ -211,7 +211,7 @@ impl Compat {
     /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field("max_tokens"));
     /// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
     /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-    /// assert_eq!(http.body["max_tokens"], 500);
+    /// assert_eq!(http.body.value()["max_tokens"], 500);
     /// # Ok::<(), agent::model::ModelError>(())
     /// ```
     pub fn with_max_tokens_field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
@@ -229,7 +229,7 @@ impl Compat {
     /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role("developer"));
     /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
     /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-    /// assert_eq!(http.body["messages"][0]["role"], "developer");
+    /// assert_eq!(http.body.value()["messages"][0]["role"], "developer");
     /// # Ok::<(), agent::model::ModelError>(())
     /// ```
     pub fn with_system_role(mut self, role: impl Into<Cow<'static, str>>) -> Self {
