@@ -6,11 +6,11 @@
 
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod work {
+    use agent::Assistant;
     use agent::message::StopReason;
     use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
     use agent::provider::{ReplyReader, protocol};
-    use agent::Assistant;
-use agent::run::BuildError;
+    use agent::run::BuildError;
     use serde::Deserialize;
     use std::borrow::Cow;
     use std::fmt::Write as _;
