@@ -1,8 +1,8 @@
-//! Drives the [agent loop](crate::loop_core) on any host, with one asynchronous function for each kind of step.
+//! Drives the [agent loop](crate::loop_core) on any executor, with one asynchronous function for each kind of step.
 //!
-//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs are implementations of [`Steps`], and a host of your own,
-//! such as a job queue, is another one. Each step has a [`StepKey`] that is the same on every replay, so a host that records its steps finds
-//! the recorded result by its key. If the futures of the host are not `Send`, match on [`Step`] directly.
+//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs are implementations of [`Steps`], and performers of your own,
+//! such as those of a job queue, are others. Each step has a [`StepKey`] that is the same on every replay, so a performer that records its steps finds
+//! the recorded result by its key. If the futures of your performer are not `Send`, match on [`Step`] directly.
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
@@ -82,7 +82,7 @@ impl SharedLoop {
         Self(Arc::new(Mutex::new(run)))
     }
 
-    /// Returns the loop for a look, or to record a result. The run stands still until the guard is dropped.
+    /// Locks the loop, to inspect it or to record a result. The run does not continue until the guard is dropped.
     pub fn lock(&self) -> MutexGuard<'_, AgentLoop> {
         // The loop runs no code of the application, and is whole between two calls.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -108,7 +108,7 @@ impl fmt::Debug for SharedLoop {
 /// The work that a run needs, with one function for each [`Step`].
 ///
 /// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each itself, as it arrives. A failure
-/// of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the host failed, or that the run has to end:
+/// of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the performer failed, or that the run has to end:
 /// see [`StepError`].
 ///
 /// ```
@@ -219,7 +219,7 @@ pub trait Steps: Send {
     }
 }
 
-/// The reason why a step has no result: the run has to end, or the host failed.
+/// The reason why a step has no result: the run has to end, or the performer failed.
 ///
 /// ```
 /// use agent::steps::StepError;
@@ -247,7 +247,7 @@ pub enum StepError {
         /// The reason.
         reason: String,
     },
-    /// The run has reached a limit that the host measures, such as time: [`drive`] [ends](AgentLoop::abort_by_limit) it.
+    /// The run has reached a limit that the performer measures, such as time: [`drive`] [ends](AgentLoop::abort_by_limit) it.
     #[error("{0}")]
     Limit(LimitReached),
     /// The run cannot continue, for example because a hook failed: [`drive`] ends it [with an error](AgentLoop::fail).
@@ -338,7 +338,7 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the host failed, or if a step recorded a result that does not fit.
+/// Returns an error if the performer failed, or if a step recorded a result that does not fit.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {
@@ -363,7 +363,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // Neither can one that is suspended: the next drive stops it.
+            // A suspended run is not stopped here; the next `drive` stops it.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }

@@ -343,8 +343,8 @@ async fn decisions_come_from_outside_or_the_time_is_up() {
         (Some(Decision::Allow), "paid 5"),
         (Some(Decision::AllowWith(json!({"amount": 3}))), "paid 3"),
         (Some(Decision::Deny("too much".to_owned())), "too much"),
-        (Some(Decision::Later), "Nobody decided on this call in time."),
-        (None, "Nobody decided on this call in time."),
+        (Some(Decision::Later), "No decision on this call arrived in time."),
+        (None, "No decision on this call arrived in time."),
     ] {
         let model = ScriptedModel::new([reply().tool_call("pay", r#"{"amount": 5}"#), reply().text("done")]);
         let run = rehearse(&Assistant::builder(model).tools(tools![pay]).build().unwrap());
@@ -368,7 +368,10 @@ async fn results_come_from_outside() {
     assert_eq!(run.play(None).await.unwrap().unwrap().messages[2].text(), "tea is here");
     let model = ScriptedModel::new([reply().tool_call("order", r#"{"what": "tea"}"#), reply().text("done")]);
     let run = rehearse(&Assistant::builder(model).tools(tools![order]).build().unwrap());
-    assert_eq!(run.play(None).await.unwrap().unwrap().messages[2].text(), "The result did not come in time.");
+    assert_eq!(
+        run.play(None).await.unwrap().unwrap().messages[2].text(),
+        "The result did not arrive in time."
+    );
 }
 
 /// Goes on until it is told to stop.

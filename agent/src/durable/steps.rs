@@ -15,7 +15,7 @@ use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
 };
-use crate::message::{LOST, Message, MessageList, StopReason, ToolCall};
+use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
 use crate::runtime::{CheckedAgain, Performer};
@@ -48,7 +48,7 @@ pub(super) struct JournalSteps<'r, J> {
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was read.
     has_mail: bool,
-    /// Whether the hooks want another turn, whatever the queues hold.
+    /// Whether the hooks request another turn.
     goes_on: bool,
     /// Whether the inbox is closed.
     is_closed: bool,
@@ -116,7 +116,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.time_limit?.reached(self.now?)
     }
 
-    /// Waits for answers from outside, until the run or its patience ends.
+    /// Waits until all answers from outside arrive, or the timeout passes.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
@@ -314,7 +314,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
                     end.value
                 }
                 (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
-                (None, None) => CallEnd::new(lost()),
+                (None, None) => CallEnd::new(ToolOutcome::lost()),
             };
             batch.ends.into_iter().map(end).collect()
         };
@@ -529,24 +529,20 @@ fn decision(answer: Option<Value>) -> Decision {
 }
 
 fn missing_decision() -> Decision {
-    Decision::Deny("Nobody decided on this call in time.".to_owned())
+    Decision::Deny("No decision on this call arrived in time.".to_owned())
 }
 
 /// Reads a result from outside.
 fn delivered(answer: Option<Value>) -> CallEnd {
     let outcome = match answer.map(serde_json::from_value) {
         Some(Ok(ToolOutcome::Deferred { .. })) | None => {
-            ToolOutcome::failed(OutcomeCode::TIMEOUT, "The result did not come in time.")
+            ToolOutcome::failed(OutcomeCode::TIMEOUT, "The result did not arrive in time.")
         }
         Some(Ok(outcome)) => outcome,
-        Some(Err(error)) => {
-            ToolOutcome::failed(OutcomeCode::new("unreadable_result"), format!("The result is none: {error}"))
-        }
+        Some(Err(error)) => ToolOutcome::failed(
+            OutcomeCode::new("unreadable_result"),
+            format!("The result could not be read: {error}"),
+        ),
     };
     CallEnd::ran(outcome, 0)
-}
-
-/// The end of a call that the engine lost.
-fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }

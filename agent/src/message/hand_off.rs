@@ -111,6 +111,7 @@ impl HandOff {
     }
 
     /// Creates the hand-off of another conversation that begins with the same messages.
+    #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn fork(&self) -> Self {
         let fork = self.clone();
         Self { sent: fork.sent.with_slot(self.sent.slot().fork()), ..fork }

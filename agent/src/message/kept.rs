@@ -3,6 +3,7 @@
 //! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only
 //! the messages after them are written. All dependencies of the text are compared each time: a message by its address, which cannot change
 //! while the text holds it, everything else by the encoder's key.
+#![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
 use std::collections::BTreeMap;

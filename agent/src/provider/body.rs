@@ -1,5 +1,7 @@
 //! Bodies of requests, as text in segments that requests of one conversation share.
 
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use super::RequestBody;
 use super::failure;
 use super::sse::SseEvent;
@@ -133,7 +131,11 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// # Errors
     /// Fails when the body is not a request of this protocol; by default, always.
     #[cfg(any(test, feature = "testing"))]
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+    fn parse_request(
+        &self,
+        provider: &str,
+        body: &serde_json::Value,
+    ) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
         let text = format!("requests of `{}` cannot be parsed", self.api());
         Err(ModelError::new(crate::model::ModelErrorKind::InvalidRequest, text))

@@ -78,7 +78,7 @@ impl Performer {
         messages: MessageList,
         tools: &Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
-        // As the conversation has it, whatever hooks make of it: a tool that was found stays found.
+        // Computed before hooks change the messages, so that a tool that was found stays available.
         let tools = shown_after(tools, messages.iter().map(|message| &**message));
         let cancel = self.cancel_token();
         let messages = self.fold(messages, |hook, messages| hook.transform_context(messages, cancel.clone()));
@@ -229,7 +229,7 @@ impl Performer {
         (self.no_reply(&error), error)
     }
 
-    /// Returns the reply of a model that failed before it said anything.
+    /// Returns the reply of a model that failed before its first event.
     pub(crate) fn no_reply(&self, error: &ModelError) -> ModelReply {
         ModelReply::new(failed(self.no_message(), error))
     }

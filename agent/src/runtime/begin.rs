@@ -1,4 +1,4 @@
-//! How a run takes the conversation of its assistant, and gives it back.
+//! Moves the conversation from an assistant to its run, and back.
 
 use std::sync::Arc;
 
@@ -268,7 +268,7 @@ impl Config {
         turn.results().any(asks)
     }
 
-    /// Makes the calls the first turn of a run that has not begun yet.
+    /// Records these calls as the first turn of a run that has not begun.
     pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
         let asks = self.needs_follow_up(&turn);
         if let Err(error) = core.record(turn, asks) {

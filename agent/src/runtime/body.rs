@@ -51,7 +51,7 @@ impl CallBody {
         };
     }
 
-    /// Runs the body from this attempt on, once more where that is allowed and something outside of it went wrong, and the hooks after it.
+    /// Runs the body from this attempt on. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
         let (ToolResult { outcome, coercions, .. }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -110,12 +110,12 @@ impl CallBody {
     }
 }
 
-/// Whether another try may go better.
+/// Whether a retry may succeed.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }
 
-/// Whether hooks see it.
+/// Whether `after_tool_call` is called for this outcome.
 fn ended_by_itself(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,

@@ -33,7 +33,7 @@ impl CheckedArguments {
         &self.tool
     }
 
-    /// Returns what the body gets.
+    /// Returns the accepted arguments, for the body.
     pub(super) fn accepted(&self) -> &AcceptedArguments {
         &self.accepted
     }

@@ -85,7 +85,7 @@ pub enum RunError {
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
-    /// The store failed, or someone else continued the session. The conversation is complete in memory but not in the store. The next
+    /// The store failed, or another process continued the session. The conversation is complete in memory but not in the store. The next
     /// prompt stores what is missing, unless the error is a conflict.
     #[error("{error}")]
     #[non_exhaustive]

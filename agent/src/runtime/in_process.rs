@@ -122,7 +122,7 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         _: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // The lists of the loop and of the hand-off then grow in place.
+        // Dropped, so that the lists have one owner and grow in place.
         drop(messages);
         let span = self.turn_span();
         self.ask(key).instrument(span).await
@@ -235,8 +235,8 @@ impl InProcessSteps {
         StepError::failed(message)
     }
 
-    /// Whether a steering message arrived in this turn, which takes precedence over calls that have not begun. One that was left over when
-    /// the turn began has its own turn: the model continues with the one before it.
+    /// Whether a steering message arrived in this turn, which takes precedence over calls that have not begun. One that was queued
+    /// before the turn began does not count: it gets a turn of its own.
     pub(super) fn is_steered(&self) -> bool {
         let is_steered = self.performer.config.rules.steering != SteeringPolicy::AfterBatch
             && self.assistant.state().steering.has_new_messages();

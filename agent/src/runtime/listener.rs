@@ -113,7 +113,7 @@ impl Listener {
     }
 }
 
-/// The event that a run hands to the reader of its stream. The run stands still until the reader took it.
+/// The event that a run hands to the reader of its stream. The run waits until the reader took it.
 #[derive(Clone, Default)]
 pub(super) struct EventSlot {
     slot: Arc<Mutex<Option<Arc<Event>>>>,

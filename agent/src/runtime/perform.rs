@@ -90,7 +90,7 @@ impl Performer {
         Some(Ok(tools.into_tools()))
     }
 
-    /// Returns what the hooks decide at the end of a turn; the last one with an opinion counts. Returns `None` if the run is stopped first.
+    /// Returns what the hooks decide at the end of a turn; the last hook that decides takes precedence. Returns `None` if the run is stopped first.
     pub(crate) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
         let mut go_on = None;
         for hook in &self.config.hooks {

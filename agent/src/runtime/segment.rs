@@ -1,4 +1,4 @@
-//! The calls of a segment, side by side.
+//! Runs the calls of a segment concurrently.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

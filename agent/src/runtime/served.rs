@@ -18,14 +18,14 @@ use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
     RunState, StateError, SteeringPolicy,
 };
-use crate::message::{Conversation, LOST, Message, MessageList, ToolCall};
+use crate::message::{Conversation, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
 use crate::step_key::StepKey;
 use crate::tool::{
     cancel::CancelToken,
     context::ToolContext,
     definition::ToolDefinition,
-    outcome::{OutcomeCode, ToolOutcome},
+    outcome::ToolOutcome,
     policy::{Effect, Timeout},
     value::Tool,
 };
@@ -275,7 +275,7 @@ impl Performer {
         if is_lost {
             return match records {
                 Some(records) => records.end_lost(config, &key, &call, &self.context, &text).await,
-                None => CallEnd::new(lost()),
+                None => CallEnd::new(ToolOutcome::lost()),
             };
         }
         let max_attempts = max_attempts(config, &call.name);
@@ -310,9 +310,4 @@ impl Performer {
         }
         all
     }
-}
-
-/// A call that had begun in a process that is gone.
-fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }

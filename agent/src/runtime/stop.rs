@@ -1,4 +1,4 @@
-//! When a run has to stop: it was cancelled, or its time is up.
+//! The signal that stops a run: cancellation or its time limit.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -44,6 +44,10 @@ struct Inner {
     plan: Plan,
     options: ToolOptions,
     /// Its texts in requests.
+    #[cfg_attr(
+        not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
+        allow(dead_code, reason = "only the protocols of providers write definitions")
+    )]
     #[cfg(feature = "http")]
     written: WrittenTools,
 }
@@ -86,6 +90,10 @@ impl ToolDefinition {
     }
 
     #[cfg(feature = "http")]
+    #[cfg_attr(
+        not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
+        allow(dead_code, reason = "only the protocols of providers write definitions")
+    )]
     pub(super) fn written(&self) -> &WrittenTools {
         &self.inner.written
     }

@@ -165,6 +165,10 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 #[cfg(feature = "http")]
 /// Returns the text of each tool of one request in a dialect. `form` is the name of what `write` writes, which must depend on the definition
 /// and the schema alone.
+#[cfg_attr(
+    not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
+    allow(dead_code, reason = "only the protocols of providers write definitions")
+)]
 pub(crate) fn written_tools(
     definitions: &[ToolDefinition],
     dialect: Dialect,

@@ -242,6 +242,12 @@ impl ToolOutcome {
         Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
 
+    /// Returns the outcome of a call that had begun in a process that ended, or on an engine that lost it.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn lost() -> Self {
+        Self::Interrupted { code: OutcomeCode::LOST, reason: crate::message::LOST.to_owned() }
+    }
+
     /// Whether the model sees an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Completed(_) | Self::Deferred { .. })

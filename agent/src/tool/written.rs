@@ -1,5 +1,7 @@
 //! The text of a definition in requests, which the definition keeps.
 
+#![allow(dead_code, reason = "only the protocols of providers write definitions")]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::{Dialect, Size};

@@ -1,4 +1,4 @@
-//! Calls that were checked before their run was suspended are checked again when it is resumed: days may lie between.
+//! Calls that were checked before their run was suspended are checked again when it is resumed.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ impl CheckedAgain {
     }
 }
 
-/// Compares what the rules say now with what was decided. `call` is the call as it would run, `asked` what the rules were asked about.
+/// Compares the current rules with the decision. `call` is the call as it would run, `asked` what the rules were asked about.
 pub(in crate::runtime) fn checked_again(
     config: &Config,
     context: &ToolContext,

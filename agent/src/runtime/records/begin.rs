@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
 use crate::loop_core::CallEnd;
-use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
+use crate::message::{ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
@@ -253,7 +253,7 @@ impl RunRecords {
 
     /// Ends a call whose outcome is unknown and which must not run again. An end that was recorded meanwhile takes precedence.
     async fn give_up(&self, key: &StepKey) -> CallEnd {
-        let lost = lost();
+        let lost = ToolOutcome::lost();
         let end = InvocationEnd::new(lost.clone(), now());
         let recorded = match self.keeper.finish(key, end).await {
             Ok(true) => Ok(None),
@@ -365,17 +365,13 @@ impl RunRecords {
 
 /// Returns the end that a record contains.
 fn recorded_end(record: &InvocationRecord) -> CallEnd {
-    let outcome = record.outcome().cloned().unwrap_or_else(lost);
+    let outcome = record.outcome().cloned().unwrap_or_else(ToolOutcome::lost);
     let mut end = CallEnd::ran(outcome, 0);
     end.attempt = record.attempt;
     if let Some(stored) = &record.end {
         end.control = stored.control;
     }
     end
-}
-
-pub(super) fn lost() -> ToolOutcome {
-    ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() }
 }
 
 fn not_recorded_end() -> CallEnd {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::begin::{ATTEMPTS, lost, not_run};
+use super::begin::{ATTEMPTS, not_run};
 use super::keeper::{StoreAccess, StoreOptions, now};
 use crate::message::ToolCall;
 use crate::runtime::checked::check;
@@ -141,7 +141,7 @@ impl Registry {
         let pending = PendingRecord { store: Some(store), key, end: None };
         let outcome = match refused {
             Some(outcome) => outcome,
-            None if !self.may_begin(call, attempt) => lost(),
+            None if !self.may_begin(call, attempt) => ToolOutcome::lost(),
             None if cx.is_cancelled() => {
                 let reason = cx.cancel_token().reason();
                 not_run(reason.as_deref().unwrap_or("cancelled"))

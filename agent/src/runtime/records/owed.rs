@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use super::keeper::{StoreAccess, now};
 use crate::loop_core::CallEnd;
-use crate::message::LOST;
 use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, NewInvocation, StoreError};
-use crate::tool::outcome::{OutcomeCode, ToolOutcome};
+use crate::tool::outcome::ToolOutcome;
 
 /// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
 const MAX_UNRECORDED: usize = 1_000;
@@ -38,8 +37,7 @@ impl UnrecordedEnd {
 
     /// Returns the end of a call that had begun, and whose outcome is unknown.
     pub(super) fn lost(key: StepKey) -> Self {
-        let outcome = ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason: LOST.to_owned() };
-        Self::Ended(key, InvocationEnd::new(outcome, now()))
+        Self::Ended(key, InvocationEnd::new(ToolOutcome::lost(), now()))
     }
 
     pub(super) fn key(&self) -> &StepKey {

@@ -165,7 +165,7 @@ impl Steps for RecordingSteps {
     }
 }
 
-/// Whether a message with this id was added by this run: it was taken before, by a process that is gone.
+/// Whether this run has added a message with this id: a process that ended took it before.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
     added
@@ -318,7 +318,7 @@ impl RecordingSteps {
     }
 }
 
-/// What the provider ran itself, with the position of the answer behind the request for it, which is 0.
+/// Returns the tools that the provider ran. Position 0 is the request, so they count from 1.
 fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
     let tools = || {
         (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
