@@ -46,7 +46,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An MCP server, which serves tools to other programs. See [the module](self).
+/// An MCP server, which serves tools to other programs. See [the module](crate::mcp).
 ///
 /// ```
 /// use agent::mcp::McpServer;
