@@ -287,7 +287,7 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Creates a POST request with this body: a [`Value`], or the text of one.
+    /// Creates a POST request with this body: a [`Value`](serde_json::Value), or the text of one.
     pub fn post(path: impl Into<String>, body: impl Into<RequestBody>) -> Self {
         Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
     }
