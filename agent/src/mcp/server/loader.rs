@@ -20,7 +20,7 @@ use std::error::Error;
 /// #[tool]
 /// fn wipe() {}
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// let (all, few) = (Registry::new(tools![clock, wipe])?, Registry::new(tools![clock])?);
 /// let by_scope = move |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
 ///     Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() })
