@@ -58,6 +58,7 @@ use crate::loop_core::{
 };
 use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
+use crate::tool::outcome::ToolOutcome;
 
 /// The loop of a run that is driven: its driver records what happens, and others may look at it meanwhile.
 ///
@@ -418,7 +419,13 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
                 return Err(RecordError::WrongCount { wanted: ords.len(), got: ends.len() }.into());
             }
             let mut run = run.lock();
-            ords.into_iter().zip(ends).try_for_each(|(ord, end)| run.record_call_end(ord, end))?;
+            for (ord, end) in ords.into_iter().zip(ends) {
+                // The run would wait for it again, and never end.
+                if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
+                    return Err(RecordError::DeferredAgain { ord }.into());
+                }
+                run.record_call_end(ord, end)?;
+            }
         }
         Step::TurnEnd { key, summary } => {
             let verdict = steps.turn_end(key, summary, run).await?;

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::message::Message;
 use crate::model::ModelEvent;
-use crate::tool::outcome::ToolOutcome;
 use crate::tool::progress::Progress;
 
 /// # Recording
@@ -149,13 +148,9 @@ impl AgentLoop {
     /// [`Step::Await`](super::Step::Await), once for each call, in any order. Later ends of the same call are ignored.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited. A result that is awaited cannot be
-    /// deferred again.
+    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
     pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
         let at = self.running(ord)?;
-        if self.phase == Phase::Await && matches!(end.outcome, ToolOutcome::Deferred { .. }) {
-            return Err(RecordError::DeferredAgain { ord });
-        }
         self.end_call(at, end);
         self.settle();
         Ok(())
