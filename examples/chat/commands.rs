@@ -15,6 +15,7 @@ const COMMANDS: [(&str, &str, &str); 9] = [
     ("/tools", "[NAME]", "what the model may call; with a name, as the model sees it"),
     ("/show", "[NUMBER]", "the last answer again, or a call with its whole result"),
     ("/usage", "", "tokens and money, of this chat and of the conversation"),
+    ("/context", "", "what fills the model's window"),
     ("/save", "[NAME]", "keep the conversation under a name, from now on"),
     ("/load", "[NAME]", "go on with a conversation that is kept; without a name, a list"),
     ("/new", "", "begin an empty conversation"),
@@ -23,7 +24,7 @@ const COMMANDS: [(&str, &str, &str); 9] = [
 
 /// The names alone.
 pub(crate) const NAMES: [&str; 9] =
-    ["/help", "/model", "/tools", "/show", "/usage", "/save", "/load", "/new", "/quit"];
+    ["/help", "/model", "/tools", "/show", "/usage", "/context", "/save", "/load", "/new", "/quit"];
 
 /// How many lines tell how a conversation that is kept ends.
 const TAIL: usize = 8;
@@ -64,6 +65,7 @@ pub(crate) async fn run(chat: &mut Chat, line: &str) -> std::io::Result<Next> {
         ("/tools", name) => tools(chat, name),
         ("/show", number) => show(chat, number),
         ("/usage", None) => Ok(usage(chat)),
+        ("/context", None) => Ok(context(chat)),
         ("/save", name) => save(chat, name),
         ("/load", None) => Ok(sessions(chat)),
         ("/load", Some(name)) => load(chat, name),
@@ -196,6 +198,24 @@ fn usage(chat: &Chat) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Cells of the longest bar.
+const BAR: u64 = 24;
+
+/// What fills the window, with bars; the largest part has the longest.
+fn context(chat: &Chat) -> Vec<String> {
+    let report = chat.assistant.context();
+    let table = report.to_string();
+    let mut lines = table.lines();
+    let head = chat.look.paint(Kind::Bold, lines.next().unwrap_or_default());
+    let largest = report.parts.first().map_or(1, |part| part.tokens.max(1));
+    let rows = report.parts.iter().zip(lines).map(|(part, line)| {
+        let cells = part.tokens.saturating_mul(BAR).div_ceil(largest);
+        let bar = "█".repeat(usize::try_from(cells.min(BAR)).unwrap_or_default());
+        format!("  {line}  {}", chat.look.paint(Kind::User, &bar))
+    });
+    std::iter::once(head).chain(rows).collect()
 }
 
 fn save(chat: &mut Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {

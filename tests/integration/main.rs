@@ -67,6 +67,7 @@ mod proof_schemas;
 mod proof_slips;
 mod proof_types;
 mod provider_catalogue;
+mod provider_counts;
 mod provider_cuts;
 mod provider_faults;
 mod provider_own;

@@ -126,6 +126,50 @@ pub trait Model: Send + Sync {
         vec![self.info().clone()]
     }
 
+    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default.
+    ///
+    /// ```
+    /// # #[cfg(feature = "anthropic")] {
+    /// use agent::model::Model as _;
+    /// use agent::provider::http::HttpModel;
+    ///
+    /// let model = HttpModel::builder("anthropic/claude-sonnet-4-5").key("sk-123").build().unwrap();
+    /// assert_eq!((model.context_window(), model.max_output()), (Some(200_000), Some(64_000)));
+    /// # }
+    /// ```
+    fn context_window(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the maximum length of a reply in tokens. `None` if it is not known, which is the default;
+    /// [`context_window`](Self::context_window) has an example.
+    fn max_output(&self) -> Option<u64> {
+        None
+    }
+
+    /// Asks the provider how many input tokens a request has, without a reply. `None` if it has no endpoint for that, which is the default.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// assert_eq!(model.count_tokens(&StepCx::new(), &ModelRequest::default()).await?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The future fails as [`call`](Self::call) does.
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        let _ = (cx, request);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Limits the requests to this model: see [`RateLimits`].
     ///
     /// ```
@@ -163,6 +207,22 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn candidates(&self) -> Vec<ModelInfo> {
         (**self).candidates()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        (**self).context_window()
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        (**self).max_output()
+    }
+
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        (**self).count_tokens(cx, request)
     }
 
     fn call(

@@ -42,6 +42,34 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
+    /// Encodes the request that asks how many input tokens `request` has, and returns it with the JSON pointer of that number in the
+    /// answer. `None` if the provider has no endpoint for that, which is the default.
+    ///
+    /// ```
+    /// # #[cfg(feature = "anthropic")] {
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, anthropic::AnthropicMessages};
+    ///
+    /// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-5");
+    /// let request = ModelRequest::new([Message::user("Hi")]);
+    /// let (http, number) = AnthropicMessages::default().encode_count(&model, &request).unwrap().unwrap();
+    /// assert_eq!((http.path.as_str(), number), ("/v1/messages/count_tokens", "/input_tokens"));
+    /// assert_eq!(http.body.value().get("max_tokens"), None);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode).
+    fn encode_count(
+        &self,
+        model: &ModelInfo,
+        request: &ModelRequest,
+    ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
+        let _ = (model, request);
+        Ok(None)
+    }
+
     /// Returns a new decoder for one response.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
@@ -290,6 +318,16 @@ impl HttpRequest {
     /// Creates a POST request with this body: a [`Value`](serde_json::Value), or the text of one.
     pub fn post(path: impl Into<String>, body: impl Into<RequestBody>) -> Self {
         Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
+    }
+
+    /// Returns the request that asks about the input of this one: at another path, with these fields of the body, answered at once.
+    pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
+        let mut body = self.body.value();
+        if let Some(object) = body.as_object_mut() {
+            object.retain(|key, _| fields.contains(&key.as_str()));
+        }
+        self.headers.retain(|(name, _)| name != "accept");
+        Self { path: path.into(), body: body.into(), ..self }
     }
 
     /// Adds a header.

@@ -2,7 +2,12 @@
 
 use super::assistant::Assistant;
 use super::cache::NotCached;
-use crate::model::{ManagedTool, ModelInfo, Thinking};
+use crate::model::{
+    ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, TokenEstimator,
+};
+
+/// The most tokens of a window that are kept free for a reply of unknown length.
+const MAX_RESERVED: u64 = 32_000;
 
 impl Assistant {
     /// Returns the name and the capabilities of the model.
@@ -25,6 +30,64 @@ impl Assistant {
     /// Returns the thinking setting of requests, or `None` if the provider decides. [`model`](Self::model) has an example.
     pub fn thinking(&self) -> Option<Thinking> {
         self.config().request.thinking
+    }
+
+    /// Reports what fills the model's context window: system prompt, definitions of tools, results, messages. Sizes are
+    /// [estimates](ModelRequest::estimate_tokens); nothing is sent. Hooks may still change what a run sends.
+    ///
+    /// ```
+    /// use agent::model::ContextSource;
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
+    ///
+    /// /// Finds trains between two cities.
+    /// #[tool]
+    /// fn find_trains(from: String, to: String) -> String {
+    ///     format!("{from} 08:00, {to} 11:00")
+    /// }
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .system("Answer briefly, in one sentence.")
+    ///     .tools(tools![find_trains])
+    ///     .build()?;
+    /// let report = assistant.context();
+    /// assert!(report.tokens_of(&ContextSource::Tool("find_trains".into())) > report.tokens_of(&ContextSource::System));
+    /// println!("{report}");                 // a table
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    pub fn context(&self) -> ContextReport {
+        let (model, request) = (&self.config().model, self.next_request());
+        let report = ContextReport::of(&request, model.info(), &TokenEstimator);
+        let reserved = request.max_tokens.or_else(|| Some(model.max_output()?.min(MAX_RESERVED)));
+        match model.context_window() {
+            Some(window) => report.with_window(window, reserved.unwrap_or(MAX_RESERVED)),
+            None => report,
+        }
+    }
+
+    /// Asks the model's provider how many input tokens the next request has, as far as it is known: with the system prompt, the tools
+    /// and the conversation. `None` if the provider has no endpoint for that.
+    ///
+    /// Anthropic, OpenAI's Responses API and Gemini have one. It costs a request, so a run never uses it.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// assert_eq!(assistant.count_context().await?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the provider refuses the request or cannot be reached.
+    pub async fn count_context(&self) -> Result<Option<u64>, ModelError> {
+        self.config().model.count_tokens(&StepCx::new(), &self.next_request()).await
+    }
+
+    /// Returns the request that a run without a prompt would send, before hooks.
+    pub(crate) fn next_request(&self) -> ModelRequest {
+        let messages = self.messages().iter().cloned().collect();
+        self.config().request_of(messages, self.config().request.tools.clone())
     }
 
     /// Returns the tools that the provider runs.

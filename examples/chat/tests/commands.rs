@@ -15,6 +15,7 @@ fn commands_tell_what_they_know() {
         ("/tools pay", "\"maximum\": 10000"),
         ("/tools nope", "nope"),
         ("/usage", "this chat: 0 turns"),
+        ("/context", "tokens, up to"),
         ("/show", "there is no answer yet"),
         ("/show 3", "no tool was called yet"),
         ("/load nobody", "there is no session nobody; none is kept"),
@@ -33,6 +34,9 @@ fn commands_tell_what_they_know() {
         "{}",
         chat.screen()
     );
+    chat.ask("/context");
+    let screen = chat.screen();
+    assert!(screen.contains("tool weather") && screen.contains("█"), "{screen}");
     chat.ask("/model demo");
     assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
     chat.quit();

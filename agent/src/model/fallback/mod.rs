@@ -17,6 +17,7 @@ use stream::FallbackEvents;
 use super::{
     Capabilities, Model, ModelClock, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
+use crate::tool::BoxFuture;
 
 /// The kinds of errors after which the next model is asked, unless [`Fallback::on`] sets others.
 const DEFAULT_KINDS: [ModelErrorKind; 5] = [
@@ -167,6 +168,28 @@ impl Model for Fallback {
 
     fn candidates(&self) -> Vec<ModelInfo> {
         self.models.iter().flat_map(Model::candidates).collect()
+    }
+
+    /// The smallest of all: any of them may answer.
+    fn context_window(&self) -> Option<u64> {
+        self.models.iter().map(Model::context_window).min().flatten()
+    }
+
+    /// The smallest of all.
+    fn max_output(&self) -> Option<u64> {
+        self.models.iter().map(Model::max_output).min().flatten()
+    }
+
+    /// Asks the first, which answers as a rule.
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        match self.models.first() {
+            Some(model) => model.count_tokens(cx, request),
+            None => Box::pin(std::future::ready(Ok(None))),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     Model, ModelClock, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator,
 };
 use crate::message::AssistantMessage;
+use crate::tool::BoxFuture;
 
 /// The code of requests that were not sent because of these limits.
 const LOCAL_LIMIT: &str = "local_limit";
@@ -175,6 +176,22 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
 
     fn candidates(&self) -> Vec<ModelInfo> {
         self.model.candidates()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.model.context_window()
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.model.max_output()
+    }
+
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        self.model.count_tokens(cx, request)
     }
 }
 

@@ -134,6 +134,12 @@ impl AnthropicMessages {
     }
 }
 
+/// The fields of a body that are counted.
+///
+/// Source: Anthropic's page on [counting tokens](https://platform.claude.com/docs/en/api/messages-count-tokens).
+const COUNTED: &[&str] =
+    &["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"];
+
 impl Protocol for AnthropicMessages {
     fn api(&self) -> &'static str {
         Self::API
@@ -145,6 +151,17 @@ impl Protocol for AnthropicMessages {
 
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         encode::request(self, model, request)
+    }
+
+    /// Tools that Anthropic runs are not counted: its endpoint refuses some of them.
+    fn encode_count(
+        &self,
+        model: &ModelInfo,
+        request: &ModelRequest,
+    ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
+        let request = ModelRequest { managed_tools: Vec::new(), ..request.clone() };
+        let http = self.encode(model, &request)?;
+        Ok(Some((http.about_input("/v1/messages/count_tokens", COUNTED), "/input_tokens")))
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {

@@ -148,6 +148,28 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
+    /// Vertex AI takes the fields of a request themselves, the Gemini API a whole request.
+    fn encode_count(
+        &self,
+        model: &ModelInfo,
+        request: &ModelRequest,
+    ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
+        let http = self.encode(model, request)?;
+        let name = http.path.split(":streamGenerateContent").next().unwrap_or_default();
+        let path = format!("{name}:countTokens");
+        if self.version.is_empty() {
+            let fields = ["contents", "systemInstruction", "tools", "generationConfig"];
+            return Ok(Some((http.about_input(path, &fields), "/totalTokens")));
+        }
+        let mut whole = http.body.value();
+        if let Some(whole) = whole.as_object_mut() {
+            let folder = if model.model.contains('/') { "" } else { "models/" };
+            whole.insert("model".to_owned(), format!("{folder}{}", model.model).into());
+        }
+        let body = serde_json::json!({"generateContentRequest": whole});
+        Ok(Some((HttpRequest::post(path, body), "/totalTokens")))
+    }
+
     fn capabilities(&self, model: &str) -> Capabilities {
         // Before Gemini 3 tools and a schema for the reply exclude each other.
         let native_output = models::version(model).is_none_or(|version| version >= (3, 0));

@@ -22,6 +22,7 @@
 //! ```
 
 mod client;
+mod count;
 mod exchange;
 mod model;
 mod options;

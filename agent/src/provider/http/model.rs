@@ -18,6 +18,7 @@ use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
 use crate::provider::{BuildModelError, Catalogue, HttpRequest, ModelFacts, Protocol};
+use crate::tool::BoxFuture;
 use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share everything.
@@ -37,7 +38,7 @@ use crate::tool::secrets::SecretArguments;
 /// ```
 #[derive(Clone)]
 pub struct HttpModel {
-    inner: Arc<ModelEndpoint>,
+    pub(super) inner: Arc<ModelEndpoint>,
 }
 
 pub(super) struct ModelEndpoint {
@@ -314,6 +315,18 @@ impl ModelEndpoint {
         Ok(http)
     }
 
+    /// Returns the request that asks for the tokens of this one, and the pointer to their number in the answer.
+    pub(super) fn encode_count(
+        &self,
+        request: &ModelRequest,
+    ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
+        let counted = self.protocol.encode_count(&self.info, &self.limited(with_edit_notes(request)))?;
+        Ok(counted.map(|(mut http, number)| {
+            http.headers.extend(self.headers.iter().cloned());
+            (http, number)
+        }))
+    }
+
     /// Returns the request with at most the configured number of tokens for the reply.
     fn limited<'a>(&self, request: Cow<'a, ModelRequest>) -> Cow<'a, ModelRequest> {
         match self.max_output {
@@ -399,6 +412,22 @@ impl Model for HttpModel {
 
     fn info(&self) -> &ModelInfo {
         &self.inner.info
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.inner.facts.as_ref()?.context_window
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.inner.max_output.or(self.inner.facts.as_ref()?.max_output)
+    }
+
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        Box::pin(self.clone().count(cx.clone(), request.clone()))
     }
 }
 

@@ -98,6 +98,23 @@ impl OpenAiResponses {
     }
 }
 
+/// The fields of a body that are counted.
+///
+/// Source: OpenAI's page on [input token counts](https://platform.openai.com/docs/api-reference/responses/input-tokens).
+const COUNTED: &[&str] = &[
+    "conversation",
+    "input",
+    "instructions",
+    "model",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "reasoning",
+    "text",
+    "tool_choice",
+    "tools",
+    "truncation",
+];
+
 impl Protocol for OpenAiResponses {
     fn api(&self) -> &'static str {
         Self::API
@@ -109,6 +126,15 @@ impl Protocol for OpenAiResponses {
 
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         encode::request(self, model, request)
+    }
+
+    fn encode_count(
+        &self,
+        model: &ModelInfo,
+        request: &ModelRequest,
+    ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
+        let http = self.encode(model, request)?;
+        Ok(Some((http.about_input("/responses/input_tokens", COUNTED), "/input_tokens")))
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {

@@ -1,0 +1,65 @@
+//! Asks a provider how many tokens a request has.
+
+use super::model::{HttpModel, ModelEndpoint};
+use super::secret::{Secret, searchable};
+use crate::address::shown_address;
+use crate::model::{ModelError, ModelRequest, StepCx};
+use crate::provider::{HttpRequest, HttpResponse};
+use crate::tool::secrets::SecretArguments;
+
+/// The longest answer that is read, in bytes. It consists of a few numbers.
+const MAX_ANSWER: usize = 64 * 1024;
+
+impl HttpModel {
+    /// Returns the number, or `None` if the protocol has no endpoint for it.
+    pub(super) async fn count(self, cx: StepCx, request: ModelRequest) -> Result<Option<u64>, ModelError> {
+        let Some((http, number)) = self.inner.encode_count(&request)? else { return Ok(None) };
+        let counted = self.inner.count(&cx, &http, number);
+        let counted = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let reason = cx.cancel.reason();
+                return Err(ModelError::aborted(reason.as_deref().unwrap_or("cancelled")));
+            }
+            counted = counted => counted,
+        };
+        // A provider may quote the request.
+        let quotable = SecretArguments::new([request.tools.clone()]).texts(&*request.messages);
+        let quotable: Vec<&str> = quotable.iter().map(String::as_str).collect();
+        counted.map(Some).map_err(|error| error.without_secrets(&quotable))
+    }
+}
+
+impl ModelEndpoint {
+    /// Sends the request, and returns the number at this pointer of the answer.
+    async fn count(&self, cx: &StepCx, http: &HttpRequest, number: &str) -> Result<u64, ModelError> {
+        let deadline = self.client.deadline();
+        let secrets = self.secrets(deadline).await?;
+        let secrets: Vec<(&str, Secret)> =
+            secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        let url = http.url(&self.base_url);
+        let mut response = if cx.is_retried {
+            self.client.attempt(&url, http, &secrets, deadline, None).await?
+        } else {
+            self.client.send(&self.base_url, http, &secrets).await?
+        };
+        let mut body = Vec::new();
+        while let Some(bytes) = response.chunk().await? {
+            if body.len().saturating_add(bytes.len()) > MAX_ANSWER {
+                return Err(ModelError::protocol("the answer with a number of tokens is longer than 64 KiB"));
+            }
+            body.extend_from_slice(&bytes);
+        }
+        let answer = HttpResponse::new(response.status(), response.headers(), &body);
+        let error = if answer.status >= 300 {
+            self.protocol.error(&answer)
+        } else {
+            let value: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+            match value.as_ref().and_then(|value| value.pointer(number)?.as_u64()) {
+                Some(tokens) => return Ok(tokens),
+                None => ModelError::protocol(format!("the answer has no number of tokens at `{number}`")),
+            }
+        };
+        Err(error.with_address(&shown_address(&url)).without_secrets(&searchable(response.secrets())))
+    }
+}
