@@ -9,7 +9,7 @@ use crate::tell::shown;
 use agent::message::{Message, ToolCall, Usage};
 use std::error::Error;
 
-const COMMANDS: [(&str, &str, &str); 9] = [
+const COMMANDS: [(&str, &str, &str); 10] = [
     ("/help", "", "this list"),
     ("/model", "[NAME]", "who answers; with a name, go on with that model"),
     ("/tools", "[NAME]", "what the model may call; with a name, as the model sees it"),
@@ -23,7 +23,7 @@ const COMMANDS: [(&str, &str, &str); 9] = [
 ];
 
 /// The names alone.
-pub(crate) const NAMES: [&str; 9] =
+pub(crate) const NAMES: [&str; 10] =
     ["/help", "/model", "/tools", "/show", "/usage", "/context", "/save", "/load", "/new", "/quit"];
 
 /// How many lines tell how a conversation that is kept ends.
