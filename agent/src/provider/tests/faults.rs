@@ -95,7 +95,7 @@ fn handed_out(
             Err(failed) => error = Some(failed),
         }
     }
-    (told, stream.into_partial(), error)
+    (events, stream.into_partial(), error)
 }
 
 #[test]
