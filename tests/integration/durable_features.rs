@@ -160,7 +160,6 @@ async fn the_time_limit_of_a_run_holds() {
 #[tokio::test]
 async fn an_answer_is_checked_against_its_schema() {
     let schema = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
-    let good = r#"{"stars": 5}"#;
     // By the tool: arguments that do not fit, text instead of the call, and the call that fits. Replies follow from the request, because a
     // reply that was lost is requested again.
     let turn = |request: &ModelRequest| {

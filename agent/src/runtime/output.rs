@@ -21,8 +21,10 @@ use crate::tool::arguments::Argument;
 use crate::tool::body::{AcceptedArguments, ToolBody};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
+use crate::tool::options::ToolOptions;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::{Control, ToolOutput};
+use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
 /// The name of the tool that takes the answer as its arguments, for models without structured output.
@@ -84,7 +86,9 @@ impl<T: Argument> AnswerReader<T> {
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
-        let definition = ToolDefinition::new(self.plan.clone(), description);
+        // It does nothing but accept, so that an engine may repeat it.
+        let options = ToolOptions::new(TOOL).description(description).effect(Effect::Pure).cache(false);
+        let definition = ToolDefinition::with_options(self.plan.clone(), options);
         let body = OutputBody { check };
         let tool = definition.map(|definition| Tool::from_body(definition, body));
         let tool = tool.map_err(|error| error.to_string());
