@@ -200,10 +200,10 @@ impl StoreAccess {
         expected: u64,
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
-        let least = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
             // Numbers ascend, so that the next entries follow these.
-            Ok(last) if last < least => {
+            Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
                     entries.len()
