@@ -112,6 +112,10 @@ impl fmt::Debug for SharedLoop {
 /// of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the performer failed, or that the run has to end:
 /// see [`StepError`].
 ///
+/// If a step fails and the run does not end, the run keeps what the step recorded before: calls that were prepared or have ended, and that a reply
+/// has begun. Driven again, it takes the step again without these calls. The reply begins anew; its beginning is not
+/// announced twice, and its end has the whole message.
+///
 /// ```
 /// use agent::steps::StepKey;
 /// use agent::loop_core::ModelReply;
@@ -210,7 +214,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Receives each event. On a replay it receives them again. An error ends the run as in [`before_step`](Self::before_step).
+    /// Receives each event once, also if this returns an error. On a replay it receives them again. An error ends the run as in
+    /// [`before_step`](Self::before_step).
     fn event(
         &mut self,
         event: Event,
@@ -258,21 +263,21 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The step failed, and another attempt would not help. The run is as it was before the step.
+    /// The step failed, and another attempt would not help. The run keeps what the step [recorded](Steps).
     #[error("the step failed for good: {message}")]
     #[non_exhaustive]
     Terminal {
         /// The error message.
         message: String,
     },
-    /// The engine failed. It may try again. The run is as it was before the step.
+    /// The engine failed. It may try again. The run keeps what the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
         /// The error message.
         message: String,
     },
-    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run is as it was before the step.
+    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps what the step [recorded](Steps).
     #[error(transparent)]
     State(#[from] StateError),
     /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
@@ -344,9 +349,9 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     run.lock().resume();
     let driven = loop {
         match advance(run, steps).await {
-            Ok(Advanced::Stepped) => {}
-            Ok(Advanced::Done) => break Ok(()),
-            Ok(Advanced::Suspended) => {
+            Ok(StepOutcome::Taken) => {}
+            Ok(StepOutcome::Done) => break Ok(()),
+            Ok(StepOutcome::Suspended) => {
                 run.lock().suspend();
                 break Ok(());
             }
@@ -371,19 +376,19 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     }
 }
 
-/// The state of a run after a step.
-enum Advanced {
-    Stepped,
+/// The state of a run after one step.
+enum StepOutcome {
+    Taken,
     Suspended,
     Done,
 }
 
 /// Takes one step of the run.
-async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, StepError> {
+async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;
-    let Some(effect) = run.lock().next_if_settled() else { return Ok(Advanced::Stepped) };
-    match effect {
+    let Some(step) = run.lock().next_if_settled() else { return Ok(StepOutcome::Taken) };
+    match step {
         Step::Poll { key, queue } => {
             let messages = steps.poll(key, queue, run).await?;
             run.lock().record_messages(messages)?;
@@ -400,12 +405,12 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
             let decided = steps.approvals(requests, run).await?;
             let mut run = run.lock();
             if !run.is_asking() {
-                return Ok(Advanced::Stepped);
+                return Ok(StepOutcome::Taken);
             }
             let is_later = decided.contains(&CallDecision::Later);
             run.record_decisions(decided)?;
             if is_later {
-                return Ok(Advanced::Suspended);
+                return Ok(StepOutcome::Suspended);
             }
         }
         Step::CallTools { calls } => {
@@ -414,7 +419,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            let Some(ends) = steps.await_deferred(deferred).await? else { return Ok(Advanced::Suspended) };
+            let Some(ends) = steps.await_deferred(deferred).await? else { return Ok(StepOutcome::Suspended) };
             if ords.len() != ends.len() {
                 return Err(RecordError::WrongCount { wanted: ords.len(), got: ends.len() }.into());
             }
@@ -428,12 +433,12 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<Advanced, 
             }
         }
         Step::TurnEnd { key, summary } => {
-            let verdict = steps.turn_end(key, summary, run).await?;
-            run.lock().record_turn_end(verdict)?;
+            let decision = steps.turn_end(key, summary, run).await?;
+            run.lock().record_turn_end(decision)?;
         }
-        Step::Done(_) => return Ok(Advanced::Done),
+        Step::Done(_) => return Ok(StepOutcome::Done),
     }
-    Ok(Advanced::Stepped)
+    Ok(StepOutcome::Taken)
 }
 
 /// Hands over all events so far, and those of the transitions that follow without waiting.

@@ -444,7 +444,7 @@ fn what_cannot_be_done_is_refused() {
     let error = Service::new(&assistant).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "durable runs do not support spill_results: its files are those of one machine; build the assistant without these features"
+        "durable runs do not support `spill_results`, because its files are those of one machine; build the assistant without these features"
     );
     let endless = agent::ToolBuilder::new("endless")
         .description("Takes as long as it likes.")

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service};
 use agent::message::Message;
-use agent::model::reply;
+use agent::model::{ModelInfo, ModelRequest, OutputSchema, reply};
 use agent::{
-    Assistant, RunStop, ScriptedModel, ToolBuilder, ToolOutput, UsageLimits, run::SteeringPolicy, tool, tools,
+    Assistant, RunStop, ScriptedModel, ToolBuilder, ToolOutput, UsageLimits, json, run::SteeringPolicy, tool,
+    tools,
 };
 
 /// Shows the contract.
@@ -154,4 +155,70 @@ async fn the_time_limit_of_a_run_holds() {
         .unwrap();
     let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
     assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
+}
+
+#[tokio::test]
+async fn an_answer_is_checked_against_its_schema() {
+    let schema = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});
+    // By the tool: arguments that do not fit, text instead of the call, and the call that fits. Replies follow from the request, because a
+    // reply that was lost is requested again.
+    let turn = |request: &ModelRequest| {
+        request.messages.iter().filter(|message| message.as_assistant().is_some()).count()
+    };
+    let by_tool = || {
+        ScriptedModel::from_fn(move |request| match turn(request) {
+            0 => reply().tool_call_with_id("c0", "structured_output", r#"{"stars": 11}"#),
+            1 => reply().text("Five stars."),
+            _ => reply().tool_call_with_id("c2", "structured_output", r#"{"stars": 5}"#),
+        })
+    };
+    // By the text of the reply.
+    let by_text = || {
+        let mut info = ModelInfo::new("scripted", "scripted", "scripted");
+        info.capabilities.native_output = true;
+        let texts = [r#"{"stars": 11}"#, r#"{"stars": 5}"#];
+        ScriptedModel::from_fn(move |request| reply().text(texts[turn(request).min(1)])).with_info(info)
+    };
+    let models: [&dyn Fn() -> ScriptedModel; 2] = [&by_tool, &by_text];
+    for model in models {
+        let assistant = || {
+            let output = OutputSchema::new("verdict", schema.clone());
+            Assistant::builder(model()).request(|request| request.with_output(output)).build().unwrap()
+        };
+        let outcome = killed_everywhere(assistant).await;
+        assert_eq!(outcome.answer, Some(json!({"stars": 5})));
+        let run = rehearse(&assistant());
+        run.play(None).await.unwrap();
+        for step in run.steps() {
+            let run = rehearse(&assistant());
+            assert_eq!(run.play(Some(Crash::after(&step))).await.unwrap(), None, "{step}");
+            let again = run.play(None).await.unwrap().unwrap();
+            assert_eq!(
+                (texts(&again), &again.answer),
+                (texts(&outcome), &outcome.answer),
+                "killed after {step}"
+            );
+        }
+        let in_process = assistant().prompt("go").await.unwrap();
+        assert_eq!(in_process.answer, outcome.answer);
+        assert_eq!(outcome.turns, in_process.turns);
+        let in_process: Vec<_> = in_process.messages.iter().map(|message| message.text()).collect();
+        assert_eq!(texts(&outcome), in_process);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_never_fits_is_an_error() {
+    let output = OutputSchema::new(
+        "verdict",
+        json!({"type": "object", "properties": {"stars": {"type": "integer"}}, "required": ["stars"]}),
+    );
+    let assistant = || {
+        let model = ScriptedModel::from_fn(|_| reply().text("Five stars."));
+        Assistant::builder(model).request(|request| request.with_output(output.clone())).build().unwrap()
+    };
+    let outcome = killed_everywhere(assistant).await;
+    assert_eq!((outcome.stop, &outcome.answer), (RunStop::Error, &None));
+    let error = assistant().prompt("go").await.unwrap_err();
+    assert_eq!(outcome.detail, Some(error.to_string()));
 }

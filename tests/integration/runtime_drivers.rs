@@ -1,4 +1,4 @@
-//! The written-down runs to which something is done from outside, on both drivers: steered, cancelled, decided on at the same
+//! The written-down runs to which something is done from outside, in one process and on an engine: steered, cancelled, decided on at the same
 //! moments. `durable` plays the others, and kills them at each step.
 
 use std::path::Path;
@@ -227,7 +227,7 @@ fn what_is_done_to_a_run_comes_to_the_same_on_both_drivers() {
         }
         let id = scenario["id"].as_str().unwrap();
         if let Some((_, why)) = APART.iter().find(|(apart, _)| *apart == id) {
-            println!("{id} is for one driver alone: {why}");
+            println!("{id} is for one of them alone: {why}");
             apart.push(id);
             continue;
         }
@@ -236,7 +236,7 @@ fn what_is_done_to_a_run_comes_to_the_same_on_both_drivers() {
         let found = match on_a_virtual_clock(step_by_step(given, &moments)) {
             Ok(found) => found,
             Err(why) => {
-                println!("{id} is for one driver alone: {why}");
+                println!("{id} is for one of them alone: {why}");
                 refused.push(id);
                 continue;
             }
@@ -247,7 +247,7 @@ fn what_is_done_to_a_run_comes_to_the_same_on_both_drivers() {
         played.push(id);
     }
     println!(
-        "{} runs are the same on both drivers, {} are refused by one, {} are for one alone",
+        "{} runs are the same in both, {} are refused by the engine, {} are for one alone",
         played.len(),
         refused.len(),
         apart.len()

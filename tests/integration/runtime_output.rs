@@ -236,10 +236,17 @@ async fn a_schema_that_cannot_be_checked_is_refused_before_anything_is_sent() {
     let mut run = assistant.prompt("?").output_schema(bad()).stream();
     assert!(run.next().await.is_none() && run.output().await.unwrap_err().code() == "output");
     assert!(model.requests().is_empty() && assistant.messages().is_empty());
-    // Durable runs would not check it, and say so.
-    let assistant =
-        Assistant::builder(model).request(|request| request.with_output(stars())).build().unwrap();
-    assert!(Service::new(&assistant).unwrap_err().to_string().contains("an output schema"));
+    // Durable runs check one, too, unless a tool has the name of the one for the answer.
+    let builder = Assistant::builder(model).request(|request| request.with_output(stars()));
+    assert!(Service::new(&builder.build().unwrap()).is_ok());
+    let own = agent::ToolBuilder::new("structured_output")
+        .description("Has the name of the tool for answers.")
+        .build(|_: Value, _: agent::ToolContext| async { "done" })
+        .unwrap();
+    let builder =
+        Assistant::builder(ScriptedModel::new(["Hello!"])).request(|request| request.with_output(stars()));
+    let error = Service::new(&builder.tools(tools![{ own }]).build().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("a tool that is named `structured_output`"), "{error}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Calls that were made outside of a run: recorded as a turn of the conversation, in both drivers.
+//! Calls that were made outside of a run: recorded as a turn of the conversation, in one process and on an engine.
 
 use std::sync::Arc;
 

@@ -198,3 +198,54 @@ async fn a_run_can_be_looked_at_while_it_is_driven() {
 fn look_at_me() -> &'static str {
     "seen"
 }
+
+/// Prepares the first call, and then fails once.
+struct FailsOnce {
+    has_failed: bool,
+    ran: Vec<u32>,
+}
+
+impl Steps for FailsOnce {
+    async fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        run: &SharedLoop,
+    ) -> Result<ModelReply, StepError> {
+        Faulty(Fault::None).model(key, messages, run).await
+    }
+
+    async fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<ToolCall>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        for (ord, _) in (key.ord..).zip(calls) {
+            run.lock().record_prepared(ord, Prepared::Ready(Ready::default()))?;
+            if !std::mem::replace(&mut self.has_failed, true) {
+                return Err(StepError::engine("the journal is gone"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+        for (key, _) in calls {
+            self.ran.push(key.ord);
+            run.lock()
+                .record_call_end(key.ord, CallEnd::ran(ToolOutcome::Completed(ToolOutput::text("ok")), 0))?;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_failed_midway_is_taken_again_from_there() {
+    let (run, mut steps) = (begin(), FailsOnce { has_failed: false, ran: Vec::new() });
+    let error = drive(&run, &mut steps).await.unwrap_err();
+    assert!(matches!(error, StepError::Engine { .. }));
+    drive(&run, &mut steps).await.unwrap();
+    assert_eq!(steps.ran, [0, 1]);
+    assert!(run.lock().end().is_some_and(End::is_completed));
+}

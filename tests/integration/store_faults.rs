@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::ScriptedModel;
-use agent::message::Message;
+use agent::message::{Message, UserMessage};
 use agent::model::reply;
 use agent::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation,
@@ -85,7 +85,11 @@ async fn sweep(fault: Fault, times: usize) {
                         error.kind() == StoreErrorKind::Timeout
                     }
                     Fault::Panics => error.kind() == StoreErrorKind::Other,
-                    Fault::Slow(_) | Fault::OtherRecord | Fault::StartsAgain => false,
+                    Fault::Slow(_)
+                    | Fault::OtherRecord
+                    | Fault::StartsAgain
+                    | Fault::LowNumber
+                    | Fault::ManyMessages => false,
                 };
                 assert!(is_it, "{what}: {error}");
             }
@@ -166,6 +170,29 @@ async fn a_store_that_panics_takes_nothing_with_it() {
 async fn a_store_that_panics_when_it_is_given_up_takes_nothing_with_it() {
     sweep(Fault::HangsAndPanics, 1).await;
     sweep(Fault::HangsAndPanics, usize::MAX).await;
+}
+
+#[tokio::test]
+async fn numbers_that_break_the_contract_end_the_run_with_a_typed_error() {
+    for (fault, words) in
+        [(Fault::LowNumber, "as their last number"), (Fault::ManyMessages, "1 at most were requested")]
+    {
+        let inner = MemoryStore::new();
+        for id in ["1", "2"] {
+            let mut message = UserMessage::from("More.");
+            message.id = Some(id.to_owned());
+            inner.push_steering("s", message).await.unwrap();
+        }
+        let store = Faulty::new(&inner, fault, usize::MAX, 0);
+        let model = ScriptedModel::new(["One.", "Two.", "Three."]);
+        let assistant = Assistant::builder(model).store(store).session("s").await.unwrap();
+        let error = assistant.prompt("go").await.unwrap_err();
+        assert_sound(&assistant);
+        assert!(
+            matches!(&error, RunError::Store { error, .. } if error.kind() == StoreErrorKind::Corrupt && error.message().contains(words)),
+            "{fault:?}: {error:?}"
+        );
+    }
 }
 
 fn call(ord: u32) -> NewInvocation {

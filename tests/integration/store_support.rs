@@ -75,6 +75,10 @@ pub(crate) enum Fault {
     OtherRecord,
     /// It loads a session from its beginning, whatever was read before.
     StartsAgain,
+    /// Returns a number below that of the entries it appended.
+    LowNumber,
+    /// Returns more messages of its inbox than were requested.
+    ManyMessages,
 }
 
 struct Bomb;
@@ -151,7 +155,9 @@ impl Faulty {
                     tokio::time::sleep(pause).await;
                     done.await
                 }
-                Fault::OtherRecord | Fault::StartsAgain => done.await,
+                Fault::OtherRecord | Fault::StartsAgain | Fault::LowNumber | Fault::ManyMessages => {
+                    done.await
+                }
             }
         })
     }
@@ -199,7 +205,11 @@ impl Store for Faulty {
         expected: u64,
         entries: Vec<SessionEntry>,
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.ask(self.inner.append(session, expected, entries))
+        let appended = self.inner.append(session, expected, entries);
+        if self.fault == Fault::LowNumber {
+            return self.ask(Box::pin(async move { appended.await.map(|_| expected) }));
+        }
+        self.ask(appended)
     }
 
     fn load<'a>(
@@ -226,6 +236,7 @@ impl Store for Faulty {
         key: &'a StepKey,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        let limit = if self.fault == Fault::ManyMessages { usize::MAX } else { limit };
         self.ask(self.inner.take_steering(session, key, limit))
     }
 

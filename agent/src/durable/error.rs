@@ -21,10 +21,10 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum ServiceError {
     /// The assistant uses features that durable runs do not support.
-    #[error("durable runs do not support {}; build the assistant without these features", what.join(" and "))]
+    #[error("durable runs do not support {}; build the assistant without these features", what.join(", and "))]
     #[non_exhaustive]
     Unsupported {
-        /// The features, by the names of their builder methods.
+        /// The features, by the names of their builder methods, each with the reason.
         what: Vec<&'static str>,
     },
     /// A tool has no time limit. The engine would repeat a step that takes longer than it waits.

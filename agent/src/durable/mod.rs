@@ -59,8 +59,8 @@
 //!   the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
-//! steering policies and limits, the time limit included. A steering message stops running calls only in the process that receives it, as a
-//! cancellation does; all calls of a batch begin. State of a prompt is in the request, as JSON under the name with which the assistant
+//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included. A
+//! steering message stops running calls only in the process that receives it, as a cancellation does; all calls of a batch begin. State of a prompt is in the request, as JSON under the name with which the assistant
 //! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds it. An assistant is refused if it uses what no
 //! engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store beside the
 //! engine's conversation, or state that exists in one process only ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type

@@ -10,12 +10,12 @@ use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
-use crate::runtime::{ServedAssistant, ServedCall, mark_steered};
+use crate::runtime::{JournaledCall, ServedAssistant, mark_steered};
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
 /// The assistant that is served, the same for every run.
-pub(super) struct Served {
+pub(super) struct SharedService {
     pub(super) assistant: ServedAssistant,
     pub(super) running: ActiveRuns,
     /// The attempts for one reply of the model.
@@ -25,7 +25,7 @@ pub(super) struct Served {
     pub(super) clock: Clock,
 }
 
-impl Served {
+impl SharedService {
     /// Returns the time to remember with a step, if runs have a time limit.
     pub(super) fn time_of_step(&self) -> Option<u64> {
         self.assistant.wall_time().map(|_| self.clock.now())
@@ -41,7 +41,7 @@ impl Served {
 
 /// Drives one run from its beginning to its end.
 pub(super) async fn play<J: RunJournal>(
-    served: &Arc<Served>,
+    served: &Arc<SharedService>,
     journal: &J,
     mut request: RunRequest,
     cancel: CancelToken,
@@ -75,13 +75,14 @@ pub(super) async fn play<J: RunJournal>(
         steps.close().await?;
     }
     driven?;
-    Ok(Outcome::of(&core.lock()))
+    let run = core.lock();
+    Ok(Outcome::new(&run, served.assistant.answer(&run)))
 }
 
 /// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
 /// attempt that finds another name knows that the body may have begun before.
 pub(super) async fn call_tool<J: Journal>(
-    served: &Arc<Served>,
+    served: &Arc<SharedService>,
     journal: &J,
     request: ToolRequest,
     reply: Option<Arc<Message>>,
@@ -101,7 +102,7 @@ pub(super) async fn call_tool<J: Journal>(
     let performer = served.assistant.performer(&key.run, &token, &state)?;
     let served = served.clone();
     let work = Box::pin(async move {
-        let mut value = performer.call(ServedCall { key, call, reply, text, is_lost }).await;
+        let mut value = performer.call(JournaledCall { key, call, reply, text, is_lost }).await;
         if token.reason().as_deref() == Some(STEERED) {
             mark_steered(&mut value.outcome);
         }

@@ -14,7 +14,7 @@ use super::journal::{
     Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
     RunJournal, ToolRequest, Transient, Work,
 };
-use super::play::{Served, call_tool, play};
+use super::play::{SharedService, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::{Message, UserMessage};
@@ -50,7 +50,7 @@ use crate::tool::{BoxFuture, outcome::ToolOutcome};
 /// ```
 #[doc = include_str!("../docs/rehearsal.md")]
 pub struct Rehearsal {
-    served: Arc<Served>,
+    served: Arc<SharedService>,
     request: RunRequest,
     shared: Arc<RehearsalState>,
     root: Arc<Mutex<VecDeque<JournalEntry>>>,
@@ -144,7 +144,7 @@ impl Rehearsal {
     }
 
     /// Queues a message for the next turn of the run, unless the run is over. A message that is queued before the run begins is delivered
-    /// after its first step.
+    /// after its first step. An inbox takes 1,000 messages; further ones are dropped.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }
@@ -160,11 +160,10 @@ impl Rehearsal {
         }
         let mut inbox = lock(&self.shared.inbox);
         let pushed = inbox.push(queue, Arc::new(message));
-        debug_assert_eq!(
-            pushed,
-            PushOutcome::Taken,
-            "the inbox of a rehearsal has room for the messages of a test"
-        );
+        if pushed != PushOutcome::Taken {
+            tracing::error!(run = %self.request.run, "the inbox is full: the message was dropped");
+            return;
+        }
         if inbox.message_notice().is_some() {
             lock(&self.root).push_back(JournalEntry::Mail);
         }
@@ -236,7 +235,7 @@ impl fmt::Debug for Rehearsal {
 
 /// A journal, as one process reads and continues it.
 struct MemoryJournal {
-    served: Arc<Served>,
+    served: Arc<SharedService>,
     shared: Arc<RehearsalState>,
     entries: Arc<Mutex<VecDeque<JournalEntry>>>,
     /// The position of the next entry to read.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
 use crate::message::{AssistantMessage, Message, Usage};
@@ -197,19 +198,30 @@ pub struct Outcome {
     pub usage: Usage,
     /// The number of replies.
     pub turns: u32,
+    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed with
+    /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
 }
 
 impl Outcome {
-    pub(super) fn of(core: &AgentLoop) -> Self {
+    /// Returns the outcome of a run, with its answer or the reason why it has none.
+    pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
-        Self {
+        let mut outcome = Self {
             run: core.run_id().clone(),
             stop: end.map_or(RunStop::Suspended, End::stop),
             detail: end.and_then(End::detail).map(str::to_owned),
             messages: core.added().to_vec(),
             usage: core.usage().clone(),
             turns: core.turn(),
+            answer: None,
+        };
+        match answer {
+            Ok(answer) => outcome.answer = answer,
+            Err(error) => (outcome.stop, outcome.detail) = (RunStop::Error, Some(error)),
         }
+        outcome
     }
 
     /// Returns whether the run completed normally.

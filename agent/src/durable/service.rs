@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::ServiceError;
 use super::deadline::Clock;
 use super::journal::RetryPolicy;
-use super::play::Served;
+use super::play::SharedService;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
 use crate::runtime::Assistant;
@@ -34,7 +34,7 @@ use crate::tool::cancel::CancelToken;
 /// ```
 #[must_use = "a service does nothing until it is served"]
 pub struct Service {
-    served: Served,
+    served: SharedService,
     settings: Settings,
 }
 
@@ -51,7 +51,7 @@ impl Service {
         }
         let day = Duration::from_secs(24 * 60 * 60);
         let model_retry = RetryPolicy { max_attempts: 4, pause: Duration::from_millis(500) };
-        let served = Served {
+        let served = SharedService {
             assistant: served,
             running: ActiveRuns::default(),
             model_retry,
@@ -207,7 +207,7 @@ impl Service {
 
     /// Returns the served assistant, for the in-memory engine.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn into_served(self) -> Arc<Served> {
+    pub(super) fn into_served(self) -> Arc<SharedService> {
         Arc::new(self.served)
     }
 }

@@ -10,7 +10,7 @@ use super::deadline::SharedDeadline;
 use super::journal::{
     InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
-use super::play::{Served, call_tool};
+use super::play::{SharedService, call_tool};
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
@@ -30,7 +30,7 @@ use crate::tool::{
 /// same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
-    served: &'r Arc<Served>,
+    served: &'r Arc<SharedService>,
     journal: &'r J,
     performer: Performer,
     /// The reason, if the run was cancelled.
@@ -48,8 +48,12 @@ pub(super) struct JournalSteps<'r, J> {
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was read.
     has_mail: bool,
-    /// Whether the hooks request another turn.
-    goes_on: bool,
+    /// Whether another turn follows in any case.
+    continues: bool,
+    /// The report on an answer that was refused, for the next turn.
+    report: Option<Arc<Message>>,
+    /// The number of answers that were refused.
+    refused_answers: u32,
     /// Whether the inbox is closed.
     is_closed: bool,
     /// Whether calls waited for decisions, so that they are checked again before they run.
@@ -60,7 +64,7 @@ pub(super) struct JournalSteps<'r, J> {
 
 impl<'r, J: RunJournal> JournalSteps<'r, J> {
     pub(super) fn new(
-        served: &'r Arc<Served>,
+        served: &'r Arc<SharedService>,
         journal: &'r J,
         performer: Performer,
         time_limit: Option<SharedDeadline>,
@@ -77,7 +81,9 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             left: QueueLengths::default(),
             left_to_next_turn: 0,
             has_mail: false,
-            goes_on: false,
+            continues: false,
+            report: None,
+            refused_answers: 0,
             is_closed: false,
             checks_again: false,
             rounds: 0,
@@ -393,12 +399,14 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         _: &SharedLoop,
     ) -> Result<Vec<Arc<Message>>, StepError> {
         self.receive().await?;
-        if queue == Queue::FollowUp && !self.goes_on && self.stop.is_none() {
+        if queue == Queue::FollowUp && !self.continues && self.stop.is_none() {
             return self.drain_or_close().await;
         }
-        let mut messages = Vec::new();
-        if self.has_mail || self.left.of(queue) > 0 {
-            messages = self.drain(self.request(queue)).await?;
+        let mut messages: Vec<_> = self.report.take().into_iter().collect();
+        // The report is a message of the steering queue, before all others.
+        let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
+        if may_take && (self.has_mail || self.left.of(queue) > 0) {
+            messages.extend(self.drain(self.request(queue)).await?);
         }
         self.left_to_next_turn = self.left.steering;
         Ok(messages)
@@ -485,12 +493,12 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         key: StepKey,
         summary: TurnSummary,
-        _: &SharedLoop,
+        run: &SharedLoop,
     ) -> Result<TurnDecision, StepError> {
         let is_last = summary.turn >= self.served.assistant.max_turns();
         let mut verdict = TurnDecision::default();
         if self.served.assistant.has_hooks() {
-            let performer = self.performer.clone();
+            let (performer, summary) = (self.performer.clone(), summary.clone());
             let work = Box::pin(async move {
                 Ok(match performer.turn_end(summary).await {
                     Some(Ok(decision)) => Ok(decision),
@@ -502,6 +510,11 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
                 self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
             verdict.go_on = decision.map_err(StepError::failed)?;
         }
+        let refused = self.performer.refused_answer(&summary, &run.lock(), &mut self.refused_answers);
+        if let Some(report) = refused {
+            (self.report, self.continues) = (Some(Arc::new(report.into())), true);
+            return Ok(TurnDecision { go_on: Some(true), is_queued: true });
+        }
         if is_last {
             self.receive().await?;
             if self.has_mail {
@@ -509,7 +522,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             }
             verdict.is_queued = !self.left.is_empty();
         }
-        self.goes_on = verdict.go_on == Some(true);
+        self.continues = verdict.go_on == Some(true);
         Ok(verdict)
     }
 

@@ -15,6 +15,8 @@ use super::{
     TurnDecision, TurnSummary,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
+#[cfg(feature = "runtime")]
+use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
 use crate::step_key::{StepKey, StepKind};
 use crate::tool::output::Control;
 
@@ -320,6 +322,28 @@ impl AgentLoop {
     /// Returns the messages that this run added to the conversation.
     pub fn added(&self) -> &[Arc<Message>] {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
+    }
+
+    /// Returns the arguments with which the last successful call of this tool ran, of the calls of this run.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
+        let is_accepted =
+            |result: &ToolResultMessage| result.tool == tool && result.outcome == OutcomeKind::Completed;
+        let added = self.added();
+        let (at, result) = added.iter().enumerate().rev().find_map(|(at, message)| match &**message {
+            Message::ToolResult(result) if is_accepted(result) => Some((at, result)),
+            _ => None,
+        })?;
+        if let Some(edited) = &result.edited_args {
+            return Some(edited.clone());
+        }
+        let is_last = !added.iter().skip(at).any(|message| message.as_assistant().is_some());
+        let slot = self.batch.slots.iter().find(|slot| is_last && slot.call.id == result.call_id);
+        if let Some(slot) = slot {
+            return Some(slot.effective().args);
+        }
+        let reply = added.iter().take(at).rev().find_map(|message| message.as_assistant())?;
+        reply.tool_calls().find(|call| call.id == result.call_id).map(|call| call.args.clone())
     }
 
     /// Returns the coercions in the arguments of calls. Calls without any are not listed.

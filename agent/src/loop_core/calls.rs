@@ -19,9 +19,12 @@ const STEERED: &str = "The call was not run, or was stopped, because of a new me
 
 impl AgentLoop {
     pub(super) fn prepare_effect(&self) -> Step {
-        let first = self.batch.segment.start;
-        let calls = self.batch.current().iter().map(|slot| slot.call.clone()).collect();
-        Step::Prepare { key: self.key(StepKind::Prepare, first), calls }
+        // Calls are prepared in order. The step begins after those that were prepared before it failed, or before the run was stored.
+        let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
+        let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
+        let open = self.batch.current().iter().skip(prepared);
+        let key = self.key(StepKind::Prepare, self.batch.segment.start + prepared);
+        Step::Prepare { key, calls: open.map(|slot| slot.call.clone()).collect() }
     }
 
     pub(super) fn call_effect(&self) -> Step {

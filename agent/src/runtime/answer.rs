@@ -37,12 +37,11 @@ impl<T> TypedAnswer<T> {
 impl<T: Argument> TypedAnswer<T> {
     fn new(reader: AnswerReader<T>) -> Self {
         let expected = Arc::new(reader.expected_output());
-        let of_run = expected.clone();
         let read = move |mut run: RunOutput| {
             if let Some(suspended) = run.snapshot.take() {
                 return Err(RunError::Suspended(suspended));
             }
-            let value = reader.answer(&of_run, &run)?;
+            let value = reader.answer(&run.answer_text())?;
             Ok(run.with_value(value))
         };
         Self { expected: Some(expected), read: Box::new(read) }

@@ -501,6 +501,7 @@ impl AssistantBuilder {
             preparers: self.preparers,
             meters: self.meters,
             answer,
+            expected: None,
             output_tool: Arc::from(""),
             capture: self.capture,
             source: self.source,

@@ -67,6 +67,8 @@ pub(super) struct Config {
     pub(super) meters: Vec<Meter>,
     /// Reads the answers of all runs, if the requests have a schema for them.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
+    /// The answer that this run is expected to give.
+    pub(super) expected: Option<Arc<ExpectedOutput>>,
     /// The name of the tool that was added for the answer of this run, or an empty text.
     pub(super) output_tool: Arc<str>,
     /// Set if traces record content.
@@ -145,14 +147,16 @@ impl Config {
     ///
     /// # Errors
     /// Fails if the output needs a tool, and the tool cannot be registered.
-    pub(super) fn expecting(&self, expected: &ExpectedOutput) -> Result<Self, RunError> {
+    pub(super) fn expecting(&self, expected: Arc<ExpectedOutput>) -> Result<Self, RunError> {
         let mut config = self.clone();
         if expected.is_native(config.model.info()) {
             config.request.output = Some(expected.schema.clone());
+            config.expected = Some(expected);
             return Ok(config);
         }
         config.request.output = None;
         let (name, tool) = expected.tool()?;
+        config.expected = Some(expected);
         let is_alone = config.registry.is_empty();
         config.output_tool = name.as_str().into();
         let registered = config.registry.register(tool);

@@ -10,7 +10,7 @@ use super::config::{Config, fingerprint};
 use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
-use super::output::{AnswerReader, ExpectedOutput};
+use super::output::{AnswerReader, ExpectedOutput, TOOL};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
@@ -49,17 +49,17 @@ impl BegunRun {
         cancel: CancelToken,
         mut context: ToolContextBuilder,
         reader: Option<EventSlot>,
-        wanted: Option<Arc<ExpectedOutput>>,
+        expected: Option<Arc<ExpectedOutput>>,
         tools: ToolSet,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
         if !tools.is_empty() {
             config = Arc::new(config.with_tools(tools)?);
         }
-        let answer = config.answer.clone().filter(|_| wanted.is_none());
-        let wanted = wanted.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
-        if let Some(wanted) = &wanted {
-            config = Arc::new(config.expecting(wanted)?);
+        let answer = config.answer.clone().filter(|_| expected.is_none());
+        let expected = expected.or_else(|| answer.as_ref().map(|reader| Arc::new(reader.expected_output())));
+        if let Some(expected) = expected {
+            config = Arc::new(config.expecting(expected)?);
         }
         let updates = (reader.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
@@ -68,7 +68,7 @@ impl BegunRun {
         let context = context.capture(config.capture.clone()).build()?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
         if let Some(source) = context.source() {
-            config = shown_to(source, config)?;
+            config = for_source(source, config)?;
         }
         let records =
             config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
@@ -80,7 +80,6 @@ impl BegunRun {
             Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
         (steps.updates, steps.reader, steps.records) = (updates, reader, records);
         (steps.delivering, steps.resumption, steps.checks_again) = (taken, resumption, checks_again);
-        steps.wanted = wanted;
         Ok(Self { steps, seen, interrupted, answer })
     }
 
@@ -138,7 +137,7 @@ fn output(
     };
     steps.assistant.end_run(error);
     let mut output = {
-        let run = run.lock();
+        let (run, config) = (run.lock(), &steps.performer.config);
         RunOutput {
             value: (),
             run_id: steps.performer.run_id.clone(),
@@ -148,9 +147,10 @@ fn output(
             stop: end.as_ref().map_or(RunStop::Suspended, End::stop),
             coercions: run.coercions().to_vec(),
             answer: None,
+            submitted: config.expected.as_ref().and_then(|_| run.accepted_arguments(TOOL)),
             snapshot: end.is_none().then(|| {
                 let mut snapshot = run.snapshot();
-                steps.performer.config.sign(&mut snapshot);
+                config.sign(&mut snapshot);
                 SuspendedRun::new(snapshot)
             }),
         }
@@ -166,14 +166,14 @@ fn output(
         }
         _ => {}
     }
-    if let (Some(reader), Some(wanted)) = (answer, &steps.wanted) {
-        output.answer = reader.answer_if_any(wanted, &output)?;
+    if let Some(reader) = answer {
+        output.answer = reader.answer_if_any(&run.lock())?;
     }
     Ok(output)
 }
 
 /// Returns the configuration with the tools as they are shown to this source.
-fn shown_to(source: &Source, config: Arc<Config>) -> Result<Arc<Config>, RunError> {
+fn for_source(source: &Source, config: Arc<Config>) -> Result<Arc<Config>, RunError> {
     let tools = config.registry.definitions_for(Some(source)).map_err(RunError::Tools)?;
     if Arc::ptr_eq(&tools, &config.registry.definitions()) {
         return Ok(config);

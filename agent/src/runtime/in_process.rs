@@ -14,7 +14,6 @@ use super::checked::CheckedArguments;
 use super::error::RunError;
 use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;
-use super::output::ExpectedOutput;
 use super::perform::Performer;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
@@ -28,7 +27,6 @@ use crate::loop_core::{
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
-use crate::panics::catch;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
@@ -53,8 +51,6 @@ pub(super) struct InProcessSteps {
     pub(super) delivering: Vec<QueuedMessage>,
     /// The error that ended the run, if it has more than a message.
     pub(super) error: Option<RunError>,
-    /// The expected output of the run.
-    pub(super) wanted: Option<Arc<ExpectedOutput>>,
     /// The number of answers that were refused so far.
     refused_answers: u32,
     /// The number of steps since other tasks had their turn.
@@ -171,7 +167,9 @@ impl Steps for InProcessSteps {
                 None => return Err(self.stopped()),
             };
         }
-        if self.refuses_answer(&summary) {
+        let refused = self.performer.refused_answer(&summary, &self.run.lock(), &mut self.refused_answers);
+        if let Some(report) = refused {
+            self.assistant.state().steering.push_front(report);
             return Ok(TurnDecision { go_on: Some(true), is_queued: true });
         }
         let state = self.assistant.state();
@@ -203,7 +201,6 @@ impl InProcessSteps {
             turn: None,
             delivering: Vec::new(),
             error: None,
-            wanted: None,
             refused_answers: 0,
             steps: 0,
             resumption: None,
@@ -525,28 +522,6 @@ impl InProcessSteps {
             self.checked.insert(ord, checked);
         }
         Some(prepared)
-    }
-
-    /// Whether the answer does not fit the expected output and may be corrected. The report is the next message that the model reads.
-    fn refuses_answer(&mut self, summary: &TurnSummary) -> bool {
-        let Some(wanted) = self.wanted.clone().filter(|_| summary.tool_results.is_empty()) else {
-            return false;
-        };
-        let config = &self.performer.config;
-        let max_retries = config.rules.max_retries;
-        if summary.stop_reason == Some(StopReason::Pause) || self.refused_answers >= max_retries {
-            return false;
-        }
-        let text = self.run.lock().conversation().last().map(Message::text);
-        let has_schema = wanted.is_native(config.model.info());
-        // A check of the application that panics is left to the caller, who sees its error.
-        let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
-            return false;
-        };
-        self.refused_answers += 1;
-        let report = report.on_attempt(self.refused_answers, max_retries.saturating_add(1)).to_text();
-        self.assistant.state().steering.push_front(report.into());
-        true
     }
 
     /// Records the reply as far as it arrived, when the run is dropped.

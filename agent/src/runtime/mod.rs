@@ -65,9 +65,9 @@ pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]
-pub(crate) use segment::mark_steered;
+pub(crate) use segment::{JournaledCall, mark_steered};
 #[cfg(feature = "durable-restate")]
-pub(crate) use served::{ServedAssistant, ServedCall};
+pub(crate) use served::ServedAssistant;
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

@@ -3,16 +3,16 @@
 mod schema;
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::RunError;
-use super::run_output::RunOutput;
 use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
-use crate::loop_core::RunStop;
+use crate::loop_core::{AgentLoop, End};
+use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ModelInfo, OutputSchema};
 use crate::panics::catch;
 use crate::schema::render;
@@ -21,8 +21,10 @@ use crate::tool::arguments::Argument;
 use crate::tool::body::{AcceptedArguments, ToolBody};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
+use crate::tool::options::ToolOptions;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::{Control, ToolOutput};
+use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
 /// The name of the tool that takes the answer as its arguments, for models without structured output.
@@ -35,8 +37,6 @@ pub(super) struct ExpectedOutput {
     pub(super) schema: OutputSchema,
     /// Validates an answer.
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
-    /// The arguments of the call of the tool, once it was called.
-    submitted: Arc<Mutex<Option<String>>>,
     tool: Result<Tool, String>,
 }
 
@@ -82,23 +82,23 @@ impl<T: Argument> AnswerReader<T> {
         } else {
             |plan: &Plan, text: &str| plan.parse::<T>(text).map(drop)
         };
-        let submitted: Arc<Mutex<Option<String>>> = Arc::default();
         let mut description = "Gives the final answer. Call it once, at the end.".to_owned();
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
-        let definition = ToolDefinition::new(self.plan.clone(), description);
-        let body = OutputBody { check, submitted: submitted.clone() };
+        // It does nothing but accept, so that an engine may repeat it.
+        let options = ToolOptions::new(TOOL).description(description).effect(Effect::Pure).cache(false);
+        let definition = ToolDefinition::with_options(self.plan.clone(), options);
+        let body = OutputBody { check };
         let tool = definition.map(|definition| Tool::from_body(definition, body));
         let tool = tool.map_err(|error| error.to_string());
         let (plan, schema) = (self.plan.clone(), self.schema.clone());
-        ExpectedOutput { plan, schema, check, submitted, tool }
+        ExpectedOutput { plan, schema, check, tool }
     }
 
-    /// Returns the answer of a run that ended.
-    pub(super) fn answer(&self, expected: &ExpectedOutput, run: &RunOutput) -> Result<T, RunError> {
-        let answer = expected.submitted_answer().unwrap_or_else(|| run.text());
-        let parsed = catch(|| self.parse(without_fence(&answer)));
+    /// Returns the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
+    pub(super) fn answer(&self, answer: &str) -> Result<T, RunError> {
+        let parsed = catch(|| self.parse(without_fence(answer)));
         let parsed =
             parsed.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
         parsed.map_err(|report| RunError::Output { message: list_of_issues(&report) })
@@ -115,18 +115,16 @@ impl AnswerReader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of a run, for an assistant with a schema for all answers. A suspended run has no answer yet, and a run that
-    /// was ended by a tool or a hook may have none.
-    pub(super) fn answer_if_any(
-        &self,
-        expected: &ExpectedOutput,
-        run: &RunOutput,
-    ) -> Result<Option<Value>, RunError> {
-        if run.snapshot.is_some() {
-            return Ok(None);
-        }
-        match self.answer(expected, run) {
-            Err(_) if run.stop != RunStop::Completed => Ok(None),
+    /// Returns the answer of a run, for an assistant with a schema for all answers. Only a run that completed or was terminated has one, and
+    /// one that was terminated by a tool or a hook may have none.
+    pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
+        let is_completed = match run.end() {
+            Some(End::Completed) => true,
+            Some(End::Terminated) => false,
+            _ => return Ok(None),
+        };
+        match self.answer(&answer_text(run)) {
+            Err(_) if !is_completed => Ok(None),
             answer => answer.map(Some),
         }
     }
@@ -145,19 +143,20 @@ impl ExpectedOutput {
         Ok((tool.definition().name().to_owned(), tool))
     }
 
-    /// Validates the answer: the call of the tool, which was validated when it ran, or the text of the reply. `has_schema` says whether
-    /// the request had the schema itself, rather than the tool.
+    /// Validates an answer that is the text of a reply. `has_schema` says whether the request had the schema itself, rather than the tool.
     pub(super) fn check(&self, text: &str, has_schema: bool) -> Result<(), InvalidArguments> {
-        if self.submitted_answer().is_some() {
-            return Ok(());
-        }
         let subject = if has_schema { Subject::Answer } else { Subject::AnswerWithoutTool };
         (self.check)(&self.plan, without_fence(text)).map_err(|report| report.about(subject))
     }
+}
 
-    fn submitted_answer(&self) -> Option<String> {
-        self.submitted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// Returns the answer of a run: the arguments of the tool's call, which were validated when it ran, or the text of the last reply.
+fn answer_text(run: &AgentLoop) -> String {
+    if let Some(args) = run.accepted_arguments(TOOL) {
+        return args.text().to_owned();
     }
+    let reply = run.added().iter().rev().find_map(|message| message.as_assistant());
+    reply.map(AssistantMessage::text).unwrap_or_default()
 }
 
 /// Removes the code fence that models often put around JSON.
@@ -170,7 +169,6 @@ fn without_fence(text: &str) -> &str {
 /// The body of the tool whose arguments are the answer.
 struct OutputBody {
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
-    submitted: Arc<Mutex<Option<String>>>,
 }
 
 impl ToolBody for OutputBody {
@@ -179,16 +177,9 @@ impl ToolBody for OutputBody {
         Ok(AcceptedArguments::new(definition, text, Coercions::default()))
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a AcceptedArguments,
-        _: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutcome> {
-        Box::pin(async move {
-            let text = arguments.text().to_owned();
-            *self.submitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-            ToolOutput::text("Received.").with_control(Control::EndNow).into()
-        })
+    fn call<'a>(&'a self, _: &'a AcceptedArguments, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        let received = ToolOutput::text("Received.").with_control(Control::EndNow);
+        Box::pin(std::future::ready(received.into()))
     }
 }
 

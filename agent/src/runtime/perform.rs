@@ -6,11 +6,13 @@ use futures_util::future::{Either, select};
 
 use super::config::Config;
 use super::hooks::{HookError, Hooks, call_hook};
+use super::output::TOOL;
 use super::turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CallEnd;
-use crate::loop_core::TurnSummary;
-use crate::message::MessageList;
+use crate::loop_core::{AgentLoop, TurnSummary};
+use crate::message::{Message, MessageList, StopReason, UserMessage};
+use crate::panics::catch;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
 /// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps.
@@ -100,6 +102,31 @@ impl Performer {
             }
         }
         Some(Ok(go_on))
+    }
+
+    /// Returns the report on an answer that does not fit the expected output and may be corrected: the next message that the model reads.
+    /// It follows from the run alone, so that it is the same on every replay. `refused` counts the answers that were refused.
+    pub(crate) fn refused_answer(
+        &self,
+        summary: &TurnSummary,
+        run: &AgentLoop,
+        refused: &mut u32,
+    ) -> Option<UserMessage> {
+        let config = &self.config;
+        let expected = config.expected.as_ref().filter(|_| summary.tool_results.is_empty())?;
+        let max_retries = config.rules.max_retries;
+        if summary.stop_reason == Some(StopReason::Pause) || *refused >= max_retries {
+            return None;
+        }
+        if run.accepted_arguments(TOOL).is_some() {
+            return None;
+        }
+        let text = run.conversation().last().map(Message::text).unwrap_or_default();
+        let has_schema = expected.is_native(config.model.info());
+        // A check of the application that panics is left to the caller, who sees its error.
+        let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
+        *refused += 1;
+        Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())
     }
 
     /// Returns the end of a call that was stopped before it ran.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::suspended::SuspendedRun;
 use crate::loop_core::{CallCoercions, RunStop};
-use crate::message::{AssistantMessage, Message, Usage};
+use crate::message::{AssistantMessage, Message, ToolArguments, Usage};
 
 /// The result of a prompt, with the answer if the prompt asked for [one of a type](super::Prompt::output).
 ///
@@ -73,6 +73,8 @@ pub struct RunOutput<T = ()> {
     pub answer: Option<Value>,
     /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
     pub snapshot: Option<SuspendedRun>,
+    /// The arguments of the tool's call that gave the answer, if the prompt asked for one and the model has no structured output.
+    pub(super) submitted: Option<ToolArguments>,
 }
 
 impl<T> RunOutput<T> {
@@ -84,8 +86,14 @@ impl<T> RunOutput<T> {
 }
 
 impl RunOutput {
+    /// Returns the answer as text: the arguments of the tool's call, or the last reply.
+    pub(super) fn answer_text(&self) -> String {
+        self.submitted.as_ref().map_or_else(|| self.text(), |args| args.text().to_owned())
+    }
+
     pub(super) fn with_value<T>(self, value: T) -> RunOutput<T> {
-        let Self { value: (), run_id, messages, usage, turns, stop, coercions, answer, snapshot } = self;
-        RunOutput { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot }
+        let Self { value: (), run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } =
+            self;
+        RunOutput { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted }
     }
 }

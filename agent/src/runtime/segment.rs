@@ -12,6 +12,8 @@ use super::body::{CallBody, max_attempts};
 use super::cache::CallKey;
 use super::config::Config;
 use super::in_process::InProcessSteps;
+#[cfg(feature = "durable-restate")]
+use super::perform::Performer;
 use super::records::RunRecords;
 use super::spill::READ_RESULT;
 use crate::loop_core::{CallEnd, RecordError, SteeringPolicy, steered};
@@ -25,7 +27,7 @@ use crate::tool::{
 };
 
 /// One call whose body runs.
-struct Running {
+struct SegmentCall {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
     /// Whether the body was polled.
@@ -33,8 +35,8 @@ struct Running {
     end: Option<CallEnd>,
 }
 
-/// Why the segment is looked at.
-enum Wake {
+/// The reason to look at the segment.
+enum WakeReason {
     Ended,
     Updates(VecDeque<crate::tool::progress::ToolUpdate>),
     Steered,
@@ -50,7 +52,7 @@ impl InProcessSteps {
         };
         let mut waiting: VecDeque<_> = calls.into();
         let max_concurrency = self.performer.config.max_concurrency;
-        let mut running: Vec<Running> = Vec::with_capacity(waiting.len().min(max_concurrency));
+        let mut running: Vec<SegmentCall> = Vec::with_capacity(waiting.len().min(max_concurrency));
         // Cancelled by a new message, without the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
@@ -84,8 +86,8 @@ impl InProcessSteps {
                 return Ok(());
             }
             match self.wait(&mut running, is_stopped, is_steered).await {
-                Wake::Stopped | Wake::Steered => {}
-                Wake::Updates(updates) => {
+                WakeReason::Stopped | WakeReason::Steered => {}
+                WakeReason::Updates(updates) => {
                     for update in updates {
                         if let Some(ord) = ords.get(&*update.call_id) {
                             self.run.lock().record_call_update(*ord, update.progress)?;
@@ -93,7 +95,7 @@ impl InProcessSteps {
                         }
                     }
                 }
-                Wake::Ended => {
+                WakeReason::Ended => {
                     self.record_first_end(&mut running, is_cancelled)?;
                     self.emit().await;
                 }
@@ -102,9 +104,13 @@ impl InProcessSteps {
     }
 
     /// Records the end of the first call that has ended.
-    fn record_first_end(&self, running: &mut Vec<Running>, is_cancelled: bool) -> Result<(), RecordError> {
+    fn record_first_end(
+        &self,
+        running: &mut Vec<SegmentCall>,
+        is_cancelled: bool,
+    ) -> Result<(), RecordError> {
         let Some(at) = running.iter().position(|running| running.end.is_some()) else { return Ok(()) };
-        let Running { ord, end: Some(mut end), .. } = running.remove(at) else { return Ok(()) };
+        let SegmentCall { ord, end: Some(mut end), .. } = running.remove(at) else { return Ok(()) };
         if is_cancelled {
             mark_steered(&mut end.outcome);
         }
@@ -124,7 +130,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    async fn wait(&mut self, running: &mut [Running], is_stopped: bool, is_steered: bool) -> Wake {
+    async fn wait(&mut self, running: &mut [SegmentCall], is_stopped: bool, is_steered: bool) -> WakeReason {
         let watches = !is_steered && self.performer.config.rules.steering != SteeringPolicy::AfterBatch;
         let (updates, assistant) = (self.updates.clone(), self.assistant.clone());
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
@@ -143,25 +149,25 @@ impl InProcessSteps {
                 running.is_begun = true;
                 has_ended |= running.end.is_some();
             }
-            let news = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
-            if !news.is_empty() {
-                return Poll::Ready(Wake::Updates(news));
+            let new_updates = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
+            if !new_updates.is_empty() {
+                return Poll::Ready(WakeReason::Updates(new_updates));
             }
             if has_ended {
-                return Poll::Ready(Wake::Ended);
+                return Poll::Ready(WakeReason::Ended);
             }
             if watches && message.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Wake::Steered);
+                return Poll::Ready(WakeReason::Steered);
             }
             if !is_stopped && stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Wake::Stopped);
+                return Poll::Ready(WakeReason::Stopped);
             }
             Poll::Pending
         })
         .await
     }
 
-    fn begin_call(&mut self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
+    fn begin_call(&mut self, key: &StepKey, call: ToolCall, token: &CancelToken) -> SegmentCall {
         let checked = self.checked.remove(&key.ord);
         let config = &self.performer.config;
         let tool = config.registry.get(&call.name);
@@ -181,7 +187,7 @@ impl InProcessSteps {
         let ord = key.ord;
         let begun = Instant::now();
         let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
-        Running { ord, body: Box::pin(run(body, keeper, records)), is_begun: false, end: None }
+        SegmentCall { ord, body: Box::pin(run(body, keeper, records)), is_begun: false, end: None }
     }
 
     /// Returns the reply whose calls run.
@@ -192,12 +198,48 @@ impl InProcessSteps {
     }
 }
 
+#[cfg(feature = "durable-restate")]
+/// One call that runs on an engine, in a journal of its own.
+pub(crate) struct JournaledCall {
+    pub(crate) key: StepKey,
+    pub(crate) call: ToolCall,
+    /// The reply that contains it, if it is known.
+    pub(crate) reply: Option<Arc<Message>>,
+    /// The text of the reply, with its first call.
+    pub(crate) text: String,
+    /// Whether it may have begun before, and must not begin again.
+    pub(crate) is_lost: bool,
+}
+
+#[cfg(feature = "durable-restate")]
+impl Performer {
+    /// Runs a call, and records it in the assistant's store.
+    pub(crate) async fn call(&self, served: JournaledCall) -> CallEnd {
+        let JournaledCall { key, call, reply, text, is_lost } = served;
+        let config = &self.config;
+        let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None));
+        if is_lost {
+            return match records {
+                Some(records) => records.end_lost(config, &key, &call, &self.context, &text).await,
+                None => CallEnd::new(ToolOutcome::lost()),
+            };
+        }
+        let max_attempts = max_attempts(config, &call.name);
+        let context = self.context.to_builder().idempotency_key(key.to_string());
+        let context = context.attempt(1, max_attempts).build().unwrap_or_default();
+        let reply = reply.filter(|_| !config.hooks.is_empty());
+        let (config, begun) = (config.clone(), Instant::now());
+        let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
+        run(body, None, records.map(|records| (records, text))).await
+    }
+}
+
 /// Runs one call, with what the assistant keeps of its result. With a store, the records of the call wrap its body.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
 )]
-pub(super) fn run(
+fn run(
     mut body: CallBody,
     keeper: Option<(Assistant, bool)>,
     records: Option<(Arc<RunRecords>, String)>,

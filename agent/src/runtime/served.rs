@@ -3,32 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
-use super::body::{CallBody, max_attempts};
 use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
-use super::records::RunRecords;
-use super::segment::run;
 use super::state_types::StateType;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
-    RunState, StateError, SteeringPolicy,
+    AgentLoop, ApprovalRequest, CallDecision, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
+    StateError, SteeringPolicy,
 };
 use crate::message::{Conversation, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
-use crate::step_key::StepKey;
 use crate::tool::{
     cancel::CancelToken,
     context::ToolContext,
     definition::ToolDefinition,
-    outcome::ToolOutcome,
     policy::{Effect, Timeout},
     value::Tool,
 };
+use serde_json::Value;
 
 /// An assistant whose runs an engine drives. It remembers nothing from step to step.
 pub(crate) struct ServedAssistant {
@@ -40,34 +34,23 @@ pub(crate) struct ServedAssistant {
     pub(crate) model_timeout: Duration,
 }
 
-/// One call, as it is to run.
-pub(crate) struct ServedCall {
-    pub(crate) key: StepKey,
-    pub(crate) call: ToolCall,
-    /// The reply that asks for it, if it is known.
-    pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the model beside it; with the first call of a reply.
-    pub(crate) text: String,
-    /// Whether it may have begun before, and must not begin again.
-    pub(crate) is_lost: bool,
-}
+const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
     /// Serves this assistant.
     ///
     /// # Errors
-    /// Returns the options that no engine can provide, in the words of the builder.
+    /// Returns the options that no engine can provide, in the words of the builder, each with the reason.
     pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
         let config = assistant.config();
         let (needed_state, is_complete) = config.state_types.of_requests(&config.registry);
         let unsupported = [
-            (config.spill.is_some(), "spill_results: its files are those of one machine"),
-            (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
-            (config.source.is_some(), "source: its value is that of one process"),
-            (assistant.session().is_some(), "session: the engine keeps the conversation"),
+            (config.spill.is_some(), "`spill_results`, because its files are those of one machine"),
+            (config.source.is_some(), "`source`, because its value is that of one process"),
+            (assistant.session().is_some(), "`session`, because the engine keeps the conversation"),
             (
                 !is_complete,
-                "state_per_prompt: a run may continue in another process; register the types with `serialized_state`",
+                "`state_per_prompt`, because a run may continue in another process (register the types with `serialized_state`)",
             ),
         ];
         let unsupported: Vec<_> =
@@ -78,8 +61,14 @@ impl ServedAssistant {
         if !unsupported.is_empty() {
             return Err(unsupported);
         }
+        let mut config = config.clone();
+        if let Some(answer) = &config.answer {
+            config = Arc::new(
+                config.expecting(Arc::new(answer.expected_output())).map_err(|_| vec![OUTPUT_TOOL])?,
+            );
+        }
         let model_timeout = Duration::from_secs(600);
-        Ok(Self { config: config.clone(), needed_state, conversation: assistant.messages(), model_timeout })
+        Ok(Self { config, needed_state, conversation: assistant.messages(), model_timeout })
     }
 
     /// Returns a run at its beginning; without a history, it continues the assistant's conversation.
@@ -123,6 +112,15 @@ impl ServedAssistant {
     /// Whether the model is asked at once when these calls are recorded.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
+    }
+
+    /// Returns the answer of a run that ended, if the assistant has a schema for answers.
+    ///
+    /// # Errors
+    /// The run completed with an answer that does not fit.
+    pub(crate) fn answer(&self, run: &AgentLoop) -> Result<Option<Value>, String> {
+        let Some(reader) = &self.config.answer else { return Ok(None) };
+        reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
     /// Returns the longest time that a step may take.
@@ -265,26 +263,6 @@ impl Performer {
             all.push(checked_again(&self.config, &self.context, &ready, &call, asked, prepared));
         }
         all
-    }
-
-    /// Runs a call, and records it in the assistant's store.
-    pub(crate) async fn call(&self, served: ServedCall) -> CallEnd {
-        let ServedCall { key, call, reply, text, is_lost } = served;
-        let config = &self.config;
-        let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None));
-        if is_lost {
-            return match records {
-                Some(records) => records.end_lost(config, &key, &call, &self.context, &text).await,
-                None => CallEnd::new(ToolOutcome::lost()),
-            };
-        }
-        let max_attempts = max_attempts(config, &call.name);
-        let context = self.context.to_builder().idempotency_key(key.to_string());
-        let context = context.attempt(1, max_attempts).build().unwrap_or_default();
-        let reply = reply.filter(|_| !config.hooks.is_empty());
-        let (config, begun) = (config.clone(), Instant::now());
-        let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
-        run(body, None, records.map(|records| (records, text))).await
     }
 
     /// Returns the decision of the application's function, or `Later` if there is none.

@@ -19,7 +19,7 @@ use super::super::journal::{
     Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
     RunJournal, StepResult, ToolRequest, Transient, Work,
 };
-use super::super::play::Served;
+use super::super::play::SharedService;
 use super::TOOLS;
 use super::handlers::inbox;
 use super::slots::{Notice, NoticeKind, NoticeSlot};
@@ -36,7 +36,7 @@ pub(super) struct CallInvocation<'c> {
 /// The journal of a run.
 pub(super) struct RunInvocation<'c> {
     context: &'c WorkflowContext<'c>,
-    served: Arc<Served>,
+    served: Arc<SharedService>,
     run: Arc<str>,
     /// `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
@@ -126,7 +126,7 @@ impl<'c> RunInvocation<'c> {
     pub(super) fn new(
         context: &'c WorkflowContext<'c>,
         slot: &'c NoticeSlot,
-        served: Arc<Served>,
+        served: Arc<SharedService>,
         run: Arc<str>,
     ) -> Self {
         let receiver = NoticeReceiver {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::super::inbox::{Inbox, PushOutcome};
 use super::super::journal::{InboxBatch, InboxRequest, StepResult, ToolRequest};
-use super::super::play::{Served, call_tool, play};
+use super::super::play::{SharedService, call_tool, play};
 use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};
@@ -26,7 +26,7 @@ use crate::steps::StepError;
 
 /// The workflow that performs runs and receives requests to them.
 pub(super) struct AgentHandlers {
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<SharedService>,
 }
 
 /// The body of `push`: a message for a run.
@@ -194,7 +194,7 @@ impl AgentHandlers {
 
 /// The service that runs calls, each with its own invocation.
 pub(super) struct ToolHandlers {
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<SharedService>,
 }
 
 #[service(name = "ToolRunner")]

@@ -14,7 +14,7 @@ use restate_sdk::service::IntoServiceDefinition;
 
 use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
 use super::ServiceError;
-use super::play::Served;
+use super::play::SharedService;
 use crate::tool::cancel::CancelToken;
 
 /// The options of a service.
@@ -48,7 +48,7 @@ pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
 }
 
 pub(super) async fn serve(
-    served: Arc<Served>,
+    served: Arc<SharedService>,
     settings: &Settings,
     listener: TcpListener,
     stop: CancelToken,
@@ -71,7 +71,7 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
         .handler("tell", short.clone().ingress_private(true))
 }
 
-fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
+fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
     // A step that takes longer than both timeouts together is discarded at its end and begins again.
     let timeout = served.assistant.longest_step() + MARGIN;
     let common = || {

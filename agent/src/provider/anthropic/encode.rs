@@ -109,7 +109,7 @@ impl Encoder<'_> {
         let (tools, betas) = self.tools()?;
         if let Some(tools) = tools {
             body.set_list("tools", tools);
-            body.set("tool_choice", self.tool_choice(settings.thinking.as_ref()));
+            body.set("tool_choice", self.tool_choice());
         }
         if let Some(mark) = request.cache.automatic {
             body.set("cache_control", cache_control(mark));
@@ -224,14 +224,13 @@ impl Encoder<'_> {
         matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_))
     }
 
-    fn tool_choice(&self, thinking: Option<&Value>) -> Value {
+    fn tool_choice(&self) -> Value {
         let mut choice = match &self.request.tool_choice {
             ToolChoice::Auto => json!({"type": "auto"}),
             ToolChoice::None => return json!({"type": "none"}),
             ToolChoice::Required => json!({"type": "any"}),
             ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
         };
-        debug_assert!(!self.is_forced() || thinking.is_none_or(|thinking| thinking["type"] != "enabled"));
         if let Some(parallel) = self.request.parallel_tool_calls {
             choice["disable_parallel_tool_use"] = (!parallel).into();
         }

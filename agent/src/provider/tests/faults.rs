@@ -69,7 +69,7 @@ fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     ]
 }
 
-/// What is handed out of the beginning of an answer, when the connection breaks after it for this reason, or ends.
+/// Returns the events of the beginning of a response, if the connection breaks after it for this reason, or ends.
 fn handed_out(
     protocol: &dyn Protocol,
     bytes: &[u8],
@@ -86,16 +86,16 @@ fn handed_out(
     });
     let events: Vec<_> = events.into_iter().map(Ok).chain(end.err().map(Err)).collect();
     let mut stream = ModelStream::from_events(&StepCx::new(), &info, events);
-    let (mut told, mut error) = (Vec::new(), None);
+    let (mut events, mut error) = (Vec::new(), None);
     while let Some(event) = now(stream.next()) {
         match event {
-            // Counts, and state that goes with what was told, come when there is nothing else.
+            // Counts and state of earlier events come last.
             Ok(ModelEvent::Usage { .. } | ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) => {}
-            Ok(event) => told.push(serde_json::to_string(&event).unwrap_or_default()),
+            Ok(event) => events.push(serde_json::to_string(&event).unwrap_or_default()),
             Err(failed) => error = Some(failed),
         }
     }
-    (told, stream.into_partial(), error)
+    (events, stream.into_partial(), error)
 }
 
 #[test]

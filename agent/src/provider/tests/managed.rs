@@ -1,4 +1,4 @@
-//! Tools that providers run: what is sent for them, who refuses them, and what they came to.
+//! Tools that providers run: their requests, their refusals and their results.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn all() -> [ManagedTool; 4] {
     ]
 }
 
-/// What each tool is sent as, or the error. What the model is known to have is what is sent for it.
+/// Encodes each tool, or returns the error. A tool that a model is known to have is sent to it.
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {
@@ -245,7 +245,7 @@ fn gemini() {
     assert_eq!(managed_results(&reply(&api, &answer.to_string())), [search(&["rust"], &[])]);
 }
 
-/// Stored, loaded, handed to somebody else's model: what was found can still be asked for.
+/// A reply that was stored, loaded and handed to a model of another provider still has the results of its tools.
 #[cfg(all(feature = "openai", feature = "anthropic"))]
 #[test]
 fn a_stored_reply_tells_the_same() {

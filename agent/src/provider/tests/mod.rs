@@ -1,4 +1,4 @@
-//! What holds for every provider alike.
+//! Rules that hold for every provider.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod edges;

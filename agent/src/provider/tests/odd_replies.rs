@@ -1,4 +1,4 @@
-//! What servers send that no page describes.
+//! Replies of servers that no documentation describes.
 #![cfg_attr(
     not(feature = "openai"),
     allow(dead_code, unused_imports, reason = "most of it is of its servers")

@@ -53,7 +53,7 @@ fn chat_completions() {
         said(json!([{"role": "assistant", "content": "Here.", "images": [image]}])),
         // Nulls where something is written otherwise.
         json!({"model": "m", "messages": [], "stream": null, "stream_options": null, "stop": null, "tools": null, "temperature": null}),
-        // What a model that reasons does not take, said all the same.
+        // Settings that a reasoning model does not take are kept.
         json!({"model": "gpt-5", "messages": [], "stop": ["x"], "temperature": 1, "stream": true}),
     ] {
         assert_round_trip(&api, &given);
@@ -70,7 +70,7 @@ fn responses() {
     let call = json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"});
     let said = |input: Value| json!({"model": "gpt-5", "input": input, "store": true});
     for given in [
-        // What is asked is stored at the provider.
+        // The prompt is stored at the provider.
         json!({"model": "gpt-5", "previous_response_id": "resp_1"}),
         json!({"model": "gpt-5", "input": null, "prompt": {"id": "pmpt_1", "variables": {"x": "y"}}, "stream": false}),
         json!({"model": "gpt-5", "input": "Hi", "store": null, "stream": null, "include": null, "tools": null}),
@@ -155,7 +155,7 @@ fn gemini() {
     let mut signed = answer(json!({}));
     signed["thoughtSignature"] = json!("U0lH");
     for given in [
-        // What a result has beyond its answer.
+        // Fields of a result beside its answer.
         of_user(json!([answer(json!({"parts": [named, picture]}))])),
         of_user(json!([answer(json!({"parts": []}))])),
         of_user(json!([answer(

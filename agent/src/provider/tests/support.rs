@@ -10,7 +10,7 @@ use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
 use crate::tool::definition::ToolDefinition;
 
-/// What an answer comes to; the same in pieces of every size.
+/// Reads a response; the result is the same in pieces of every size.
 pub(in crate::provider) fn read(
     protocol: &dyn Protocol,
     provider: &str,

@@ -10,7 +10,7 @@ use crate::message::{
 use crate::model::{ModelInfo, ModelRequest, Thinking};
 use crate::provider::Protocol;
 
-/// What only its provider may see again.
+/// State that only its own provider may receive.
 const STATE: &str = "STATE";
 
 struct Side {
@@ -19,7 +19,7 @@ struct Side {
     /// A reply that thinks, speaks, asks for a tool, and lets its provider search where it can.
     reply: Value,
     searches: bool,
-    /// How much of its state goes back to it, at least.
+    /// The minimum number of times that its state is sent back to it.
     kept: usize,
 }
 
@@ -158,8 +158,8 @@ fn nothing_foreign_is_sent_and_nothing_neutral_is_lost() {
     }
 }
 
-/// A program that ended in the middle: of two calls one has its answer, and what was being said when the model was cut off is no
-/// reply. Whoever goes on, goes on from a sound conversation.
+/// A program that ended within a turn: one of two calls has its result, and the text that the model had sent when it was cut off is not
+/// a reply. Every model continues from a sound conversation.
 #[test]
 fn a_loop_that_was_left_half_finished_goes_on_with_anybody() {
     for from in sides() {
@@ -198,7 +198,7 @@ fn a_loop_that_was_left_half_finished_goes_on_with_anybody() {
 
 #[test]
 fn calls_and_results_stay_together_through_every_hand() {
-    // Each side answers once, each call is answered, and then everybody gets all of it.
+    // Each side answers once, each call is answered, and then each side gets the whole conversation.
     let mut messages = vec![Message::user("Go.")];
     for side in sides() {
         messages.push(reply(&side).into());

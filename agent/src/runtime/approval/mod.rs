@@ -2,7 +2,6 @@
 
 mod again;
 mod ask;
-mod decided;
 mod keys;
 mod resume;
 mod sign;

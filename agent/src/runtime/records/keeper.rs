@@ -200,8 +200,19 @@ impl StoreAccess {
         expected: u64,
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
-        let appended = self.retry(|| self.store.append(session, expected, entries.clone())).await;
-        let Err(error) = appended else { return appended };
+        let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
+            // Numbers ascend, so that the next entries follow these.
+            Ok(last) if last < minimum => {
+                let text = format!(
+                    "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
+                    entries.len()
+                );
+                return Err(StoreError::new(StoreErrorKind::Corrupt, text));
+            }
+            Ok(last) => return Ok(last),
+            Err(error) => error,
+        };
         if !error.is_conflict() && !error.is_transient() {
             return Err(error);
         }
@@ -243,7 +254,15 @@ impl StoreAccess {
         key: &StepKey,
         limit: usize,
     ) -> Result<Vec<crate::message::UserMessage>, StoreError> {
-        self.retry(|| self.store.take_steering(session, key, limit)).await
+        let taken = self.retry(|| self.store.take_steering(session, key, limit)).await?;
+        if taken.len() > limit {
+            let text = format!(
+                "the store returned {} messages of session `{session}` for `{key}`, {limit} at most were requested",
+                taken.len()
+            );
+            return Err(StoreError::new(StoreErrorKind::Corrupt, text));
+        }
+        Ok(taken)
     }
 }
 

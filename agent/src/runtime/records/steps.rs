@@ -69,6 +69,7 @@ impl RecordingSteps {
     }
 }
 
+/// The inner performer takes every step. Those without records are forwarded, because the trait's defaults would otherwise replace them.
 impl Steps for RecordingSteps {
     async fn before_step(&mut self, run: &SharedLoop) -> Result<(), StepError> {
         if self.error.is_none()
@@ -173,7 +174,7 @@ fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
 }
 
 /// The messages that neither a record nor the session has.
-struct News {
+struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
     /// The position of the first of them.
     from: usize,
@@ -191,16 +192,16 @@ impl RecordingSteps {
         if let Some(error) = records.failure() {
             return Err(error);
         }
-        let news = self.news();
+        let new = self.unrecorded();
         let lost = assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
         assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(UnrecordedEnd::lost));
         records.record_missed(&assistant).await?;
-        for (new, outcome) in self.not_recorded() {
-            records.keeper.record_ended(new, outcome).await?;
+        for (record, outcome) in self.not_recorded() {
+            records.keeper.record_ended(record, outcome).await?;
         }
-        self.seen = news.from + news.messages.len();
-        records.forget_turns_before(news.turn);
-        let Some((id, seq, entries)) = self.entries(&news) else { return Ok(()) };
+        self.seen = new.from + new.messages.len();
+        records.forget_turns_before(new.turn);
+        let Some((id, seq, entries)) = self.entries(&new) else { return Ok(()) };
         if entries.is_empty() {
             return Ok(());
         }
@@ -209,7 +210,7 @@ impl RecordingSteps {
             session.seq = seq;
             session.stored = self.seen;
             (session.is_rewritten, session.is_begin_stored) = (false, true);
-            session.run = news.stop.is_none().then(|| self.run_id().clone());
+            session.run = new.stop.is_none().then(|| self.run_id().clone());
         }
         Ok(())
     }
@@ -218,7 +219,7 @@ impl RecordingSteps {
         &self.inner.performer.run_id
     }
 
-    fn news(&self) -> News {
+    fn unrecorded(&self) -> UnrecordedMessages {
         let (stored, is_rewritten) = {
             let state = self.inner.assistant.state();
             let session = state.session.as_ref();
@@ -227,7 +228,7 @@ impl RecordingSteps {
         let from = if is_rewritten { 0 } else { stored.map_or(self.seen, |stored| stored.min(self.seen)) };
         let run = self.inner.run.lock();
         let all = run.conversation().shared();
-        News {
+        UnrecordedMessages {
             messages: all.get(from..).unwrap_or_default().to_vec(),
             from,
             added_from: all.len() - run.added().len(),
@@ -270,7 +271,7 @@ impl RecordingSteps {
     }
 
     /// The entries of what is new, for the session if there is one.
-    fn entries(&self, news: &News) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
+    fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;
         let is_resumed = session.run.as_ref() == Some(self.run_id());
@@ -281,25 +282,25 @@ impl RecordingSteps {
         }
         let mut is_begin_stored = session.is_begin_stored;
         let begin = || if is_resumed { EntryKind::RunResume } else { EntryKind::RunBegin };
-        for (index, message) in (news.from..).zip(&news.messages) {
+        for (index, message) in (new.from..).zip(&new.messages) {
             if index < session.stored && !session.is_rewritten {
                 continue;
             }
-            let is_own = index >= news.added_from;
+            let is_own = index >= new.added_from;
             if is_own && !std::mem::replace(&mut is_begin_stored, true) {
                 kinds.push((begin(), true));
             }
-            kinds.push((self.message_entry(message, news.is_cut), is_own));
+            kinds.push((self.message_entry(message, new.is_cut), is_own));
         }
         if !is_begin_stored {
             kinds.push((begin(), true));
         }
-        if let Some(stop) = news.stop {
+        if let Some(stop) = new.stop {
             kinds.push((EntryKind::run_end(stop), true));
         }
         let entry = |(kind, is_own): (EntryKind, bool)| {
             let entry = SessionEntry::new(kind).written_by(&*session.writer, at);
-            if is_own { entry.in_run(&**self.run_id(), news.turn) } else { entry }
+            if is_own { entry.in_run(&**self.run_id(), new.turn) } else { entry }
         };
         Some((session.id.clone(), session.seq, kinds.into_iter().map(entry).collect()))
     }
