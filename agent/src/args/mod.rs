@@ -81,6 +81,7 @@ use diagnose::{Refusal, diagnose};
 use exact::Fit;
 use plan::Asked;
 use refused::Reread;
+use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -208,12 +209,15 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
         // An offer that a type or a check of the tool would refuse is none.
-        corrected.take_if(|text| match exact::fit(graph, text) {
-            Fit::Exact => again(&Context::exact(graph, text), text).is_err(),
-            _ => again(&Context::new(graph, text), text).is_err(),
-        });
+        let is_accepted = |Offer { text, fit }: &Offer| {
+            let cx = match fit {
+                Fit::Exact => Context::exact(graph, text),
+                _ => Context::new(graph, text),
+            };
+            self.pass_as_a_whole(text).is_ok() && again(&cx, text).is_ok()
+        };
+        let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
         // Types and checks accept an offer with everything that was sent as it should be: they have nothing to add.
         if corrected.is_none() {

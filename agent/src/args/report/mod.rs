@@ -4,7 +4,7 @@ mod corrected;
 mod signature;
 mod wrapper;
 
-pub(crate) use corrected::{corrected, corrected_spelling};
+pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 

@@ -3,6 +3,7 @@
 use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::exact::value_fits;
+use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
@@ -111,8 +112,8 @@ impl<'w> Walk<'w, '_> {
         is_given: &dyn Fn(usize) -> bool,
         unknown: &[&'w str],
     ) {
-        let mut told = HashSet::new();
-        for key in unknown.iter().filter(|key| told.insert(**key)) {
+        let mut known = HashSet::with_hasher(NameHash::default());
+        for key in unknown.iter().filter(|key| unknown.len() == 1 || known.insert(**key)) {
             self.below(Segment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = match &object.patterns[..] {
@@ -276,6 +277,9 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
+        if rest.is_empty() {
+            return;
+        }
         let graph = self.graph;
         let identity = |key: &'w str| graph.identity(object, key);
         let mut first: HashMap<Cow<'_, str>, &str> = HashMap::with_capacity(rest.len());
