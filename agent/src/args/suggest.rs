@@ -214,22 +214,27 @@ fn edits_between(a: &[char], b: &[char]) -> usize {
     if a.is_empty() || b.is_empty() {
         return a.len().max(b.len());
     }
-    let mut before = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    let mut row = vec![0; b.len() + 1];
-    for i in 1..=a.len() {
+    // A distance is at most the length of the longer name.
+    let mut before = [0_u8; MAX_LOWER + 1];
+    let mut above = before;
+    let mut row = before;
+    for (cell, j) in above.iter_mut().zip(0..) {
+        *cell = j;
+    }
+    let mut last = None;
+    for (i, x) in (1..).zip(a) {
         row[0] = i;
-        for j in 1..=b.len() {
-            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(replaced);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = above[j] + u8::from(x != y);
+            row[j + 1] = (above[j + 1] + 1).min(row[j] + 1).min(replaced);
+            if j > 0 && last == Some(y) && *x == b[j - 1] {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
             }
         }
-        std::mem::swap(&mut before, &mut above);
-        std::mem::swap(&mut above, &mut row);
+        last = Some(x);
+        (before, above, row) = (above, row, before);
     }
-    above[b.len()]
+    above[b.len()].into()
 }
 
 #[cfg(test)]

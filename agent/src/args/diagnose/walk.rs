@@ -135,7 +135,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn pointer(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(32 * self.path.len());
         for segment in &self.path {
             match segment {
                 Segment::Key(key) => push_segment(&mut out, key),

@@ -7,7 +7,7 @@ use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
 use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
 use crate::args::exact::{Fit, fit, value_fits};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, VariantNames};
+use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
 use crate::args::suggest::{did_you_mean, has_close_name, near_names};
@@ -105,9 +105,13 @@ fn corrected_inside(
 /// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
-    let at_root = issue.path.rfind('/') == Some(0);
-    issue.path.is_empty() && issue.code == IssueCode::Type
-        || at_root && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
+    let at_root = || issue.path.rfind('/') == Some(0);
+    match issue.code {
+        IssueCode::Type => issue.path.is_empty(),
+        IssueCode::Unknown => at_root(),
+        IssueCode::Missing => is_tag() && at_root(),
+        _ => false,
+    }
 }
 
 /// Can there be one mechanical mend? Most reports need not be tried then.
@@ -139,10 +143,11 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
 
 /// Is it a key that is called like a variant, where the tag is missing?
 fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
+    if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
+        return false;
+    }
     let (parent, name) = unknown.path.rsplit_once('/').unwrap_or_default();
-    unknown.code == IssueCode::Unknown
-        && tag.code == IssueCode::Missing
-        && tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
+    tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
@@ -402,11 +407,12 @@ impl Correction<'_> {
         let (Some(((key, doc), _)), None) = (unknown.next(), unknown.next()) else { return None };
         let mut missing = object.props.iter().zip(free).filter(|(prop, is_free)| prop.required && **is_free);
         let (Some((prop, _)), None) = (missing.next(), missing.next()) else { return None };
-        let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        let is_given = |other: &Prop| old.iter().any(|(key, _)| *key == other.name);
         let is_free = |index: usize| {
-            let other = object.props.get(index).map(|other| other.name.as_str());
-            other.is_some_and(|other| other != prop.name && !was_given(other))
+            let is_missing = free.get(index).is_some_and(|free| *free);
+            let is_free = |other: &Prop| is_missing || !other.aliases.is_empty() && !is_given(other);
+            object.props.get(index).is_some_and(|other| is_free(other) && other.name != prop.name)
         };
         if takes_anything || has_close_name(key, object.names(is_free)) {
             return None;

@@ -30,12 +30,16 @@ pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, Cow<'k
 
 /// Appends a text as JSON.
 fn push_json(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')) {
-        return out.push_str(&Value::from(text).to_string());
+    if is_plain(text) {
+        out.extend(["\"", text, "\""]);
+    } else {
+        out.push_str(&Value::from(text).to_string());
     }
-    out.push('"');
-    out.push_str(text);
-    out.push('"');
+}
+
+/// Whether a text needs no escapes.
+fn is_plain(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }
 
 /// Returns a value as `serde_json` writes it.
@@ -80,15 +84,20 @@ fn after_canonical<'t>(text: &'t str, doc: &Doc<'_>) -> Option<&'t str> {
             let mut rest = text.strip_prefix('{')?;
             for (index, (key, item)) in entries.iter().enumerate() {
                 rest = if index > 0 { rest.strip_prefix(',')? } else { rest };
-                let mut written = String::new();
-                push_json(&mut written, key);
-                rest = rest.strip_prefix(written.as_str())?.strip_prefix(':')?;
+                rest = after_text(rest, key)?.strip_prefix(':')?;
                 rest = after_canonical(rest, item)?;
             }
             rest.strip_prefix('}')
         }
         _ => text.strip_prefix(canonical(doc).as_ref()),
     }
+}
+
+fn after_text<'t>(text: &'t str, own: &str) -> Option<&'t str> {
+    if is_plain(own) {
+        return text.strip_prefix('"')?.strip_prefix(own)?.strip_prefix('"');
+    }
+    text.strip_prefix(Value::from(own).to_string().as_str())
 }
 
 fn push_canonical(out: &mut String, doc: &Doc<'_>) {
