@@ -8,7 +8,7 @@ use crate::args::rounding;
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
+use std::{borrow::Cow, cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
 /// Where reading ended.
 #[derive(Clone, Debug, Default)]
@@ -297,16 +297,19 @@ impl<'c> Context<'c> {
         self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
     }
 
-    /// Whether the value after this key is null; `None` if only reading it can tell.
+    /// Whether the value after this key is certainly not null.
     #[inline]
+    pub(super) fn value_follows(&self, key: &Cow<'_, str>) -> bool {
+        let Cow::Borrowed(key) = key else { return false };
+        match self.after_key(key) {
+            Some([b':', b' ', first, ..] | [b':', first, ..]) => *first > b' ' && *first != b'n',
+            _ => false,
+        }
+    }
+
+    /// Whether the value after this key is null; `None` if only reading it can tell.
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = self.after_key(key)?;
-        // As most values begin.
-        if let [b':', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..]
-        | [b':', b' ', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..] = rest
-        {
-            return Some(false);
-        }
         let rest = skip_blank(rest).strip_prefix(b":")?;
         Some(skip_blank(rest).starts_with(b"null"))
     }

@@ -216,7 +216,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     }
 
     /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
-    #[inline]
+    #[inline(never)]
     fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
         let follows = match key {
             Cow::Borrowed(key) => self.cx.null_follows(key),
@@ -283,7 +283,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 if !self.seen.add(index) {
                     return Err(refused("duplicate"));
                 }
-                if prop.null_absent && self.null_as_absent(&key, prop)? {
+                if prop.null_absent && !self.cx.value_follows(&key) && self.null_as_absent(&key, prop)? {
                     continue;
                 }
                 if !prop.aliases.is_empty() && prop.name != key {
