@@ -2,8 +2,8 @@
 
 use super::PlanSeed;
 use super::context::{Context, Path, nested, refused};
-use crate::args::coercion::{CoercionRule, Noted};
-use crate::args::plan::{Kind, Node, NodeId, ObjectSpec, Prop, Rest, VariantNames};
+use crate::args::coercion::{CoercedValue, CoercionRule};
+use crate::args::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
@@ -176,7 +176,9 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         }
         let node = match child {
             Some(node) => node,
-            None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
+            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
+                self.cx.graph.any
+            }
             None if unknown == UnknownKeys::Strip && self.path.is_root() => {
                 let raw = self.raw_value()?;
                 if !self.cx.silent {
@@ -240,8 +242,8 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         }
         self.cx.record(
             &self.path.key(key, prop.secret),
-            Noted::Null,
-            Noted::Null,
+            CoercedValue::Null,
+            CoercedValue::Null,
             CoercionRule::NullAsAbsent,
         );
         self.seen.add_absent();
