@@ -8,7 +8,7 @@ use crate::args::rounding;
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{borrow::Cow, cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
 /// Where reading ended.
 #[derive(Clone, Debug, Default)]
@@ -305,8 +305,7 @@ impl<'c> Context<'c> {
 
     /// Whether the value after this key is certainly not null.
     #[inline]
-    pub(super) fn value_follows(&self, key: &Cow<'_, str>) -> bool {
-        let Cow::Borrowed(key) = key else { return false };
+    pub(super) fn value_follows(&self, key: &str) -> bool {
         match self.after_key(key) {
             Some([b':', b' ', first, ..] | [b':', first, ..]) => *first > b' ' && *first != b'n',
             _ => false,
