@@ -285,8 +285,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 if !self.seen.add(index) {
                     return Err(refused("duplicate"));
                 }
-                let is_value = matches!(&key, Cow::Borrowed(key) if self.cx.value_follows(key));
-                if prop.null_absent && !is_value && self.null_as_absent(&key, prop)? {
+                let is_value = || matches!(&key, Cow::Borrowed(key) if self.cx.value_follows(key));
+                if prop.null_absent && !is_value() && self.null_as_absent(&key, prop)? {
                     continue;
                 }
                 if !prop.aliases.is_empty() && prop.name != key {
