@@ -1,7 +1,7 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
 use super::de::{Context, IsKey, Path, PlanDe};
-use super::plan::{Kind, Node, NodeId, ObjectSpec, Rest};
+use super::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec};
 use super::policy::UnknownKeys;
 use super::{Document, Plan, did_you_mean, hidden};
 use serde::de::value::Error as Plain;
@@ -155,7 +155,7 @@ impl Plan {
             _ => None,
         };
         let name = prop.map_or(name, |prop| &prop.name);
-        let state = Cell::new(State::Absent);
+        let state = Cell::new(MemberState::Absent);
         let mut de = serde_json::Deserializer::from_str(text);
         let pick = Pick { name, state: &state, value: PhantomData };
         let found = PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node }.deserialize_map(pick);
@@ -168,7 +168,7 @@ impl Plan {
         match found {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => {}
-            Err(_) if state.get() == State::Found => return Err(wrong_type()),
+            Err(_) if state.get() == MemberState::Found => return Err(wrong_type()),
             Err(_) => return Err(unreadable()),
         }
         let default = prop.and_then(|prop| Some((prop.node, prop.notes.get("default")?)));
@@ -187,7 +187,8 @@ impl Plan {
         let graph = self.graph();
         let object = |object: &ObjectSpec| {
             object.child(name, 0).is_some()
-                || (object.rest == Rest::Unsaid && graph.options.unknown_keys() == UnknownKeys::Keep)
+                || (object.rest == AdditionalProperties::Unspecified
+                    && graph.options.unknown_keys() == UnknownKeys::Keep)
         };
         match graph.kind(id) {
             Kind::Any => true,
@@ -264,7 +265,7 @@ fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Opt
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MemberState {
     Absent,
     /// The key was found, and its value was not read.
     Found,
@@ -274,7 +275,7 @@ enum State {
 /// Reads the value of one key of an object, whose keys are canonical.
 struct Pick<'n, T> {
     name: &'n str,
-    state: &'n Cell<State>,
+    state: &'n Cell<MemberState>,
     value: PhantomData<T>,
 }
 
@@ -289,9 +290,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Pick<'_, T> {
         let mut found = None;
         while let Some(is_wanted) = access.next_key_seed(IsKey(self.name))? {
             if is_wanted {
-                self.state.set(State::Found);
+                self.state.set(MemberState::Found);
                 found = Some(access.next_value()?);
-                self.state.set(State::Read);
+                self.state.set(MemberState::Read);
             } else {
                 access.next_value::<IgnoredAny>()?;
             }

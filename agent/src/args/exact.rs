@@ -6,7 +6,9 @@
 
 mod scalars;
 
-use super::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, ObjectSpec, Rest, VariantNames};
+use super::plan::{
+    AdditionalProperties, ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, ObjectSpec, VariantNames,
+};
 use super::policy::UnknownKeys;
 use super::seen_keys::SeenKeys;
 use std::borrow::Cow;
@@ -316,7 +318,7 @@ impl<'s> Scan<'s> {
         }
         let node = match (object.entry(key), self.graph.options.unknown_keys()) {
             (Some(node), _) => node,
-            (None, UnknownKeys::Keep) if object.rest == Rest::Unsaid => self.graph.any,
+            (None, UnknownKeys::Keep) if object.rest == AdditionalProperties::Unspecified => self.graph.any,
             (None, UnknownKeys::Strip) => return Err(UNDECIDED),
             (None, _) => {
                 self.is_refused = self.choices == 0;

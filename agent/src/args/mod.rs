@@ -66,8 +66,8 @@ pub use types::{Base64, HumanDuration};
 // For the rendering of schemas.
 pub(crate) use diagnose::{Doc, Document, Shape, fits};
 pub(crate) use plan::{
-    ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NotTakenOut, NumSpec,
-    ObjectSpec, Prop, Rest, StrSpec,
+    AdditionalProperties, ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId,
+    NotTakenOut, NumSpec, ObjectSpec, Prop, StrSpec,
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;
@@ -79,8 +79,9 @@ pub(crate) use text::{cut, push_index, push_segment};
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
 use exact::Fit;
-use plan::Asked;
+use plan::IssueLimit;
 use refused::Reread;
+use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -171,7 +172,7 @@ impl Plan {
     #[cold]
     fn parse_again<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
-        let Again { text, coercions } = self.explain(text, again)?;
+        let RepairedArguments { text, coercions } = self.explain(text, again)?;
         // Its structure was mended, as the policy allows.
         let cx = Context::after(self.graph(), &text, coercions);
         let Ok(parsed) = read_exactly(cx, &text) else { return Err(self.refused_by_type(&text, again)) };
@@ -181,11 +182,11 @@ impl Plan {
 
     /// Returns what is wrong, or the text to read instead.
     #[cold]
-    fn explain(&self, text: &str, again: Reread<'_>) -> Result<Again, InvalidArguments> {
+    fn explain(&self, text: &str, again: Reread<'_>) -> Result<RepairedArguments, InvalidArguments> {
         match diagnose(self.graph(), text) {
             Err(refusal) => Err(self.report(refusal, again)),
             Ok(mended) => match mended.text {
-                Some(text) => Ok(Again { text, coercions: mended.coercions }),
+                Some(text) => Ok(RepairedArguments { text, coercions: mended.coercions }),
                 None => Err(self.refused_by_type(text, again)),
             },
         }
@@ -208,12 +209,15 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
         // An offer that a type or a check of the tool would refuse is none.
-        corrected.take_if(|text| match exact::fit(graph, text) {
-            Fit::Exact => again(&Context::exact(graph, text), text).is_err(),
-            _ => again(&Context::new(graph, text), text).is_err(),
-        });
+        let is_accepted = |Offer { text, fit }: &Offer| {
+            let cx = match fit {
+                Fit::Exact => Context::exact(graph, text),
+                _ => Context::new(graph, text),
+            };
+            self.pass_as_a_whole(text).is_ok() && again(&cx, text).is_ok()
+        };
+        let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
         // Types and checks accept an offer with everything that was sent as it should be: they have nothing to add.
         if corrected.is_none() {
@@ -240,7 +244,7 @@ impl Plan {
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {
             None => Ok(()),
-            Some(whole) => match whole.issues(&self.arrived(text), Asked::All) {
+            Some(whole) => match whole.issues(&self.arrived(text), IssueLimit::All) {
                 issues if issues.is_empty() => Ok(()),
                 issues => {
                     let count = issues.len();
@@ -271,7 +275,7 @@ impl Plan {
 }
 
 /// The arguments to read once more.
-struct Again {
+struct RepairedArguments {
     text: String,
     coercions: Vec<Coercion>,
 }

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 /// Maximum length of compared names: the cost grows with the product of both lengths.
 const MAX_CHARS: usize = 64;
+/// Their maximum length in lower case: one character has up to three there.
+const MAX_LOWER: usize = 3 * MAX_CHARS;
 const MAX_SUGGESTIONS: usize = 3;
 
 /// Returns the candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
@@ -52,10 +54,12 @@ fn near<'a, 's>(
     let wanted = &sent.lower;
     let threshold = if wanted.len() > 3 { 0.834 } else { 0.77 };
     let mut near: Vec<Near<'a>> = Vec::new();
-    for (word, spelling) in words {
-        if sent.may_reach(threshold, spelling) && jaro_winkler(&spelling.lower, wanted) >= threshold {
-            let written: Vec<char> = word.chars().collect();
-            let likeness = jaro_winkler(&written, wanted);
+    for (word, spelling) in words.filter(|(_, spelling)| sent.may_reach(threshold, spelling)) {
+        let similarity = jaro_winkler(&spelling.lower, wanted);
+        if similarity >= threshold {
+            let is_lower = word.chars().eq(spelling.lower.iter().copied());
+            let written = || jaro_winkler(&word.chars().collect::<Vec<char>>(), wanted);
+            let likeness = if is_lower { similarity } else { written() };
             near.push(Near { word, likeness, edits: edits(&spelling.lower, wanted) });
         }
     }
@@ -175,14 +179,13 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
         return 0.0;
     }
     let range = (b.len() / 2).saturating_sub(1);
-    let mut matched_a = vec![false; a.len()];
-    let mut matched_b = vec![false; b.len()];
+    let (mut matched_a, mut matched_b) = ([false; MAX_LOWER], [false; MAX_LOWER]);
     let mut matches = 0;
-    for (i, x) in a.iter().enumerate() {
-        let end = (i + range + 1).min(b.len());
-        for j in i.saturating_sub(range)..end {
-            if !matched_b[j] && *x == b[j] {
-                (matched_a[i], matched_b[j]) = (true, true);
+    for (i, (x, is_matched)) in a.iter().zip(&mut matched_a).enumerate() {
+        let nearby = b.iter().zip(&mut matched_b).take(i + range + 1).skip(i.saturating_sub(range));
+        for (y, is_taken) in nearby {
+            if !*is_taken && x == y {
+                (*is_matched, *is_taken) = (true, true);
                 matches += 1;
                 break;
             }
@@ -200,22 +203,38 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
 
 /// Returns the restricted Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
-    let mut before = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    let mut row = vec![0; b.len() + 1];
-    for i in 1..=a.len() {
+    // What both have at the beginning or at the end needs no edit.
+    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+    edits_between(&a[..a.len() - same], &b[..b.len() - same])
+}
+
+fn edits_between(a: &[char], b: &[char]) -> usize {
+    if a.is_empty() || b.is_empty() {
+        return a.len().max(b.len());
+    }
+    // A distance is at most the length of the longer name.
+    let mut before = [0_u8; MAX_LOWER + 1];
+    let mut above = before;
+    let mut row = before;
+    for (cell, j) in above.iter_mut().zip(0..) {
+        *cell = j;
+    }
+    let mut last = None;
+    for (i, x) in (1..).zip(a) {
         row[0] = i;
-        for j in 1..=b.len() {
-            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(replaced);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = above[j] + u8::from(x != y);
+            row[j + 1] = (above[j + 1] + 1).min(row[j] + 1).min(replaced);
+            if j > 0 && last == Some(y) && *x == b[j - 1] {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
             }
         }
-        std::mem::swap(&mut before, &mut above);
-        std::mem::swap(&mut above, &mut row);
+        last = Some(x);
+        (before, above, row) = (above, row, before);
     }
-    above[b.len()]
+    above[b.len()].into()
 }
 
 #[cfg(test)]
@@ -232,6 +251,20 @@ mod tests {
         assert_eq!(edits(&chars("kitten"), &chars("sitting")), 3);
         assert_eq!(edits(&chars(""), &chars("abc")), 3);
         assert_eq!(edits(&chars("abc"), &chars("")), 3);
+    }
+
+    #[test]
+    fn equal_ends_need_no_edit() {
+        let words: Vec<Vec<char>> = (0..3_usize.pow(5))
+            .flat_map(|n| {
+                let letters: Vec<char> = (0..5).map(|at| ['a', 'b', 'c'][n / 3_usize.pow(at) % 3]).collect();
+                (0..=5).map(move |length| letters[..length].to_vec())
+            })
+            .collect();
+        let words: std::collections::BTreeSet<_> = words.into_iter().collect();
+        for (a, b) in words.iter().flat_map(|a| words.iter().map(move |b| (a, b))) {
+            assert_eq!(edits(a, b), edits_between(a, b), "{a:?} {b:?}");
+        }
     }
 
     #[test]

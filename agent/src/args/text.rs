@@ -48,6 +48,9 @@ pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     } else {
         text
     };
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+        return out.extend(["\"", text, "\""]);
+    }
     out.push('"');
     for c in text.chars() {
         match c {

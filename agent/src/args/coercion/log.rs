@@ -45,8 +45,8 @@ impl Coercions {
         &mut self,
         write_path: impl FnOnce(&mut PathWriter<'_>),
         secret: bool,
-        from: Noted<'_>,
-        to: Noted<'_>,
+        from: CoercedValue<'_>,
+        to: CoercedValue<'_>,
         rule: CoercionRule,
     ) {
         let log = &mut self.0.get_or_insert_default().log;
@@ -188,7 +188,7 @@ mod tag {
 const MAX_KEY: usize = 1 << 12;
 
 /// A value to be recorded.
-pub(crate) enum Noted<'a> {
+pub(crate) enum CoercedValue<'a> {
     Null,
     Bool(bool),
     Signed(i64),
@@ -198,13 +198,13 @@ pub(crate) enum Noted<'a> {
     Value(Box<Value>),
 }
 
-impl From<Int> for Noted<'_> {
+impl From<Int> for CoercedValue<'_> {
     #[inline]
     fn from(int: Int) -> Self {
         match int {
-            Int::Signed(v) => Noted::Signed(v),
-            Int::Unsigned(v) => Noted::Unsigned(v),
-            wide => Noted::Value(Box::new(wide.to_value())),
+            Int::Signed(v) => CoercedValue::Signed(v),
+            Int::Unsigned(v) => CoercedValue::Unsigned(v),
+            wide => CoercedValue::Value(Box::new(wide.to_value())),
         }
     }
 }
@@ -228,16 +228,16 @@ impl PathWriter<'_> {
 impl Log {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what is recorded is known where it is called")]
-    fn value(&mut self, value: Noted<'_>) {
+    fn value(&mut self, value: CoercedValue<'_>) {
         match value {
-            Noted::Null => self.bytes.push(tag::NULL),
-            Noted::Bool(b) => self.bytes.push(if b { tag::TRUE } else { tag::FALSE }),
-            Noted::Signed(v) => self.number(tag::SIGNED, v.cast_unsigned()),
-            Noted::Unsigned(v) => self.number(tag::UNSIGNED, v),
-            Noted::Float(f) => self.number(tag::FLOAT, f.to_bits()),
-            Noted::Text(text) if text.len() <= MAX_RECORD => self.sized(tag::TEXT, text.as_bytes()),
-            Noted::Text(text) => self.sized(tag::TEXT, cut(text, MAX_RECORD).as_bytes()),
-            Noted::Value(value) => self.sized(tag::JSON, recorded(*value).to_string().as_bytes()),
+            CoercedValue::Null => self.bytes.push(tag::NULL),
+            CoercedValue::Bool(b) => self.bytes.push(if b { tag::TRUE } else { tag::FALSE }),
+            CoercedValue::Signed(v) => self.number(tag::SIGNED, v.cast_unsigned()),
+            CoercedValue::Unsigned(v) => self.number(tag::UNSIGNED, v),
+            CoercedValue::Float(f) => self.number(tag::FLOAT, f.to_bits()),
+            CoercedValue::Text(text) if text.len() <= MAX_RECORD => self.sized(tag::TEXT, text.as_bytes()),
+            CoercedValue::Text(text) => self.sized(tag::TEXT, cut(text, MAX_RECORD).as_bytes()),
+            CoercedValue::Value(value) => self.sized(tag::JSON, recorded(*value).to_string().as_bytes()),
         }
     }
 

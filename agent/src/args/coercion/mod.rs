@@ -3,7 +3,7 @@
 mod log;
 
 pub use log::Coercions;
-pub(crate) use log::{Noted, PathWriter};
+pub(crate) use log::{CoercedValue, PathWriter};
 
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};

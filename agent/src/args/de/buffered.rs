@@ -4,7 +4,7 @@
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
-use crate::args::coercion::{CoercionRule, Noted};
+use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::diagnose::{self, Document};
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
 use crate::args::rounding;
@@ -35,7 +35,12 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                     return Err(refused("variant"));
                 };
                 if unit.is_coerced {
-                    cx.record(path, Noted::Text(&name), Noted::Text(unit.word), CoercionRule::FoldEnum);
+                    cx.record(
+                        path,
+                        CoercedValue::Text(&name),
+                        CoercedValue::Text(unit.word),
+                        CoercionRule::FoldEnum,
+                    );
                 }
                 return visitor.visit_str(unit.word);
             }
@@ -184,10 +189,10 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
         && !rounding::is_safe(text)
         && rounding::is_rounded(text, float)
     {
-        cx.record(path, Noted::Text(text), Noted::Float(float), CoercionRule::NumberRounded);
+        cx.record(path, CoercedValue::Text(text), CoercedValue::Float(float), CoercionRule::NumberRounded);
     }
     if coerced && let Some(rule) = rule_for(member) {
-        cx.record(path, Noted::Value(sent.into()), Noted::Value(member.clone().into()), rule);
+        cx.record(path, CoercedValue::Value(sent.into()), CoercedValue::Value(member.clone().into()), rule);
     }
     match member {
         Value::Bool(b) if coerced => visitor.visit_bool(*b),

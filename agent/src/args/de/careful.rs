@@ -3,7 +3,7 @@
 use super::context::{nested, refused};
 use super::scalar::ScalarVisitor;
 use super::{Context, Hint, Path, PlanDe};
-use crate::args::coercion::{CoercionRule, Noted};
+use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::diagnose::{Doc, Document, Shape};
 use crate::args::plan::Kind;
 use crate::args::rounding;
@@ -64,7 +64,12 @@ fn note_rounded(cx: &Context<'_>, path: &Path<'_>, doc: &Doc<'_>) {
                 && let Some(float) = number.as_f64()
                 && rounding::is_rounded(doc.raw, float)
             {
-                cx.record(path, Noted::Text(doc.raw), Noted::Float(float), CoercionRule::NumberRounded);
+                cx.record(
+                    path,
+                    CoercedValue::Text(doc.raw),
+                    CoercedValue::Float(float),
+                    CoercionRule::NumberRounded,
+                );
             }
         }
         _ => {}

@@ -1,8 +1,8 @@
 //! The state of one parse.
 
-use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter};
+use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, Coercions, PathWriter};
 use crate::args::diagnose::{Choices, Shared};
-use crate::args::hooks::{self, Placed};
+use crate::args::hooks::{self, CheckFindings};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use crate::args::rounding;
 use crate::args::text::{push_index, push_segment};
@@ -123,7 +123,7 @@ struct RareState {
     choices: HashMap<(usize, usize), NodeId>,
     /// Nodes with checks, and the places in the text that pass them.
     passed: HashSet<(usize, usize)>,
-    placed: Vec<Placed>,
+    placed: Vec<CheckFindings>,
 }
 
 /// There are floats: only a long number may have lost digits.
@@ -215,7 +215,7 @@ impl<'c> Context<'c> {
     }
 
     /// Returns what was found, and the place of the first refusal.
-    pub(crate) fn into_placed(self) -> (Vec<Placed>, Failure) {
+    pub(crate) fn into_placed(self) -> (Vec<CheckFindings>, Failure) {
         let rare = self.rare.into_inner().unwrap_or_default();
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
@@ -252,7 +252,13 @@ impl<'c> Context<'c> {
     }
 
     #[cold]
-    pub(super) fn record(&self, path: &Path<'_>, from: Noted<'_>, to: Noted<'_>, rule: CoercionRule) {
+    pub(super) fn record(
+        &self,
+        path: &Path<'_>,
+        from: CoercedValue<'_>,
+        to: CoercedValue<'_>,
+        rule: CoercionRule,
+    ) {
         if !self.silent {
             self.log.borrow_mut().add(|out| path.note(out), path.secret, from, to, rule);
         }
@@ -263,8 +269,8 @@ impl<'c> Context<'c> {
     pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
         if !self.silent {
             let secret = self.graph.has_secrets();
-            let (from, rule) = (Noted::Value(from.into()), CoercionRule::UnknownDropped);
-            self.log.borrow_mut().add(|out| path.note(out), secret, from, Noted::Null, rule);
+            let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
+            self.log.borrow_mut().add(|out| path.note(out), secret, from, CoercedValue::Null, rule);
         }
     }
 
@@ -297,16 +303,18 @@ impl<'c> Context<'c> {
         self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
     }
 
-    /// Whether the value after this key is null; `None` if only reading it can tell.
+    /// Whether the value after this key is certainly not null.
     #[inline]
+    pub(super) fn value_follows(&self, key: &str) -> bool {
+        match self.after_key(key) {
+            Some([b':', b' ', first, ..] | [b':', first, ..]) => *first > b' ' && *first != b'n',
+            _ => false,
+        }
+    }
+
+    /// Whether the value after this key is null; `None` if only reading it can tell.
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = self.after_key(key)?;
-        // As most values begin.
-        if let [b':', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..]
-        | [b':', b' ', b'"' | b'{' | b'[' | b'-' | b'0'..=b'9', ..] = rest
-        {
-            return Some(false);
-        }
         let rest = skip_blank(rest).strip_prefix(b":")?;
         Some(skip_blank(rest).starts_with(b"null"))
     }

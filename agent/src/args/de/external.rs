@@ -5,7 +5,7 @@
 use super::PlanSeed;
 use super::context::{Context, Path, refused};
 use super::object::KeyText;
-use crate::args::coercion::{CoercionRule, Noted};
+use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::plan::{ExternalSpec, Node};
 use crate::args::policy::Rules;
 use serde::de::value::StrDeserializer;
@@ -35,7 +35,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
             return Err(refused("variant"));
         };
         if unit.is_coerced {
-            self.cx.record(self.path, Noted::Text(name), Noted::Text(unit.word), CoercionRule::FoldEnum);
+            self.cx.record(
+                self.path,
+                CoercedValue::Text(name),
+                CoercedValue::Text(unit.word),
+                CoercionRule::FoldEnum,
+            );
         }
         self.visitor.visit_enum(StrDeserializer::new(unit.word))
     }

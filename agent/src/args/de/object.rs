@@ -2,8 +2,8 @@
 
 use super::PlanSeed;
 use super::context::{Context, Path, nested, refused};
-use crate::args::coercion::{CoercionRule, Noted};
-use crate::args::plan::{Kind, Node, NodeId, ObjectSpec, Prop, Rest, VariantNames};
+use crate::args::coercion::{CoercedValue, CoercionRule};
+use crate::args::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
@@ -176,7 +176,9 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         }
         let node = match child {
             Some(node) => node,
-            None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
+            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
+                self.cx.graph.any
+            }
             None if unknown == UnknownKeys::Strip && self.path.is_root() => {
                 let raw = self.raw_value()?;
                 if !self.cx.silent {
@@ -216,7 +218,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     }
 
     /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
-    #[inline]
+    #[inline(never)]
     fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
         let follows = match key {
             Cow::Borrowed(key) => self.cx.null_follows(key),
@@ -240,8 +242,8 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         }
         self.cx.record(
             &self.path.key(key, prop.secret),
-            Noted::Null,
-            Noted::Null,
+            CoercedValue::Null,
+            CoercedValue::Null,
             CoercionRule::NullAsAbsent,
         );
         self.seen.add_absent();
@@ -283,7 +285,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 if !self.seen.add(index) {
                     return Err(refused("duplicate"));
                 }
-                if prop.null_absent && self.null_as_absent(&key, prop)? {
+                let is_value = || matches!(&key, Cow::Borrowed(key) if self.cx.value_follows(key));
+                if prop.null_absent && !is_value() && self.null_as_absent(&key, prop)? {
                     continue;
                 }
                 if !prop.aliases.is_empty() && prop.name != key {

@@ -3,7 +3,7 @@
 use super::context::{Context, Path, refused};
 use super::object::KeyText;
 use super::{Hint, PlanDe};
-use crate::args::coercion::{CoercionRule, Noted};
+use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec, PickedWord};
 use crate::args::policy::Rules;
 use crate::args::rounding;
@@ -43,7 +43,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self,
         spec: &IntSpec,
         int: Int,
-        from: Noted<'_>,
+        from: CoercedValue<'_>,
         rule: CoercionRule,
     ) -> Result<V::Value, E> {
         if !matches!(int, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(int) {
@@ -60,11 +60,11 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         }
         let rule = CoercionRule::TextToInteger;
         if let Some(few) = few_digits(text).filter(|v| spec.surely_takes(*v)) {
-            self.cx.record(self.path, Noted::Text(text), Noted::Signed(few), rule);
+            self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Signed(few), rule);
             return self.visitor.visit_i64(few);
         }
         match int_from_text(text).int() {
-            Some(int) => self.coerced_int(spec, int, Noted::Text(text), rule),
+            Some(int) => self.coerced_int(spec, int, CoercedValue::Text(text), rule),
             None => Err(refused("type")),
         }
     }
@@ -76,21 +76,21 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         let rule = CoercionRule::TextToNumber;
         match number {
             Num::Signed(v) => {
-                self.cx.record(self.path, Noted::Text(text), Noted::Signed(v), rule);
+                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(Noted::Signed(v), float),
+                    Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
                     None => self.visitor.visit_i64(v),
                 }
             }
             Num::Unsigned(v) => {
-                self.cx.record(self.path, Noted::Text(text), Noted::Unsigned(v), rule);
+                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Unsigned(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(Noted::Unsigned(v), float),
+                    Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
                     None => self.visitor.visit_u64(v),
                 }
             }
             Num::Float(f) => {
-                self.cx.record(self.path, Noted::Text(text), Noted::Float(f), rule);
+                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Float(f), rule);
                 self.give_float(spec, text, f)
             }
         }
@@ -98,8 +98,8 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Passes a number on that lost digits, and records it.
     #[cold]
-    fn give_rounded<E: Error>(self, from: Noted<'_>, to: f64) -> Result<V::Value, E> {
-        self.cx.record(self.path, from, Noted::Float(to), CoercionRule::NumberRounded);
+    fn give_rounded<E: Error>(self, from: CoercedValue<'_>, to: f64) -> Result<V::Value, E> {
+        self.cx.record(self.path, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
         self.visitor.visit_f64(to)
     }
 
@@ -111,7 +111,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         float: f64,
     ) -> Result<V::Value, E> {
         match spec.rounded(digits, float) {
-            Some(to) => self.give_rounded(Noted::Text(digits), to),
+            Some(to) => self.give_rounded(CoercedValue::Text(digits), to),
             None => self.visitor.visit_f64(float),
         }
     }
@@ -127,7 +127,12 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if !spec.takes(&text) {
             return Err(refused("text"));
         }
-        self.cx.record(self.path, Noted::Value(from.into()), Noted::Text(&text), CoercionRule::NumberToText);
+        self.cx.record(
+            self.path,
+            CoercedValue::Value(from.into()),
+            CoercedValue::Text(&text),
+            CoercionRule::NumberToText,
+        );
         self.visitor.visit_string(text)
     }
 
@@ -140,7 +145,12 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
             Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
                 Some(b) => {
-                    self.cx.record(self.path, Noted::Text(text), Noted::Bool(b), CoercionRule::TextToBoolean);
+                    self.cx.record(
+                        self.path,
+                        CoercedValue::Text(text),
+                        CoercedValue::Bool(b),
+                        CoercionRule::TextToBoolean,
+                    );
                     self.visitor.visit_bool(b)
                 }
                 None => Err(refused("boolean")),
@@ -148,7 +158,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Kind::Enum(words) => match words.pick(text, rules) {
                 Some(PickedWord { word, is_coerced }) => {
                     if is_coerced {
-                        let (from, to) = (Noted::Text(text), Noted::Text(word));
+                        let (from, to) = (CoercedValue::Text(text), CoercedValue::Text(word));
                         self.cx.record(self.path, from, to, CoercionRule::FoldEnum);
                     }
                     match self.hint {
@@ -207,7 +217,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Num(spec) => {
                 if spec.takes(Num::Signed(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(Noted::Signed(v), float),
+                        Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
                         None => self.visitor.visit_i64(v),
                     }
                 } else {
@@ -231,7 +241,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Num(spec) => {
                 if spec.takes(Num::Unsigned(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(Noted::Unsigned(v), float),
+                        Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
                         None => self.visitor.visit_u64(v),
                     }
                 } else {
@@ -252,7 +262,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Int(spec) => match int_from_f64(f) {
                 Some(int) if self.node.rules.has(Rules::FLOAT_INTEGER) => {
                     self.cx.note_float(f, false);
-                    self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger)
+                    self.coerced_int(spec, int, CoercedValue::Float(f), CoercionRule::FloatToInteger)
                 }
                 _ => Err(refused("type")),
             },

@@ -7,6 +7,9 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashSet, fmt};
 
+/// Up to so many keys are compared with each other; more are hashed.
+const FEW_KEYS: usize = 16;
+
 pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
 }
@@ -136,9 +139,14 @@ impl Doc<'_> {
                 Some(format!("/{i}{below}"))
             }),
             Shape::Object(entries) => {
-                let mut seen = HashSet::with_capacity_and_hasher(entries.len(), NameHash::default());
-                entries.iter().find_map(|(key, item)| {
-                    let below = if seen.insert(key.as_ref()) { item.repeated_key()? } else { String::new() };
+                let mut seen = HashSet::with_hasher(NameHash::default());
+                entries.iter().enumerate().find_map(|(at, (key, item))| {
+                    let is_new = if entries.len() <= FEW_KEYS {
+                        entries.iter().take(at).all(|(before, _)| before != key)
+                    } else {
+                        seen.insert(key.as_ref())
+                    };
+                    let below = if is_new { item.repeated_key()? } else { String::new() };
                     let mut out = String::new();
                     push_segment(&mut out, key);
                     Some(out + &below)
@@ -266,23 +274,22 @@ impl<'t> Reader<'t> {
 
     fn string(&mut self) -> Option<Cow<'t, str>> {
         let start = self.at;
-        self.at += 1;
-        let mut escaped = false;
+        let rest = self.text.get(start + 1..)?;
+        let plain = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        self.at += 1 + plain;
+        if self.peek()? == b'"' {
+            self.at += 1;
+            return rest.get(..plain).map(Cow::Borrowed);
+        }
         loop {
             match self.peek()? {
                 b'"' => break,
-                b'\\' => {
-                    escaped = true;
-                    self.at += 2;
-                }
+                b'\\' => self.at += 2,
                 _ => self.at += 1,
             }
         }
         self.at += 1;
-        if escaped {
-            return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
-        }
-        self.text.get(start + 1..self.at - 1).map(Cow::Borrowed)
+        serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
     }
 
     fn array(&mut self) -> Option<Shape<'t>> {
@@ -305,6 +312,7 @@ impl<'t> Reader<'t> {
         if self.eat(b'}') {
             return Some(Shape::Object(entries));
         }
+        entries.reserve(8);
         loop {
             self.skip_blank();
             let key = self.string()?;

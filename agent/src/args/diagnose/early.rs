@@ -7,7 +7,7 @@ use super::outcome::{SUGGESTION_BUDGET, Shared};
 use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
 use crate::args::issue::Issue;
-use crate::args::plan::{Child, Kind, NodeId, Plan, Rest};
+use crate::args::plan::{AdditionalProperties, Child, Kind, NodeId, Plan};
 use crate::args::policy::UnknownKeys;
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ pub(crate) struct EarlyCheck {
     plan: Plan,
     may_repair: bool,
     /// How each parameter was given.
-    given: Vec<Option<Seen>>,
+    given: Vec<Option<SeenParameter>>,
     /// Map entries and unknown keys.
-    others: HashMap<Box<str>, Seen>,
+    others: HashMap<Box<str>, SeenParameter>,
     suggestions: usize,
     issues: Vec<Issue>,
     awaited: Awaited,
@@ -25,7 +25,7 @@ pub(crate) struct EarlyCheck {
     secret: bool,
 }
 
-struct Seen {
+struct SeenParameter {
     key: Box<str>,
     told: Told,
 }
@@ -76,7 +76,8 @@ impl EarlyCheck {
         let shared = Shared::new(graph, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
-        let keep = graph.options.unknown_keys() == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let keep = graph.options.unknown_keys() == UnknownKeys::Keep
+            && object.rest == AdditionalProperties::Unspecified;
         let entry = match object.child(key, self.hint) {
             Some(Child::Prop(index, node)) => {
                 self.hint = index + 1;
@@ -89,7 +90,7 @@ impl EarlyCheck {
                         walk.twice(key, &seen.key);
                     }
                     Some(new) => {
-                        *new = Some(Seen { key: key.into(), told: false });
+                        *new = Some(SeenParameter { key: key.into(), told: false });
                         self.awaited = Awaited::Parameter(index);
                     }
                     None => {}
@@ -104,7 +105,7 @@ impl EarlyCheck {
         let identity = graph.identity(object, key);
         match (self.others.get_mut(identity.as_ref()), entry) {
             (None, _) => {
-                let seen = Seen { key: key.into(), told: entry.is_none() && !strip };
+                let seen = SeenParameter { key: key.into(), told: entry.is_none() && !strip };
                 self.others.insert(identity.into(), seen);
                 if let Some(node) = entry {
                     self.awaited = Awaited::Entry(node);

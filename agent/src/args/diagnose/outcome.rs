@@ -1,7 +1,7 @@
 //! Decides which branch of a union a value belongs to.
 
 use super::document::{Doc, Document};
-use super::walk::{Findings, Walk};
+use super::walk::{Walk, WalkSummary};
 use crate::args::de::{Context, Path, PlanDe};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use serde::de::Deserialize;
@@ -38,14 +38,14 @@ pub(super) enum Choice {
     Fits {
         branch: NodeId,
         coerced: bool,
-        bent: bool,
-        loose: bool,
+        non_schema_coercion: bool,
+        beyond_strict: bool,
     },
-    /// None fits; this one has the fewest issues. `clash`: even the type at its root is wrong.
+    /// None fits; this one has the fewest issues. `root_type_mismatch`: even the type at its root is wrong.
     Closest {
         branch: NodeId,
         count: usize,
-        clash: bool,
+        root_type_mismatch: bool,
     },
     /// More than one fits where only one may.
     Ambiguous,
@@ -149,25 +149,24 @@ impl<'w> Shared<'w> {
     }
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
-        let mut fitting: Option<(NodeId, Findings)> = None;
+        let mut fitting: Option<(NodeId, WalkSummary)> = None;
         // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is. What a wider policy lets
         // fit as well must not stand against what fits under a narrower one.
-        let distance = |found: &Findings| match (exclusive, found) {
+        let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
-            (true, Findings { bent: false, .. }) => 0,
-            (true, found) => 1 + u8::from(found.loose),
+            (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
+            (true, found) => 1 + u8::from(found.beyond_strict),
         };
         let mut several = false;
         let mut but_for_width = false;
-        let mut closest: Option<(NodeId, Findings)> = None;
+        let mut closest: Option<(NodeId, WalkSummary)> = None;
         for branch in branches {
             let found = Walk::count(self, *branch, doc);
             if found.count > 0 {
-                but_for_width |= found.count == found.too_wide;
-                if closest
-                    .as_ref()
-                    .is_none_or(|(_, best)| (found.clash, found.count) < (best.clash, best.count))
-                {
+                but_for_width |= found.count == found.unrepresentable;
+                if closest.as_ref().is_none_or(|(_, best)| {
+                    (found.root_type_mismatch, found.count) < (best.root_type_mismatch, best.count)
+                }) {
                     closest = Some((*branch, found));
                 }
                 continue;
@@ -189,16 +188,16 @@ impl<'w> Shared<'w> {
         match (fitting, closest) {
             (Some(_), _) if exclusive && (several || but_for_width) => Choice::Ambiguous,
             (Some((branch, found)), _)
-                if exclusive && found.bent && !self.arrives_at_one(branch, branches, doc) =>
+                if exclusive && found.non_schema_coercion && !self.arrives_at_one(branch, branches, doc) =>
             {
                 Choice::Ambiguous
             }
             (Some(_), _) if exclusive && doc.repeated_key().is_some() => Choice::Doubled,
-            (Some((branch, Findings { coerced, bent, loose, .. })), _) => {
-                Choice::Fits { branch, coerced, bent, loose }
+            (Some((branch, WalkSummary { coerced, non_schema_coercion, beyond_strict, .. })), _) => {
+                Choice::Fits { branch, coerced, non_schema_coercion, beyond_strict }
             }
             (None, Some((branch, found))) => {
-                Choice::Closest { branch, count: found.count, clash: found.clash }
+                Choice::Closest { branch, count: found.count, root_type_mismatch: found.root_type_mismatch }
             }
             (None, None) => Choice::Nothing,
         }
@@ -223,7 +222,7 @@ impl Shared<'_> {
         let other = self.another();
         let fits = |branch: &&NodeId| {
             let found = Walk::count(&other, **branch, &document.root);
-            found.count == 0 && !found.bent
+            found.count == 0 && !found.non_schema_coercion
         };
         let is_one = branches.iter().filter(fits).nth(1).is_none();
         self.take_back(&other);

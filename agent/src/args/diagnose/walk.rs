@@ -35,32 +35,32 @@ const MAX_ALLOWED_LISTS: usize = 100;
 
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct Findings {
+pub(crate) struct WalkSummary {
     pub(crate) count: usize,
-    /// How many of these are integers to JSON Schema that cannot be represented here, or not with certainty.
-    pub(crate) too_wide: usize,
-    /// How many of these are formats that a type of this crate explains better.
+    /// Issues with integers to JSON Schema that cannot be represented here, or not with certainty.
+    pub(crate) unrepresentable: usize,
+    /// Issues with formats that a type of this crate explains better.
     pub(crate) for_the_type: usize,
     /// Whether the type at the root itself is wrong.
-    pub(crate) clash: bool,
+    pub(crate) root_type_mismatch: bool,
     /// Whether something is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether that is a coercion that JSON Schema does not know: to it 1.0 is the integer 1.
-    pub(crate) bent: bool,
+    /// Whether that is a coercion that JSON Schema does not have: to it 1.0 is the integer 1.
+    pub(crate) non_schema_coercion: bool,
     /// Whether that is a coercion that only a policy wider than `strict` allows.
-    pub(crate) loose: bool,
+    pub(crate) beyond_strict: bool,
 }
 
-impl Findings {
-    fn and(self, other: Findings) -> Findings {
-        Findings {
+impl WalkSummary {
+    fn and(self, other: WalkSummary) -> WalkSummary {
+        WalkSummary {
             count: self.count + other.count,
-            too_wide: self.too_wide + other.too_wide,
+            unrepresentable: self.unrepresentable + other.unrepresentable,
             for_the_type: self.for_the_type + other.for_the_type,
-            clash: self.clash || other.clash,
+            root_type_mismatch: self.root_type_mismatch || other.root_type_mismatch,
             coerced: self.coerced || other.coerced,
-            bent: self.bent || other.bent,
-            loose: self.loose || other.loose,
+            non_schema_coercion: self.non_schema_coercion || other.non_schema_coercion,
+            beyond_strict: self.beyond_strict || other.beyond_strict,
         }
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 }
 
 /// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
-pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
+pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
     Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -
 }
 
 /// Returns the findings about a value at a node, with the state of a diagnosis.
-pub(crate) fn count(shared: &Shared<'_>, node: NodeId, doc: &Doc<'_>) -> Findings {
+pub(crate) fn count(shared: &Shared<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
     Walk::count(shared, node, doc)
 }
 
@@ -108,34 +108,41 @@ pub(super) struct Walk<'w, 'o> {
     /// `None`: only count.
     out: Option<&'o mut Vec<Issue>>,
     secret: bool,
-    found: Findings,
+    found: WalkSummary,
 }
 
 impl<'w, 'o> Walk<'w, 'o> {
     pub(super) fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
-        Walk { graph: shared.graph, shared, path: Vec::new(), out, secret: false, found: Findings::default() }
+        Walk {
+            graph: shared.graph,
+            shared,
+            path: Vec::new(),
+            out,
+            secret: false,
+            found: WalkSummary::default(),
+        }
     }
 
-    pub(super) fn count(shared: &'w Shared<'w>, node: NodeId, doc: &'w Doc<'_>) -> Findings {
+    pub(super) fn count(shared: &'w Shared<'w>, node: NodeId, doc: &'w Doc<'_>) -> WalkSummary {
         let mut walk = Walk::new(shared, None);
         walk.check(node, doc);
         walk.found
     }
 
     /// Notes that something is accepted by a coercion.
-    fn bend(&mut self) {
+    fn note_coercion(&mut self) {
         self.found.coerced = true;
-        self.found.bent = true;
+        self.found.non_schema_coercion = true;
     }
 
-    /// Notes a coercion; `loose`: `strict` does not allow it.
-    fn bend_by(&mut self, loose: bool) {
-        self.bend();
-        self.found.loose |= loose;
+    /// Notes a coercion; `beyond_strict`: `strict` does not allow it.
+    fn note_coercion_beyond(&mut self, beyond_strict: bool) {
+        self.note_coercion();
+        self.found.beyond_strict |= beyond_strict;
     }
 
     fn pointer(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(32 * self.path.len());
         for segment in &self.path {
             match segment {
                 Segment::Key(key) => push_segment(&mut out, key),
@@ -154,7 +161,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     /// Counts an issue; its content is only made if it is kept.
     fn add(&mut self, code: IssueCode, make: impl FnOnce(&Self, &mut Issue)) {
         self.found.count += 1;
-        self.found.clash |= self.path.is_empty() && code == IssueCode::Type;
+        self.found.root_type_mismatch |= self.path.is_empty() && code == IssueCode::Type;
         if self.out.as_ref().is_none_or(|out| out.len() >= MAX_KEPT) {
             return;
         }
@@ -321,19 +328,19 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Bool, Shape::Text(text))
                 if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
             {
-                self.bend_by(bool_from_text(text, node.rules.within_strict()).is_none());
+                self.note_coercion_beyond(bool_from_text(text, node.rules.within_strict()).is_none());
             }
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
                     // Written as a float so large that it may have been rounded: an integer to JSON Schema all the same.
                     let is_number = matches!(doc.shape, Shape::Number);
-                    self.found.too_wide += usize::from(is_number && rounding::is_whole(doc.raw));
+                    self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);
                 }
                 Digits::Int(int) if spec.takes(int) => {}
                 // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
-                    self.found.too_wide += 1;
+                    self.found.unrepresentable += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
                 }
                 // No multiple: a bound of the type would explain nothing.
@@ -359,9 +366,9 @@ impl<'w, 'o> Walk<'w, 'o> {
                 match const_of(members, &sent, node.rules) {
                     Some(member) => {
                         self.found.coerced |= *member != sent;
-                        self.found.bent |= !same_json(member, &sent);
-                        self.found.loose |=
-                            self.found.bent && const_of(members, &sent, node.rules.within_strict()).is_none();
+                        self.found.non_schema_coercion |= !same_json(member, &sent);
+                        self.found.beyond_strict |= self.found.non_schema_coercion
+                            && const_of(members, &sent, node.rules.within_strict()).is_none();
                         self.repeated(doc);
                     }
                     None => self.add(IssueCode::Enum, |walk, issue| {
@@ -404,7 +411,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 doc.exact_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
             }
             Shape::Text(text) if node.rules.has(Rules::TEXT_INTEGER) => {
-                self.bend();
+                self.note_coercion();
                 int_from_text(text)
             }
             _ => Digits::NotInteger,
@@ -415,7 +422,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         match &doc.shape {
             Shape::Number => Num::of_token(doc.raw),
             Shape::Text(text) if node.rules.has(Rules::TEXT_NUMBER) => {
-                self.bend();
+                self.note_coercion();
                 Num::of_text(text)
             }
             _ => None,
@@ -430,7 +437,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
             return None;
         }
-        self.bend_by(!node.rules.within_strict().number_to_text(!value.is_f64()));
+        self.note_coercion_beyond(!node.rules.within_strict().number_to_text(!value.is_f64()));
         number_text(&value)
     }
 
@@ -449,7 +456,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         match shape {
             Shape::Text(text) => match words.pick(text, self.graph.node(id).rules) {
                 Some(PickedWord { is_coerced: false, .. }) => {}
-                Some(_) => self.bend_by(true),
+                Some(_) => self.note_coercion_beyond(true),
                 None => self.not_a_word(Some(id), names, Some(text), doc),
             },
             Shape::Null => self.wrong(id, doc),

@@ -1,6 +1,6 @@
 //! Finds the place that a check refers to in the sent arguments, and makes issues.
 
-use super::Placed;
+use super::CheckFindings;
 use super::findings::Step;
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, secret_texts};
@@ -18,7 +18,7 @@ const REFUSED: &str = "refused by the tool's own check";
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
-    placed: Vec<Placed>,
+    placed: Vec<CheckFindings>,
     touched: &[String],
     refused: Vec<Issue>,
     issues: &mut Vec<Issue>,
@@ -70,11 +70,11 @@ pub(crate) fn is_within(at: &str, outer: &str) -> bool {
     at.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {
-    let Placed { path, node, secret, found } = placed;
+fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
+    let CheckFindings { path, node, secret, found } = placed;
     let Some(id) = graph.id_of(node) else { return Issue::new(path, IssueCode::Value, found.problem) };
     let here = sent.pointer(&path);
-    let mut place = Place { graph, id, sent: here, path, secret };
+    let mut place = LocatedNode { graph, id, sent: here, path, secret };
     let known = found.steps.iter().take_while(|step| place.step(step)).count();
     let (saw, seen) = if found.whole { (id, here) } else { (place.id, place.sent) };
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
@@ -106,7 +106,7 @@ fn shares_part(words: &str, secret: &str) -> bool {
 }
 
 /// A place in the plan and in what was sent.
-struct Place<'a> {
+struct LocatedNode<'a> {
     graph: &'a Graph,
     id: NodeId,
     sent: Option<&'a Value>,
@@ -114,7 +114,7 @@ struct Place<'a> {
     secret: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LocatedNode<'a> {
     /// Moves one step on; `false` if there is no such place.
     fn step(&mut self, step: &Step) -> bool {
         self.enter(0);
@@ -165,7 +165,7 @@ impl<'a> Place<'a> {
                 true
             }
             Kind::Union { branches, .. } => branches.iter().any(|branch| {
-                let mut place = Place { id: *branch, path: self.path.clone(), ..*self };
+                let mut place = LocatedNode { id: *branch, path: self.path.clone(), ..*self };
                 place.enter(0);
                 let found = !matches!(graph.kind(place.id), Kind::Union { .. }) && place.named(name, in_rust);
                 if found {
@@ -222,7 +222,7 @@ impl<'a> Orders<'a> {
         let graph = self.graph;
         let mut out = Vec::new();
         let mut place =
-            Place { graph, id: graph.root, sent: Some(self.sent), path: String::new(), secret: false };
+            LocatedNode { graph, id: graph.root, sent: Some(self.sent), path: String::new(), secret: false };
         for segment in pointer.split('/').skip(1) {
             let key = segment.replace("~1", "/").replace("~0", "~");
             let position = self.position(place.sent, &key);

@@ -85,7 +85,7 @@ fn take() -> Vec<Found> {
 }
 
 /// The findings of one value's checks, and the place of the value.
-pub(crate) struct Placed {
+pub(crate) struct CheckFindings {
     pub(crate) path: String,
     /// The address of the plan's node in memory.
     node: usize,
@@ -95,8 +95,13 @@ pub(crate) struct Placed {
 
 /// Assigns the findings since the last call to the value at `path`.
 #[cold]
-pub(crate) fn place(path: impl Fn() -> String, node: &Node, secret: bool, placed: &mut Vec<Placed>) {
+pub(crate) fn place(path: impl Fn() -> String, node: &Node, secret: bool, placed: &mut Vec<CheckFindings>) {
     let room = MAX_FOUND.saturating_sub(placed.len());
     let node = std::ptr::from_ref(node).addr();
-    placed.extend(take().into_iter().take(room).map(|found| Placed { path: path(), node, secret, found }));
+    placed.extend(take().into_iter().take(room).map(|found| CheckFindings {
+        path: path(),
+        node,
+        secret,
+        found,
+    }));
 }

@@ -1,6 +1,6 @@
 //! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
 
-use super::node::{ArraySpec, Check, Kind, Node, NodeId, Rest};
+use super::node::{AdditionalProperties, ArraySpec, Check, Kind, Node, NodeId};
 use std::collections::HashMap;
 
 /// Maximum length of chains of references, or of alternatives within alternatives.
@@ -38,7 +38,7 @@ pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
         Kind::Object(object) => {
             object.props.iter_mut().for_each(|p| fix(&mut p.node));
             object.patterns.iter_mut().for_each(|p| fix(&mut p.1));
-            if let Rest::Accepted(id) = &mut object.rest {
+            if let AdditionalProperties::Schema(id) = &mut object.rest {
                 fix(id);
             }
         }
@@ -69,12 +69,12 @@ pub(super) enum Chain {
 /// Whether each node accepts null. Alternatives within alternatives must end soon.
 pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         Open,
         Done { length: usize, null: bool },
     }
-    let mut states = vec![State::New; nodes.len()];
+    let mut states = vec![VisitState::New; nodes.len()];
     for start in 0..nodes.len() {
         let mut stack = vec![(start, false)];
         while let Some((i, leave)) = stack.pop() {
@@ -84,7 +84,7 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
                 let mut length = 0;
                 let mut null = matches!(kind, Kind::Any | Kind::Null | Kind::Nullable(_));
                 for id in next {
-                    if let State::Done { length: below, null: takes } = states[id.0 as usize] {
+                    if let VisitState::Done { length: below, null: takes } = states[id.0 as usize] {
                         length = length.max(below + 1);
                         null |= takes
                             && match kind {
@@ -97,22 +97,22 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
                 if length > MAX_CHAIN {
                     return Err(Chain::TooLong);
                 }
-                states[i] = State::Done { length, null };
+                states[i] = VisitState::Done { length, null };
                 continue;
             }
             match states[i] {
-                State::Open => return Err(Chain::Circle),
-                State::Done { .. } => continue,
-                State::New => {}
+                VisitState::Open => return Err(Chain::Circle),
+                VisitState::Done { .. } => continue,
+                VisitState::New => {}
             }
-            states[i] = State::Open;
+            states[i] = VisitState::Open;
             stack.push((i, true));
             // Siblings wait on the stack unmarked, so only a node on the way to itself is a circle.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
-            stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], State::Done { .. })));
+            stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
     }
-    Ok(states.into_iter().map(|state| matches!(state, State::Done { null: true, .. })).collect())
+    Ok(states.into_iter().map(|state| matches!(state, VisitState::Done { null: true, .. })).collect())
 }
 
 /// In a foreign schema null is absent only where it is not a value, at any depth of the alternatives.

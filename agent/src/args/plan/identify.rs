@@ -24,16 +24,16 @@ const METASCHEMAS: [(&str, &str); 2] = [
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
-    places.collect(root, &mut String::new(), &Place::default(), true)?;
+    places.collect(root, &mut String::new(), &SchemaResource::default(), true)?;
     if !places.rewrite {
         return Ok(Cow::Borrowed(root));
     }
     let mut out = root.clone();
     if !places.wanted.is_empty() && with_metaschemas(&mut out, &places) {
         places = Places { lone_references, ..Places::default() };
-        places.collect(&out, &mut String::new(), &Place::default(), true)?;
+        places.collect(&out, &mut String::new(), &SchemaResource::default(), true)?;
     }
-    places.point(&mut out, &mut String::new(), &Place::default(), true)?;
+    places.point(&mut out, &mut String::new(), &SchemaResource::default(), true)?;
     Ok(Cow::Owned(out))
 }
 
@@ -77,7 +77,7 @@ fn check_size(root: &Value) -> Result<()> {
 
 /// The resource that a schema belongs to.
 #[derive(Clone, Default)]
-struct Place {
+struct SchemaResource {
     base: String,
     /// The pointer to the resource's root.
     root: String,
@@ -137,18 +137,25 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 
 impl Places {
     /// Returns the resource of a schema, which may start a new one.
-    fn place(&self, map: &Map<String, Value>, pointer: &str, around: &Place) -> Place {
+    fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
         match id.filter(|id| !id.starts_with('#') && !beside_reference) {
             None => around.clone(),
-            Some(id) => {
-                Place { base: uri::resolve(&around.base, uri::split(id).0), root: pointer.to_owned() }
-            }
+            Some(id) => SchemaResource {
+                base: uri::resolve(&around.base, uri::split(id).0),
+                root: pointer.to_owned(),
+            },
         }
     }
 
-    fn collect(&mut self, schema: &Value, pointer: &mut String, around: &Place, known: bool) -> Result<()> {
+    fn collect(
+        &mut self,
+        schema: &Value,
+        pointer: &mut String,
+        around: &SchemaResource,
+        known: bool,
+    ) -> Result<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         if let Some(keyword) = map.keys().find(|keyword| keyword.starts_with('\0')) {
             return Err(SchemaError::new(keyword, pointer, "is not the name of a keyword"));
@@ -187,7 +194,13 @@ impl Places {
         each_below(map, pointer, known, |value, pointer, known| self.collect(value, pointer, &place, known))
     }
 
-    fn point(&self, schema: &mut Value, pointer: &mut String, around: &Place, known: bool) -> Result<()> {
+    fn point(
+        &self,
+        schema: &mut Value,
+        pointer: &mut String,
+        around: &SchemaResource,
+        known: bool,
+    ) -> Result<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         let place = if known { self.place(map, pointer, around) } else { around.clone() };
         if let Some(Value::String(reference)) = map.get("$dynamicRef")
@@ -237,7 +250,13 @@ impl Places {
     }
 
     /// Returns the pointer to the target of a reference.
-    fn target(&self, reference: &str, place: &Place, keyword: &str, pointer: &str) -> Result<String> {
+    fn target(
+        &self,
+        reference: &str,
+        place: &SchemaResource,
+        keyword: &str,
+        pointer: &str,
+    ) -> Result<String> {
         let refused = |why: &str| SchemaError::new(keyword, pointer, format!("to {reference:?} {why}"));
         let (address, fragment) = uri::split(reference);
         let base = uri::resolve(&place.base, address);

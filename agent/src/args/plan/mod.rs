@@ -24,12 +24,12 @@ mod words;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec, Kind, Node, NodeId,
-    Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec,
+    AdditionalProperties, ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec,
+    Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, StrSpec,
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
-pub(crate) use whole::{Asked, Whole};
+pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
 

@@ -74,8 +74,8 @@ impl Kind {
             Kind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
             Kind::Object(object) => {
                 let rest = match object.rest {
-                    Rest::Accepted(id) => Some(id),
-                    Rest::Denied | Rest::Unsaid => None,
+                    AdditionalProperties::Schema(id) => Some(id),
+                    AdditionalProperties::Denied | AdditionalProperties::Unspecified => None,
                 };
                 object
                     .props
@@ -368,7 +368,7 @@ pub(crate) struct ObjectSpec {
     /// Every name and alias, where a scan would be slow.
     pub(super) index: Option<HashMap<String, usize, NameHash>>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
-    pub(crate) rest: Rest,
+    pub(crate) rest: AdditionalProperties,
     /// The required ones among the first 64 properties, one bit each.
     pub(crate) required: u64,
     pub(crate) min: u64,
@@ -377,12 +377,12 @@ pub(crate) struct ObjectSpec {
 
 /// The other keys that an object accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum AdditionalProperties {
     /// `additionalProperties: false`.
     Denied,
     /// The schema does not say: closed, unless the tool keeps unknown keys.
-    Unsaid,
-    Accepted(NodeId),
+    Unspecified,
+    Schema(NodeId),
 }
 
 #[derive(Debug)]
@@ -423,7 +423,7 @@ impl ObjectSpec {
             spellings: Spellings::default(),
             index: None,
             patterns: Vec::new(),
-            rest: Rest::Accepted(any),
+            rest: AdditionalProperties::Schema(any),
             required: 0,
             min: 0,
             max: u64::MAX,
@@ -491,8 +491,8 @@ impl ObjectSpec {
             return Some(*id);
         }
         match self.rest {
-            Rest::Accepted(id) => Some(id),
-            Rest::Denied | Rest::Unsaid => None,
+            AdditionalProperties::Schema(id) => Some(id),
+            AdditionalProperties::Denied | AdditionalProperties::Unspecified => None,
         }
     }
 }

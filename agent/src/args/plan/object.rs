@@ -3,7 +3,7 @@
 use super::check::known;
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::whole;
-use super::node::{Kind, NodeId, ObjectSpec, Pattern, Prop, Rest};
+use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
 use crate::args::hash::NameHash;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
@@ -27,17 +27,21 @@ impl Compiler<'_> {
         let any = !map.contains_key("properties") && self.foreign;
         let closed = map.get("unevaluatedProperties") == Some(&json!(false));
         let rest = match map.get("additionalProperties") {
-            Some(Value::Bool(false)) => Rest::Denied,
-            None if closed => Rest::Denied,
-            None if !patterns.is_empty() && !self.foreign => Rest::Denied,
+            Some(Value::Bool(false)) => AdditionalProperties::Denied,
+            None if closed => AdditionalProperties::Denied,
+            None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
             // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
-            None if any && patterns.is_empty() => Rest::Accepted(self.push(Kind::Any)),
-            None if self.rules.is_check() || known(map).is_none() => Rest::Accepted(self.push(Kind::Any)),
-            None => Rest::Unsaid,
-            Some(schema) => Rest::Accepted(self.below(&["additionalProperties"], below, schema)?),
+            None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(Kind::Any)),
+            None if self.rules.is_check() || known(map).is_none() => {
+                AdditionalProperties::Schema(self.push(Kind::Any))
+            }
+            None => AdditionalProperties::Unspecified,
+            Some(schema) => {
+                AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
+            }
         };
         // A name that only other parts of the schema speak about: no unknown key.
-        let known = known(map).filter(|_| rest == Rest::Unsaid).unwrap_or_default();
+        let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
         // A required name that no property has: any value, if the object takes it at all.
         let required = required.iter().map(|name| (*name, true));
@@ -47,9 +51,9 @@ impl Compiler<'_> {
             {
                 let node = match (rest, patterns.iter().find(|(p, _)| p.is_match(name))) {
                     (_, Some((_, id))) => *id,
-                    (Rest::Accepted(id), None) => id,
-                    (Rest::Denied, None) => self.push(Kind::Never),
-                    (Rest::Unsaid, None) => self.push(Kind::Any),
+                    (AdditionalProperties::Schema(id), None) => id,
+                    (AdditionalProperties::Denied, None) => self.push(Kind::Never),
+                    (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
                 };
                 props.push(Prop {
                     token: Prop::token(name),

@@ -2,7 +2,9 @@
 
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
-use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, StrSpec, Variant};
+use super::node::{
+    AdditionalProperties, ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, StrSpec, Variant,
+};
 use super::words::{VariantNames, Words};
 use crate::args::suggest::Spellings;
 use serde_json::{Map, Value, json};
@@ -195,7 +197,7 @@ impl Compiler<'_> {
             props: variants.iter().map(prop).collect(),
             index: None,
             patterns: Vec::new(),
-            rest: Rest::Denied,
+            rest: AdditionalProperties::Denied,
             required: 0,
             min: 1,
             max: 1,

@@ -16,7 +16,7 @@ impl Whole {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
 
-    pub(crate) fn issues(&self, _: &Value, _: Asked) -> Vec<Issue> {
+    pub(crate) fn issues(&self, _: &Value, _: IssueLimit) -> Vec<Issue> {
         match *self {}
     }
 
@@ -32,7 +32,7 @@ impl Whole {
             return 0;
         }
         let own = issues.len();
-        for issue in self.issues(sent, Asked::Unmodelled) {
+        for issue in self.issues(sent, IssueLimit::Unmodelled) {
             // A place that is wrong already, or lies in one that is, says nothing new.
             let known = |told: &Issue| {
                 issue.path.strip_prefix(&told.path).is_some_and(|rest| {
@@ -52,7 +52,7 @@ const MAX_COMPARED: usize = 1_000;
 
 /// What a validator is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum IssueLimit {
     /// Everything that is wrong.
     All,
     /// Only what the plan does not model: it has refused the value itself.
@@ -65,7 +65,7 @@ pub(crate) use full::Whole;
 #[cfg(feature = "full-schema")]
 mod full {
     use super::super::reference::percent_decoded;
-    use super::{Asked, Result, SchemaError};
+    use super::{IssueLimit, Result, SchemaError};
     use crate::args::issue::{Issue, IssueCode};
     use crate::args::text::{cut, push_segment, shown};
     use jsonschema::error::ValidationErrorKind as Kind;
@@ -148,17 +148,17 @@ mod full {
         }
 
         /// Returns what is wrong with a value. Paths start at the value.
-        pub(crate) fn issues(&self, value: &Value, asked: Asked) -> Vec<Issue> {
+        pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
                 return vec![Issue::new(String::new(), IssueCode::Value, words)];
             }
             let mut out = Vec::new();
-            if asked == Asked::All && self.validator.is_valid(value) {
+            if asked == IssueLimit::All && self.validator.is_valid(value) {
                 return out;
             }
             for error in self.validator.iter_errors(value).take(MAX_ISSUES) {
-                if asked == Asked::All || self.is_unmodelled(&error) {
+                if asked == IssueLimit::All || self.is_unmodelled(&error) {
                     tell(&error, &mut out);
                 }
             }

@@ -6,7 +6,7 @@ use crate::args::text::{push_index, push_segment};
 use std::borrow::Cow;
 
 /// A place in the plan and in a text.
-pub(super) struct Place<'g, 'd, 't> {
+pub(super) struct PlannedValue<'g, 'd, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
     /// The parameter, if it is one.
@@ -52,8 +52,8 @@ pub(super) fn place_at<'g, 'd, 't>(
     root: &'d Doc<'t>,
     pointer: &str,
     chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
-) -> Option<Place<'g, 'd, 't>> {
-    let mut place = Place { node: graph.root, doc: root, prop: None, secret: false, parent: None };
+) -> Option<PlannedValue<'g, 'd, 't>> {
+    let mut place = PlannedValue { node: graph.root, doc: root, prop: None, secret: false, parent: None };
     for key in keys(pointer) {
         let inner = entered(graph, place.node, place.doc, chosen, 0)?;
         let doc = below(place.doc, &key)?;
@@ -68,7 +68,7 @@ pub(super) fn place_at<'g, 'd, 't>(
             _ => return None,
         };
         let secret = place.secret || prop.is_some_and(|prop| prop.secret);
-        place = Place { node, doc, prop, secret, parent };
+        place = PlannedValue { node, doc, prop, secret, parent };
     }
     Some(place)
 }

@@ -13,12 +13,12 @@ use super::coercion::HIDDEN;
 use super::de::{Context, Failure, Path};
 use super::diagnose::{Doc, Document, Shape, Shared};
 use super::formats;
-use super::hooks::{self, Placed, is_within};
+use super::hooks::{self, CheckFindings, is_within};
 use super::issue::{Issue, IssueCode};
 use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
 use super::report::{MAX_ISSUES, signature};
 use super::text::{MAX_VALUE, push_segment, quoted};
-use edit::{Place, leaves, place_at, replaced, value_at, with_key, with_values};
+use edit::{PlannedValue, leaves, place_at, replaced, value_at, with_key, with_values};
 use sample::{Sample, key_samples, samples};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -116,7 +116,7 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
 
 /// The end of one reading: what checks found, and the refusal that ended it.
 struct Reading {
-    placed: Vec<Placed>,
+    placed: Vec<CheckFindings>,
     refusal: Option<Refusal>,
 }
 
@@ -145,7 +145,7 @@ struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
-    fn run(&mut self, issues: &[Issue]) -> Vec<Placed> {
+    fn run(&mut self, issues: &[Issue]) -> Vec<CheckFindings> {
         if !issues.is_empty() && !self.fit() {
             // What the checks find before the first refusal can be told nevertheless.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
@@ -256,7 +256,7 @@ impl Search<'_, '_> {
         &mut self,
         refusal: &Refusal,
         root: &Doc<'_>,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
     ) -> bool {
         let replacement = self.replacement(root, place, &refusal.at);
@@ -279,7 +279,7 @@ impl Search<'_, '_> {
     fn replacement(
         &mut self,
         root: &Doc<'_>,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         at: &str,
     ) -> Option<(String, Option<Sample>)> {
         self.look_around();
@@ -315,7 +315,7 @@ impl Search<'_, '_> {
         &mut self,
         refusal: &Refusal,
         root: &Doc<'_>,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
         issues: &[Issue],
     ) -> bool {
@@ -356,7 +356,7 @@ impl Search<'_, '_> {
     fn accepted_base(
         &mut self,
         root: &Doc<'_>,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         at: &str,
         chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
     ) -> Option<(String, Vec<(String, String)>)> {
@@ -404,7 +404,7 @@ impl Search<'_, '_> {
         &mut self,
         refusal: &Refusal,
         root: &Doc<'_>,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
     ) -> bool {
         let Some(parent) = &place.parent else { return false };
@@ -460,13 +460,13 @@ impl Search<'_, '_> {
     fn note(
         &mut self,
         refusal: &Refusal,
-        place: Option<&Place<'_, '_, '_>>,
+        place: Option<&PlannedValue<'_, '_, '_>>,
         example: Option<&str>,
         issues: &[Issue],
     ) {
         let path = self.as_sent(&refusal.at);
         let is_known = issues.iter().chain(&self.found).any(|issue| issue.path == path && !is_of_key(issue));
-        let is_sent = |place: &Place<'_, '_, '_>| {
+        let is_sent = |place: &PlannedValue<'_, '_, '_>| {
             value_at(self.sent, &path).is_some_and(|sent| sent.raw == place.doc.raw)
         };
         if is_known || place.is_some_and(|place| !is_sent(place)) {
@@ -498,7 +498,7 @@ impl Search<'_, '_> {
         &mut self,
         refusal: &Refusal,
         key: &str,
-        place: &Place<'_, '_, '_>,
+        place: &PlannedValue<'_, '_, '_>,
         example: Option<&str>,
         issues: &[Issue],
     ) {

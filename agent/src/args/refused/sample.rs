@@ -2,7 +2,9 @@
 
 use super::pattern::matching;
 use crate::args::diagnose::fits;
-use crate::args::plan::{Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, Rest, StrSpec};
+use crate::args::plan::{
+    AdditionalProperties, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, StrSpec,
+};
 use crate::args::scalar::{Int, Num};
 use serde_json::Value;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -340,7 +342,7 @@ impl Maker<'_> {
         for at in count..object.min.min(MAX_MADE) {
             let (key, node) = match (&object.patterns[..], object.rest) {
                 ([(pattern, node), ..], _) if pattern.is_integer_key() => (at.to_string(), *node),
-                (_, Rest::Accepted(node)) => (format!("key{at}"), node),
+                (_, AdditionalProperties::Schema(node)) => (format!("key{at}"), node),
                 _ => return None,
             };
             push(&key, &self.value(node, depth + 1)?);

@@ -14,20 +14,34 @@ use crate::args::suggest::{did_you_mean, has_close_name, near_names};
 use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use written::{canonical, object_text, put};
+use written::{canonical, is_canonical, object_text, put};
 
 const MAX_CALL: usize = 500;
 /// Longer arguments would still be too long after corrections.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_CORRECTIONS: usize = 50;
 
+/// A corrected call.
+pub(crate) struct Offer {
+    pub(crate) text: String,
+    pub(crate) fit: Fit,
+}
+
+impl Offer {
+    /// A longer call is not offered.
+    fn new(graph: &Graph, text: String) -> Option<Offer> {
+        let is_short = text.len() <= MAX_CALL || text.chars().count() <= MAX_CALL;
+        is_short.then(|| Offer { fit: fit(graph, &text), text })
+    }
+}
+
 /// Returns the corrected call, if there is exactly one and it is valid.
-pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<String> {
+pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<Offer> {
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
 /// Returns the call that was meant by text that is not JSON.
-pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<String> {
+pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<Offer> {
     if graph.has_secrets() {
         return None;
     }
@@ -35,7 +49,8 @@ pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Opti
         Ok(_) => {
             let text = serde_json::from_str::<Value>(meant).ok()?.to_string();
             let call = Document::parse(&text).ok()?;
-            offered(Correction { graph, issues: &[] }.of(graph.root, &call.root, true).into_owned())
+            let text = Correction { graph, issues: &[] }.of(graph.root, &call.root, true).into_owned();
+            Offer::new(graph, text)
         }
         Err(refusal) => refusal.with_sent(|sent| corrected(graph, tool, sent, &refusal.issues))?,
     }
@@ -47,7 +62,7 @@ fn corrected_inside(
     sent: &Doc<'_>,
     issues: &[Issue],
     depth: usize,
-) -> Option<String> {
+) -> Option<Offer> {
     if sent.raw.len() > MAX_SENT || issues.len() > MAX_CORRECTIONS || graph.has_secrets() {
         return None;
     }
@@ -67,7 +82,7 @@ fn corrected_inside(
     {
         let text = inner.call.to_string();
         let call = match diagnose(graph, &text) {
-            Ok(_) => offered(text),
+            Ok(_) => Offer::new(graph, text),
             Err(refusal) => refusal
                 .with_sent(|sent| corrected_inside(graph, tool, sent, &refusal.issues, depth - 1))
                 .flatten(),
@@ -80,23 +95,23 @@ fn corrected_inside(
         return None;
     }
     let text = Correction { graph, issues }.change(graph.root, sent, true)?;
-    if text == canonical(sent) {
+    if is_canonical(&text, sent) {
         return None;
     }
-    offered(text).filter(|text| fit(graph, text) == Fit::Exact || fits(graph, graph.root, text, true))
-}
-
-/// A longer call is not offered.
-fn offered(text: String) -> Option<String> {
-    (text.len() <= MAX_CALL || text.chars().count() <= MAX_CALL).then_some(text)
+    Offer::new(graph, text)
+        .filter(|offer| offer.fit == Fit::Exact || fits(graph, graph.root, &offer.text, true))
 }
 
 /// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
-    let at_root = issue.path.rfind('/') == Some(0);
-    issue.path.is_empty() && issue.code == IssueCode::Type
-        || at_root && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
+    let at_root = || issue.path.rfind('/') == Some(0);
+    match issue.code {
+        IssueCode::Type => issue.path.is_empty(),
+        IssueCode::Unknown => at_root(),
+        IssueCode::Missing => is_tag() && at_root(),
+        _ => false,
+    }
 }
 
 /// Can there be one mechanical mend? Most reports need not be tried then.
@@ -128,10 +143,11 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
 
 /// Is it a key that is called like a variant, where the tag is missing?
 fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
+    if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
+        return false;
+    }
     let (parent, name) = unknown.path.rsplit_once('/').unwrap_or_default();
-    unknown.code == IssueCode::Unknown
-        && tag.code == IssueCode::Missing
-        && tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
+    tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
@@ -297,16 +313,16 @@ impl Correction<'_> {
 
     fn renamed(&self, object: &ObjectSpec, old: &[Entry<'_>]) -> String {
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
-        let is_free = |prop: &Prop| !was_given(&prop.name) && !prop.aliases.iter().any(|a| was_given(a));
-        let free: Vec<bool> = object.props.iter().map(is_free).collect();
-        let (mut new, mut moved): (Vec<(&str, Cow<'_, str>)>, Vec<_>) = (Vec::new(), Vec::new());
-        let meant = self.meant(object, old);
-        for (position, (key, doc)) in old.iter().enumerate() {
-            let mut key = key.as_ref();
-            if object.child(key, position).is_none() {
+        let (children, free) = children(object, old);
+        let (mut new, mut moved): (Vec<(&str, Cow<'_, str>)>, Vec<_>) =
+            (Vec::with_capacity(old.len()), Vec::new());
+        let meant = self.meant(object, old, &children, &free);
+        for ((key, doc), child) in old.iter().zip(children) {
+            let (mut key, mut child) = (key.as_ref(), child);
+            if child.is_none() {
                 let near = self.near(object, key, &free);
-                let is_path = key.contains(['.', '/']);
-                let home = self.graph.home(object, key).filter(|_| near.is_empty() || is_path);
+                let may_belong = near.is_empty() || key.contains(['.', '/']);
+                let home = if may_belong { self.graph.home(object, key) } else { None };
                 let is_new = |name: &str| !new.iter().any(|(known, _)| *known == name);
                 match (meant.filter(|(own, _)| *own == key), home, &near[..]) {
                     (Some((_, name)), ..) => key = name,
@@ -318,8 +334,9 @@ impl Correction<'_> {
                     (None, None, [only]) if is_new(only) => key = only,
                     _ => {}
                 }
+                child = object.child(key, 0);
             }
-            let value = match object.child(key, position) {
+            let value = match child {
                 None => canonical(doc),
                 Some(child) => {
                     let (Child::Prop(_, id) | Child::Entry(id)) = child;
@@ -336,7 +353,7 @@ impl Correction<'_> {
                     self.of(id, doc, false)
                 }
             };
-            put(&mut new, key, value);
+            new.push((key, value));
         }
         for (home, name, doc) in moved {
             let known = new.iter().find(|(key, _)| *key == home);
@@ -379,19 +396,23 @@ impl Correction<'_> {
     }
 
     /// The only unknown key, with the only required parameter that is missing, if the value fits it.
-    fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o [Entry<'_>]) -> Option<(&'o str, &'o str)> {
-        let is_unknown = |(at, (key, _)): &(usize, &Entry<'_>)| object.child(key, *at).is_none();
-        let mut unknown = old.iter().enumerate().filter(is_unknown).map(|(_, entry)| entry);
-        let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
-        let is_missing =
-            |p: &&Prop| p.required && !was_given(&p.name) && !p.aliases.iter().any(|a| was_given(a));
-        let mut missing = object.props.iter().filter(is_missing);
-        let (Some((key, doc)), None) = (unknown.next(), unknown.next()) else { return None };
-        let (Some(prop), None) = (missing.next(), missing.next()) else { return None };
+    fn meant<'o>(
+        &self,
+        object: &'o ObjectSpec,
+        old: &'o [Entry<'_>],
+        children: &[Option<Child>],
+        free: &[bool],
+    ) -> Option<(&'o str, &'o str)> {
+        let mut unknown = old.iter().zip(children).filter(|(_, child)| child.is_none());
+        let (Some(((key, doc), _)), None) = (unknown.next(), unknown.next()) else { return None };
+        let mut missing = object.props.iter().zip(free).filter(|(prop, is_free)| prop.required && **is_free);
+        let (Some((prop, _)), None) = (missing.next(), missing.next()) else { return None };
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        let is_given = |other: &Prop| old.iter().any(|(key, _)| *key == other.name);
         let is_free = |index: usize| {
-            let other = object.props.get(index).map(|other| other.name.as_str());
-            other.is_some_and(|other| other != prop.name && !was_given(other))
+            let is_missing = free.get(index).is_some_and(|free| *free);
+            let is_free = |other: &Prop| is_missing || !other.aliases.is_empty() && !is_given(other);
+            object.props.get(index).is_some_and(|other| is_free(other) && other.name != prop.name)
         };
         if takes_anything || has_close_name(key, object.names(is_free)) {
             return None;
@@ -497,6 +518,20 @@ impl Correction<'_> {
         value[tag] = name.word.into();
         Some(self.of_text(variant, value.to_string()))
     }
+}
+
+/// Returns what each key leads to, and for each property whether it was not given.
+fn children(object: &ObjectSpec, old: &[Entry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
+    let (mut free, mut hint) = (vec![true; object.props.len()], 0);
+    let children = old.iter().map(|(key, _)| {
+        let child = object.child(key, hint);
+        if let Some(Child::Prop(index, _)) = child {
+            free[index] = false;
+            hint = index + 1;
+        }
+        child
+    });
+    (children.collect(), free)
 }
 
 /// Returns the text of an object that was sent as text.

@@ -4,7 +4,7 @@ mod corrected;
 mod signature;
 mod wrapper;
 
-pub(crate) use corrected::{corrected, corrected_spelling};
+pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
@@ -197,19 +197,20 @@ impl InvalidArguments {
         let (tool, count, subject) = (plan.name(), *count, *subject);
         let is_call = subject == Subject::Call;
         let mut out = String::with_capacity(1024);
-        // Writing to a String cannot fail.
         let plural = if count == 1 { "" } else { "s" };
-        let _ = match subject {
-            Subject::Call => write!(out, "{REFUSAL}`{tool}`: {count} problem{plural}"),
+        match subject {
+            Subject::Call => out.extend([REFUSAL, "`", tool, "`: "]),
             #[cfg(feature = "runtime")]
-            _ => write!(out, "Invalid answer: {count} problem{plural}"),
-        };
+            _ => out.push_str("Invalid answer: "),
+        }
+        out.extend([count.to_string().as_str(), " problem", plural]);
+        // Writing to a String cannot fail.
         if let Some((number, of)) = attempt {
             let _ = write!(out, ", attempt {number} of {of}");
         }
         out.push_str(if is_call { ". The tool was not run.\n" } else { ".\n" });
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
-            let _ = write!(out, "{}. ", i + 1);
+            out.extend([(i + 1).to_string().as_str(), ". "]);
             push_line(&mut out, issue, subject);
             out.push('\n');
         }
@@ -234,9 +235,7 @@ impl InvalidArguments {
             (false, false) => "Fields (? = optional):\n",
         });
         for line in parameters {
-            out.push_str("  ");
-            out.push_str(line);
-            out.push('\n');
+            out.extend(["  ", line, "\n"]);
         }
         let these = if count == 1 { "this" } else { "all of these" };
         let is_last = attempt.is_some_and(|(number, of)| number >= of);
@@ -259,7 +258,8 @@ impl InvalidArguments {
     fn push_end(&self, out: &mut String, these: &str) -> fmt::Result {
         let Inner { plan, corrected, subject, .. } = &*self.inner;
         if let Some(call) = corrected {
-            write!(out, "If this is what you meant, send: {call}")
+            out.extend(["If this is what you meant, send: ", call]);
+            Ok(())
         } else if *subject == Subject::Call {
             write!(out, "Call `{}` again with {these} fixed.", plan.name())
         } else {

@@ -2,7 +2,7 @@
 
 use super::{MAX_LINE, MAX_MEMBERS, MAX_PARAMETERS};
 use crate::args::plan::{
-    ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Pattern, Rest, StrSpec,
+    AdditionalProperties, ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Pattern, StrSpec,
 };
 use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
         for (pattern, id) in object.patterns.iter().take(MAX_PARAMETERS) {
             lines.push(any_key(graph, &key_pattern(pattern), *id));
         }
-        if let Rest::Accepted(id) = object.rest {
+        if let AdditionalProperties::Schema(id) = object.rest {
             lines.push(any_key(graph, "[any other key]", id));
         }
         lines
@@ -335,7 +335,7 @@ impl Writer<'_> {
             self.out.push_str(": ");
             self.node(*id, below);
         }
-        if let Rest::Accepted(id) = object.rest {
+        if let AdditionalProperties::Schema(id) = object.rest {
             comma(&mut self.out);
             self.out.push_str("[key]: ");
             self.node(id, below);

@@ -23,7 +23,7 @@ pub(super) struct Frame {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ParserState {
     /// A value must follow; after `[` the array may also end.
     Value {
         first: bool,
@@ -53,7 +53,7 @@ pub(super) struct Listeners<'l> {
 }
 
 pub(super) struct Machine {
-    state: State,
+    state: ParserState,
     frames: Vec<Frame>,
     /// The keys of the open objects, unescaped and concatenated.
     pub(super) keys: String,
@@ -72,7 +72,7 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(secret: bool) -> Machine {
         Machine {
-            state: State::Value { first: false },
+            state: ParserState::Value { first: false },
             frames: Vec::new(),
             keys: String::new(),
             string: Text::default(),
@@ -96,18 +96,18 @@ impl Machine {
 
     /// Continues reading. `text` is everything so far.
     pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
-        if matches!(self.state, State::String { key: false }) && self.goes_on(text, to) {
+        if matches!(self.state, ParserState::String { key: false }) && self.goes_on(text, to) {
             return Ok(());
         }
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match self.state {
-                State::String { key } => {
+                ParserState::String { key } => {
                     if self.in_string(text, key, to)? {
                         self.close_string(text, key, to);
                     }
                 }
-                State::Number => {
+                ParserState::Number => {
                     // One byte too many is told, wherever the text was torn.
                     let end = bytes.len().min(self.token + MAX_NUMBER + 1);
                     let rest = bytes.get(self.at..end).unwrap_or_default();
@@ -119,10 +119,10 @@ impl Machine {
                         self.close_number(text, false, to)?;
                     }
                 }
-                State::Literal(rest) => match rest.split_first() {
+                ParserState::Literal(rest) => match rest.split_first() {
                     Some((first, rest)) if *first == byte => {
                         self.at += 1;
-                        self.state = State::Literal(rest);
+                        self.state = ParserState::Literal(rest);
                         if rest.is_empty() {
                             self.close_value(text, self.token, to);
                         }
@@ -130,19 +130,19 @@ impl Machine {
                     _ => return Err(Fault::NotALiteral),
                 },
                 _ if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
-                State::Value { first } => self.value(text, byte, first, to)?,
-                State::Key { first } => match byte {
+                ParserState::Value { first } => self.value(text, byte, first, to)?,
+                ParserState::Key { first } => match byte {
                     b'"' => self.open_key(),
                     b'}' if first => self.close_container(text, to),
                     _ => return Err(Fault::NotAKey),
                 },
-                State::Colon if byte == b':' => {
+                ParserState::Colon if byte == b':' => {
                     self.at += 1;
-                    self.state = State::Value { first: false };
+                    self.state = ParserState::Value { first: false };
                 }
-                State::Colon => return Err(Fault::NoColon),
-                State::After => self.after(text, byte, to)?,
-                State::End => return Err(Fault::Trailing),
+                ParserState::Colon => return Err(Fault::NoColon),
+                ParserState::After => self.after(text, byte, to)?,
+                ParserState::End => return Err(Fault::Trailing),
             }
         }
         Ok(())
@@ -150,18 +150,18 @@ impl Machine {
 
     /// Handles the end of the text.
     pub(super) fn end(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
-        if matches!(self.state, State::Number) && self.frames.is_empty() {
+        if matches!(self.state, ParserState::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
         }
         match self.state {
-            State::End => Ok(()),
+            ParserState::End => Ok(()),
             _ => Err(Fault::Incomplete),
         }
     }
 
     /// Returns the text so far, completed: open containers are closed, and only a string may be cut. `None` if there is nothing.
     pub(super) fn closed_text(&self, text: &str) -> Option<String> {
-        let string = matches!(self.state, State::String { key: false });
+        let string = matches!(self.state, ParserState::String { key: false });
         let end = if string { self.string.whole_until(self.at) } else { self.closed };
         if end == 0 {
             return None;
@@ -178,13 +178,13 @@ impl Machine {
 
     fn value(&mut self, text: &str, byte: u8, first: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
         let (state, kind) = match byte {
-            b'"' => (State::String { key: false }, ArgumentKind::Text),
-            b'{' => (State::Key { first: true }, ArgumentKind::Object),
-            b'[' => (State::Value { first: true }, ArgumentKind::Array),
-            b'-' | b'0'..=b'9' => (State::Number, ArgumentKind::Number),
-            b't' => (State::Literal(b"rue"), ArgumentKind::Boolean),
-            b'f' => (State::Literal(b"alse"), ArgumentKind::Boolean),
-            b'n' => (State::Literal(b"ull"), ArgumentKind::Null),
+            b'"' => (ParserState::String { key: false }, ArgumentKind::Text),
+            b'{' => (ParserState::Key { first: true }, ArgumentKind::Object),
+            b'[' => (ParserState::Value { first: true }, ArgumentKind::Array),
+            b'-' | b'0'..=b'9' => (ParserState::Number, ArgumentKind::Number),
+            b't' => (ParserState::Literal(b"rue"), ArgumentKind::Boolean),
+            b'f' => (ParserState::Literal(b"alse"), ArgumentKind::Boolean),
+            b'n' => (ParserState::Literal(b"ull"), ArgumentKind::Null),
             b']' if first => {
                 // There is no item 0 after all.
                 self.close_container(text, to);
@@ -215,11 +215,11 @@ impl Machine {
             (b',', Some(index)) => {
                 *index += 1;
                 self.at += 1;
-                self.state = State::Value { first: false };
+                self.state = ParserState::Value { first: false };
             }
             (b',', None) => {
                 self.at += 1;
-                self.state = State::Key { first: false };
+                self.state = ParserState::Key { first: false };
             }
             (b']', Some(_)) | (b'}', None) => self.close_container(text, to),
             _ => return Err(Fault::NoSeparator),
@@ -233,14 +233,14 @@ impl Machine {
             frame.key_end = frame.key_start;
         }
         self.at += 1;
-        self.state = State::String { key: true };
+        self.state = ParserState::String { key: true };
     }
 
     fn close_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) {
         if !key {
             return self.close_value(text, self.token, to);
         }
-        self.state = State::Colon;
+        self.state = ParserState::Colon;
         if let Some(frame) = self.frames.last_mut() {
             frame.key_end = self.keys.len();
         }
@@ -283,10 +283,10 @@ impl Machine {
         self.closed = self.at;
         (to.on)(ArgumentEvent::Finished { path: self.path(), value: ArgumentValue { text } });
         let [frame, deeper @ ..] = self.frames.as_slice() else {
-            self.state = State::End;
+            self.state = ParserState::End;
             return;
         };
-        self.state = State::After;
+        self.state = ParserState::After;
         if frame.index.is_none()
             && deeper.is_empty()
             && let Some(early) = to.early.as_deref_mut()

@@ -10,7 +10,7 @@ const ENOUGH: usize = 4_096;
 /// An open string.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    place: Place,
+    place: StringState,
     /// The start of the open escape.
     escape: usize,
     /// Unescaped, but not emitted yet.
@@ -18,7 +18,7 @@ pub(super) struct Text {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum StringState {
     #[default]
     Plain,
     /// After `\`.
@@ -34,7 +34,7 @@ enum Place {
 impl Text {
     /// How far the open string has only complete characters; it was read up to `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
-        if matches!(self.place, Place::Plain) { at } else { self.escape }
+        if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
 }
 
@@ -43,7 +43,7 @@ impl Machine {
     #[inline]
     pub(super) fn goes_on(&mut self, text: &str, to: &mut Listeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
-        let plain = matches!(self.string.place, Place::Plain) && delta.bytes().all(is_plain);
+        let plain = matches!(self.string.place, StringState::Plain) && delta.bytes().all(is_plain);
         if plain {
             self.tell(delta, to);
             self.advance(text.len());
@@ -58,18 +58,18 @@ impl Machine {
         // Plain text from here on is not told yet.
         let mut run = at;
         let outcome = loop {
-            if matches!(self.string.place, Place::Plain) {
+            if matches!(self.string.place, StringState::Plain) {
                 let rest = bytes.get(at..).unwrap_or_default();
                 at += rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len());
             }
             let Some(&byte) = bytes.get(at) else { break Ok(false) };
             match self.string.place {
-                Place::Plain => match byte {
+                StringState::Plain => match byte {
                     b'"' => break Ok(true),
                     b'\\' => {
                         self.keep(text.get(run..at).unwrap_or_default(), key, to);
                         self.string.escape = at;
-                        self.string.place = Place::Escape;
+                        self.string.place = StringState::Escape;
                     }
                     _ => break Err(Fault::ControlCharacter),
                 },
@@ -88,7 +88,7 @@ impl Machine {
             at += 1;
         };
         let plain = match self.string.place {
-            Place::Plain => text.get(run..at).unwrap_or_default(),
+            StringState::Plain => text.get(run..at).unwrap_or_default(),
             _ => "",
         };
         if key {
@@ -127,12 +127,12 @@ impl Machine {
     }
 }
 
-impl Place {
+impl StringState {
     /// Returns the next place, and the character that this byte completes.
-    fn next(self, byte: u8) -> Result<(Place, Option<char>), Fault> {
+    fn next(self, byte: u8) -> Result<(StringState, Option<char>), Fault> {
         match self {
-            Place::Plain => Ok((Place::Plain, None)),
-            Place::Escape => {
+            StringState::Plain => Ok((StringState::Plain, None)),
+            StringState::Escape => {
                 let decoded = match byte {
                     b'"' | b'\\' | b'/' => char::from(byte),
                     b'b' => '\u{8}',
@@ -140,19 +140,19 @@ impl Place {
                     b'n' => '\n',
                     b'r' => '\r',
                     b't' => '\t',
-                    b'u' => return Ok((Place::Digits { high: None, unit: 0, left: 4 }, None)),
+                    b'u' => return Ok((StringState::Digits { high: None, unit: 0, left: 4 }, None)),
                     _ => return Err(Fault::BadEscape),
                 };
-                Ok((Place::Plain, Some(decoded)))
+                Ok((StringState::Plain, Some(decoded)))
             }
-            Place::Digits { high, unit, left } => {
+            StringState::Digits { high, unit, left } => {
                 let digit = char::from(byte).to_digit(16).ok_or(Fault::BadEscape)?;
                 let unit = unit << 4 | digit;
                 if left > 1 {
-                    return Ok((Place::Digits { high, unit, left: left - 1 }, None));
+                    return Ok((StringState::Digits { high, unit, left: left - 1 }, None));
                 }
                 match (high, unit) {
-                    (None, 0xD800..=0xDBFF) => Ok((Place::High(unit), None)),
+                    (None, 0xD800..=0xDBFF) => Ok((StringState::High(unit), None)),
                     (None, _) => whole(unit),
                     (Some(high), 0xDC00..=0xDFFF) => {
                         whole(0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00))
@@ -160,11 +160,11 @@ impl Place {
                     (Some(_), _) => Err(Fault::LoneSurrogate),
                 }
             }
-            Place::High(high) if byte == b'\\' => Ok((Place::HighEscape(high), None)),
-            Place::HighEscape(high) if byte == b'u' => {
-                Ok((Place::Digits { high: Some(high), unit: 0, left: 4 }, None))
+            StringState::High(high) if byte == b'\\' => Ok((StringState::HighEscape(high), None)),
+            StringState::HighEscape(high) if byte == b'u' => {
+                Ok((StringState::Digits { high: Some(high), unit: 0, left: 4 }, None))
             }
-            Place::High(_) | Place::HighEscape(_) => Err(Fault::LoneSurrogate),
+            StringState::High(_) | StringState::HighEscape(_) => Err(Fault::LoneSurrogate),
         }
     }
 }
@@ -175,7 +175,7 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// A code point is a character, unless it is half of a pair.
-fn whole(code: u32) -> Result<(Place, Option<char>), Fault> {
+fn whole(code: u32) -> Result<(StringState, Option<char>), Fault> {
     let decoded = char::from_u32(code).ok_or(Fault::LoneSurrogate)?;
-    Ok((Place::Plain, Some(decoded)))
+    Ok((StringState::Plain, Some(decoded)))
 }

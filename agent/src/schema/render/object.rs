@@ -2,7 +2,7 @@
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, UnknownKeys};
-use crate::args::{Kind, NodeId, ObjectSpec, Prop, Rest};
+use crate::args::{AdditionalProperties, Kind, NodeId, ObjectSpec, Prop};
 use serde_json::{Map, Value, json};
 
 /// A property to be written.
@@ -58,10 +58,11 @@ impl<'g> Renderer<'g> {
         OtherKeys {
             patterns: object.patterns.iter().map(|(p, id)| (p.source.as_str(), *id)).collect(),
             rest: match object.rest {
-                Rest::Accepted(id) => vec![id],
-                Rest::Denied | Rest::Unsaid => Vec::new(),
+                AdditionalProperties::Schema(id) => vec![id],
+                AdditionalProperties::Denied | AdditionalProperties::Unspecified => Vec::new(),
             },
-            kept: object.rest == Rest::Unsaid && self.graph.options.unknown_keys() == UnknownKeys::Keep,
+            kept: object.rest == AdditionalProperties::Unspecified
+                && self.graph.options.unknown_keys() == UnknownKeys::Keep,
             min: object.min,
             max: object.max,
         }

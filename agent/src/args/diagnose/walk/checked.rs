@@ -29,7 +29,7 @@ impl<'w> Walk<'w, '_> {
         let own = self.found;
         self.found = before.and(own);
         let graph = self.graph;
-        let verdict = if own.count > 0 && own.bent {
+        let verdict = if own.count > 0 && own.non_schema_coercion {
             // What was sent may fail for what would have been coerced. What was given does not change, but that null
             // may become absent.
             if doc.has_null_entry() {
@@ -37,7 +37,7 @@ impl<'w> Walk<'w, '_> {
             }
             let presence = spec.checks.iter().filter(|check| check.is_about_presence());
             Judge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
-        } else if own.bent {
+        } else if own.non_schema_coercion {
             let text = self.shared.arrived(spec.base, doc);
             let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
             let shared = self.shared.another();
@@ -58,7 +58,7 @@ impl<'w> Walk<'w, '_> {
             }
             return;
         }
-        self.found.clash |= verdict.clash && self.path.is_empty();
+        self.found.root_type_mismatch |= verdict.root_type_mismatch && self.path.is_empty();
         if self.out.is_none() {
             self.found.count += verdict.count;
             return;
@@ -97,13 +97,13 @@ fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
 
 /// The issues that checks have with a value. Paths start at the value.
 #[derive(Default)]
-struct Verdict {
+struct CheckSummary {
     issues: Vec<Issue>,
     count: usize,
-    clash: bool,
+    root_type_mismatch: bool,
 }
 
-impl Verdict {
+impl CheckSummary {
     fn add(&mut self, collect: bool, make: impl FnOnce() -> Issue) {
         self.count += 1;
         if collect && self.issues.len() < super::MAX_KEPT {
@@ -118,8 +118,8 @@ struct Judge<'x> {
 }
 
 impl<'x> Judge<'x> {
-    fn all<'k>(&self, checks: impl Iterator<Item = &'k Check>, doc: &'x Doc<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
+    fn all<'k>(&self, checks: impl Iterator<Item = &'k Check>, doc: &'x Doc<'_>) -> CheckSummary {
+        let mut verdict = CheckSummary::default();
         for check in checks {
             if !self.shared.may_check(doc.raw) {
                 verdict.add(self.collect, || {
@@ -136,11 +136,11 @@ impl<'x> Judge<'x> {
         verdict
     }
 
-    fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut Verdict) {
+    fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut CheckSummary) {
         match (check, &doc.shape) {
             (Check::Also(node), _) => self.fit(*node, doc, None, verdict),
             (Check::Not { node, given }, _) if self.fits(*node, doc) => {
-                verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
+                verdict.root_type_mismatch |= matches!(self.graph().kind(*node), Kind::Any);
                 verdict.add(self.collect, || self.forbidden(*node, given, doc));
             }
             (Check::If { condition, then, otherwise, when }, _) => {
@@ -196,13 +196,13 @@ impl<'x> Judge<'x> {
     }
 
     /// Adds all issues that a schema has with the value, and why it applies.
-    fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut Verdict) {
+    fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut CheckSummary) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));
         walk.check(node, doc);
         let found = walk.found;
         verdict.count += found.count;
-        verdict.clash |= found.clash;
+        verdict.root_type_mismatch |= found.root_type_mismatch;
         for mut issue in issues {
             if let Some(why) = why {
                 issue.problem = format!("{} ({why})", issue.problem);
@@ -238,7 +238,7 @@ impl<'x> Judge<'x> {
         }
     }
 
-    fn name(&self, node: NodeId, key: &str, verdict: &mut Verdict) {
+    fn name(&self, node: NodeId, key: &str, verdict: &mut CheckSummary) {
         let text = Value::from(key).to_string();
         let Ok(document) = Document::parse(&text) else { return };
         let shared = self.shared.another();

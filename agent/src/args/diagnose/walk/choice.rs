@@ -36,7 +36,7 @@ impl<'w> Walk<'w, '_> {
         match text.and_then(|text| known.pick(variants, text, rules)) {
             Some((name, variant)) => {
                 if name.is_coerced {
-                    self.bend_by(true);
+                    self.note_coercion_beyond(true);
                 }
                 self.check(variant, doc);
             }
@@ -106,7 +106,7 @@ impl<'w> Walk<'w, '_> {
             Shape::Text(text) => {
                 if let Some(unit) = external.units.pick(text, self.graph.node(id).rules) {
                     if unit.is_coerced {
-                        self.bend_by(true);
+                        self.note_coercion_beyond(true);
                     }
                 } else {
                     self.not_a_word(Some(id), external.names(), Some(text), doc);
@@ -130,12 +130,12 @@ impl<'w> Walk<'w, '_> {
 
     pub(super) fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
         match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
-            Choice::Fits { coerced, bent, loose, .. } => {
+            Choice::Fits { coerced, non_schema_coercion, beyond_strict, .. } => {
                 self.found.coerced |= coerced;
-                self.found.bent |= bent;
-                self.found.loose |= loose;
+                self.found.non_schema_coercion |= non_schema_coercion;
+                self.found.beyond_strict |= beyond_strict;
             }
-            Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
+            Choice::Closest { root_type_mismatch: true, .. } | Choice::Nothing => self.wrong(id, doc),
             Choice::Closest { .. } if matches!(&doc.shape, Shape::Object(entries) if self.stands_alone(id, entries).is_some()) =>
             {
                 self.wrong(id, doc);

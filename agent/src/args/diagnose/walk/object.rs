@@ -3,8 +3,9 @@
 use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::exact::value_fits;
+use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, Rest};
+use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::{has_close_name, near_names};
@@ -14,7 +15,7 @@ use std::{borrow::Cow, collections::HashMap, collections::HashSet};
 
 /// How one parameter was given.
 #[derive(Clone, Copy)]
-struct Given<'w, 't> {
+struct ParameterUse<'w, 't> {
     key: &'w str,
     doc: &'w Doc<'t>,
     /// The name or alias under which it was given before.
@@ -28,7 +29,7 @@ impl<'w> Walk<'w, '_> {
         raw: &str,
         entries: &'w [(Cow<'t, str>, Doc<'t>)],
     ) {
-        let mut given: Vec<Option<Given<'w, 't>>> = vec![None; object.props.len()];
+        let mut given: Vec<Option<ParameterUse<'w, 't>>> = vec![None; object.props.len()];
         let mut rest: Vec<(&'w str, NodeId, &'w Doc<'t>)> = Vec::new();
         let mut unknown: Vec<&'w str> = Vec::new();
         let mut hint = 0;
@@ -37,14 +38,15 @@ impl<'w> Walk<'w, '_> {
                 Some(Child::Prop(index, _)) => {
                     hint = index + 1;
                     let before = given[index].map(|g| g.key);
-                    given[index] = Some(Given { key, doc, before });
+                    given[index] = Some(ParameterUse { key, doc, before });
                 }
                 Some(Child::Entry(node)) => rest.push((key, node, doc)),
                 None => unknown.push(key),
             }
         }
         let options = &self.graph.options;
-        let keep = options.unknown_keys() == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let keep =
+            options.unknown_keys() == UnknownKeys::Keep && object.rest == AdditionalProperties::Unspecified;
         let strip = options.unknown_keys() == UnknownKeys::Strip && self.shared.is_root(raw);
         let mut count = rest.len();
         let mut meant = None;
@@ -55,7 +57,7 @@ impl<'w> Walk<'w, '_> {
             rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
         } else if strip {
             if !unknown.is_empty() {
-                self.bend();
+                self.note_coercion();
             }
             // Dropped or not: which of the two was meant?
             let mut seen: HashMap<&str, bool> = HashMap::new();
@@ -111,8 +113,8 @@ impl<'w> Walk<'w, '_> {
         is_given: &dyn Fn(usize) -> bool,
         unknown: &[&'w str],
     ) {
-        let mut told = HashSet::new();
-        for key in unknown.iter().filter(|key| told.insert(**key)) {
+        let mut known = HashSet::with_hasher(NameHash::default());
+        for key in unknown.iter().filter(|key| unknown.len() == 1 || known.insert(**key)) {
             self.below(Segment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = match &object.patterns[..] {
@@ -214,7 +216,7 @@ impl<'w> Walk<'w, '_> {
         });
     }
 
-    fn given(&mut self, prop: &'w Prop, given: Given<'w, '_>) {
+    fn given(&mut self, prop: &'w Prop, given: ParameterUse<'w, '_>) {
         match given.before {
             Some(before) => self.twice(given.key, before),
             None => self.parameter(prop, given.key, given.doc),
@@ -243,7 +245,7 @@ impl<'w> Walk<'w, '_> {
             if !(doc.is_null() && prop.null_absent) {
                 walk.check(prop.node, doc);
             } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
-                walk.bend();
+                walk.note_coercion();
             } else {
                 walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
@@ -276,6 +278,9 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
+        if rest.is_empty() {
+            return;
+        }
         let graph = self.graph;
         let identity = |key: &'w str| graph.identity(object, key);
         let mut first: HashMap<Cow<'_, str>, &str> = HashMap::with_capacity(rest.len());

@@ -1,6 +1,7 @@
 //! Corrected calls as JSON text, in the form in which `serde_json` writes values.
 
 use crate::args::diagnose::{Doc, Shape};
+use crate::args::rounding;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -29,12 +30,16 @@ pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, Cow<'k
 
 /// Appends a text as JSON.
 fn push_json(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')) {
-        return out.push_str(&Value::from(text).to_string());
+    if is_plain(text) {
+        out.extend(["\"", text, "\""]);
+    } else {
+        out.push_str(&Value::from(text).to_string());
     }
-    out.push('"');
-    out.push_str(text);
-    out.push('"');
+}
+
+/// Whether a text needs no escapes.
+fn is_plain(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }
 
 /// Returns a value as `serde_json` writes it.
@@ -43,6 +48,7 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
         Shape::Null | Shape::Bool(_) | Shape::Text(Cow::Borrowed(_)) => doc.raw.into(),
         // Fewer digits than an integer of 64 bits has.
         Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => doc.raw.into(),
+        Shape::Number if is_shortest(doc.raw) => doc.raw.into(),
         Shape::Number => doc.to_value().to_string().into(),
         _ => {
             let mut out = String::with_capacity(doc.raw.len());
@@ -50,6 +56,48 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
             out.into()
         }
     }
+}
+
+/// Whether a decimal is written as every float of so few digits is: without an exponent and without zeros at its end.
+fn is_shortest(decimal: &str) -> bool {
+    let digits = decimal.strip_prefix('-').unwrap_or(decimal);
+    rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')
+}
+
+/// Whether a text is the value as `serde_json` writes it.
+pub(super) fn is_canonical(text: &str, doc: &Doc<'_>) -> bool {
+    after_canonical(text, doc) == Some("")
+}
+
+/// Returns what follows the value in a text that begins with it.
+fn after_canonical<'t>(text: &'t str, doc: &Doc<'_>) -> Option<&'t str> {
+    match &doc.shape {
+        Shape::Array(items) => {
+            let mut rest = text.strip_prefix('[')?;
+            for (index, item) in items.iter().enumerate() {
+                rest = if index > 0 { rest.strip_prefix(',')? } else { rest };
+                rest = after_canonical(rest, item)?;
+            }
+            rest.strip_prefix(']')
+        }
+        Shape::Object(entries) => {
+            let mut rest = text.strip_prefix('{')?;
+            for (index, (key, item)) in entries.iter().enumerate() {
+                rest = if index > 0 { rest.strip_prefix(',')? } else { rest };
+                rest = after_text(rest, key)?.strip_prefix(':')?;
+                rest = after_canonical(rest, item)?;
+            }
+            rest.strip_prefix('}')
+        }
+        _ => text.strip_prefix(canonical(doc).as_ref()),
+    }
+}
+
+fn after_text<'t>(text: &'t str, own: &str) -> Option<&'t str> {
+    if is_plain(own) {
+        return text.strip_prefix('"')?.strip_prefix(own)?.strip_prefix('"');
+    }
+    text.strip_prefix(Value::from(own).to_string().as_str())
 }
 
 fn push_canonical(out: &mut String, doc: &Doc<'_>) {
