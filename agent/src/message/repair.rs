@@ -68,7 +68,8 @@ impl Conversation {
         for message in self.iter() {
             match message {
                 Message::ToolResult(result) => {
-                    if owed.pop() != Some(&*result.call_id) {
+                    let is_next = owed.pop() == Some(&*result.call_id);
+                    if !is_next {
                         return false;
                     }
                 }
