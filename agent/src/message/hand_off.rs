@@ -60,6 +60,9 @@ impl Recipient {
     /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
     /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
+        if parts.iter().all(is_plain) {
+            return None;
+        }
         let words = |part: &Part| match &part.content {
             Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
             Content::Document(media) if !self.takes_documents => Some(describe("document", media)),
@@ -144,8 +147,9 @@ impl HandOff {
         }
         let new = conversation.get(self.read..).unwrap_or_default();
         self.taken.reserve(new.iter().filter(|message| message.as_tool_result().is_some()).count());
-        let sent: Vec<_> = new.iter().filter_map(|message| self.convert(message)).collect();
-        self.sent.extend(sent);
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.extend(new.iter().filter_map(|message| self.convert(message)));
+        self.sent = sent;
         self.read = conversation.len();
         self.last = conversation.last().cloned();
     }
@@ -202,11 +206,6 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        // Two protocols of one provider have different forms of the same state.
-        let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
-        let is_same_service = reply.provider == self.recipient.provider && same_api;
-        let is_own =
-            is_same_service && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let mut changed: Option<AssistantMessage> = None;
         // The calls with another id, by their position.
         let mut renamed: Vec<(usize, String)> = Vec::new();
@@ -219,6 +218,15 @@ impl HandOff {
                 changed.get_or_insert_with(|| reply.clone());
             }
         }
+        // The frequent case: nothing that follows concerns the reply.
+        if changed.is_none() && reply.provider_data.is_none() && reply.content.iter().all(is_plain) {
+            return Some(message.clone());
+        }
+        // Two protocols of one provider have different forms of the same state.
+        let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
+        let is_same_service = reply.provider == self.recipient.provider && same_api;
+        let is_own =
+            is_same_service && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
             part.provider_data.as_ref().is_none_or(|data| {
@@ -278,7 +286,8 @@ impl HandOff {
 
     /// Returns the id that the request uses for this call, if it must change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
-        let fits = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_id_byte);
+        let fits =
+            (1..=MAX_ID).contains(&id.len()) && id.bytes().fold(true, |fits, byte| fits & is_id_byte(byte));
         if fits && self.taken.insert(hash(id)) {
             return None;
         }
@@ -302,6 +311,11 @@ impl HandOff {
         }
         Some(name)
     }
+}
+
+/// Returns whether every recipient gets a part as it is: a text or a call without provider data.
+fn is_plain(part: &Part) -> bool {
+    part.provider_data.is_none() && matches!(part.content, Content::Text(_) | Content::ToolCall(_))
 }
 
 const MAX_ID: usize = 64;

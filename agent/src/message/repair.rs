@@ -68,28 +68,28 @@ impl Conversation {
         for message in self.iter() {
             match message {
                 Message::ToolResult(result) => {
-                    if owed.pop() != Some(&*result.call_id) {
+                    let is_next = owed.pop() == Some(&*result.call_id);
+                    if !is_next {
                         return false;
                     }
                 }
                 _ if !owed.is_empty() => return false,
-                message => {
-                    owed.extend(sent_calls(message));
-                    if owed.len() > 1 && owed.iter().collect::<HashSet<_>>().len() < owed.len() {
-                        return false;
+                Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
+                    for call in reply.tool_calls() {
+                        owed.push(&call.id);
                     }
-                    owed.reverse();
+                    if owed.len() > 1 {
+                        if owed.iter().collect::<HashSet<_>>().len() < owed.len() {
+                            return false;
+                        }
+                        owed.reverse();
+                    }
                 }
+                _ => {}
             }
         }
         owed.is_empty()
     }
-}
-
-/// Returns the ids of the calls that need results.
-fn sent_calls(message: &Message) -> impl Iterator<Item = &str> {
-    let sent = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure());
-    sent.into_iter().flat_map(|reply| reply.tool_calls().map(|call| call.id.as_str()))
 }
 
 /// A call, and the position of its result.

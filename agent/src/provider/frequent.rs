@@ -74,25 +74,37 @@ pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
 pub(super) fn is_simple_json(text: &str) -> bool {
     const MAX_DEPTH: usize = 8;
     const MAX_DIGITS: usize = 15;
-    let (mut depth, mut digits, mut in_text) = (0_usize, 0, false);
-    for byte in text.bytes() {
-        match byte {
-            b'\\' => return false,
-            b'"' => in_text = !in_text,
-            _ if in_text => {}
-            b'0'..=b'9' => digits += 1,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'-' | b'+' | b'.' | b'E' => return false,
-            b'e' if digits > 0 => return false,
-            _ => {}
-        }
-        if !byte.is_ascii_digit() || in_text {
+    let bytes = text.as_bytes();
+    if memchr::memchr(b'\\', bytes).is_some() {
+        return false;
+    }
+    let (mut depth, mut begin, mut in_text) = (0_usize, 0, false);
+    for end in memchr::memchr_iter(b'"', bytes).chain([bytes.len()]) {
+        let mut digits = 0;
+        // Without escapes, every second piece between quotes is a text.
+        for byte in bytes.get(begin..end).filter(|_| !in_text).unwrap_or_default() {
+            match byte {
+                b'0'..=b'9' => {
+                    digits += 1;
+                    if digits > MAX_DIGITS {
+                        return false;
+                    }
+                    continue;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    if depth > MAX_DEPTH {
+                        return false;
+                    }
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'-' | b'+' | b'.' | b'E' => return false,
+                b'e' if digits > 0 => return false,
+                _ => {}
+            }
             digits = 0;
         }
-        if depth > MAX_DEPTH || digits > MAX_DIGITS {
-            return false;
-        }
+        (begin, in_text) = (end + 1, !in_text);
     }
     true
 }
@@ -108,4 +120,32 @@ fn generalizes() -> bool {
     return GENERAL_ONLY.get();
     #[cfg(not(test))]
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_json_has_few_levels_small_whole_numbers_and_no_escapes() {
+        for simple in [
+            "{}",
+            r#"{"a":[1,22,true,null],"b":{"1e5 -1.5":"[[[[[[[[[["}}"#,
+            r#"{"a":123456789012345,"b":123456789012345}"#,
+            "[[[[[[[[1]]]]]]]]",
+        ] {
+            assert!(is_simple_json(simple), "{simple}");
+        }
+        for other in [
+            r#"{"a":"\n"}"#,
+            r#"{"a":-1}"#,
+            r#"{"a":1.5}"#,
+            r#"{"a":1e5}"#,
+            r#"{"a":1E5}"#,
+            r#"{"a":1234567890123456}"#,
+            "[[[[[[[[[1]]]]]]]]]",
+        ] {
+            assert!(!is_simple_json(other), "{other}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod count;
 mod ours;
 mod rig;
 
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// What came of it: how much time, how many runs or turns, and how much memory at most.
@@ -57,11 +58,10 @@ impl Meter {
     }
 }
 
-/// How long this thread was on a processor: what else the machine does is not in it, but for what that leaves of the caches.
+/// The processor time of this thread: other work of the machine counts only by what it leaves of the caches.
 fn processor_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux says so");
-    let nanos = stat.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds");
-    Duration::from_nanos(nanos)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.try_into().expect("less than a second"))
 }
 
 /// How many runs a round of concurrent ones is repeated to, so that few at a time are measured as long as many; the variable

@@ -1,8 +1,8 @@
 //! Event streams of text deltas, in chunks of 16 KiB: parsing alone, and with the delta's text decoded.
 //! `sse [MEGABYTES]` prints MB/s, the best of several rounds, and the ratios that matter.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
-use std::time::Instant;
 
 use agent::provider::sse::SseParser;
 use bytes::Bytes;
@@ -66,14 +66,11 @@ fn main() {
     }
 }
 
-/// Time of this thread on a core, so that neighbours do not count; the clock's where the system does not say.
+/// The processor time of this thread, so that other work of the machine does not count.
 fn cpu_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos: Option<f64> = told.and_then(|text| text.split(' ').next()?.parse().ok());
-    nanos.map_or_else(|| START.elapsed().as_secs_f64(), |nanos| nanos / 1e9)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
-
-static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
 /// Deltas as the services send them.
 fn body(shape: Shape, length: usize) -> Vec<u8> {

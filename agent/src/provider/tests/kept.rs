@@ -318,3 +318,49 @@ fn a_media_part_of_a_result_is_written_once() {
         }
     }
 }
+
+/// Each recorded request, sent message by message, also with a message that a hook changes and with one that a view leaves out.
+#[test]
+#[ignore = "recorded: needs AGENT_RECORDINGS"]
+fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {
+    let beside = || [env!("CARGO_MANIFEST_DIR"), "../../shared/cassettes"].iter().collect();
+    let folder = std::env::var_os("AGENT_RECORDINGS").map_or_else(beside, std::path::PathBuf::from);
+    let files = |folder: &std::path::Path| -> Vec<_> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let (mut requests, mut compared) = (0, 0);
+    for folder in files(&folder).into_iter().filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let api = crate::provider::protocols().find(|api| api.starts_with(name) || name.ends_with(api));
+        let Some(protocol) = api.and_then(crate::provider::protocol) else { continue };
+        for path in files(&folder).iter().filter(|path| path.to_str().unwrap().ends_with(".request.json")) {
+            let recorded = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            let Ok((model, request)) = protocol.parse_request("test", &recorded) else { continue };
+            let info = ModelInfo::new("test", protocol.api(), model);
+            let encode = |messages: MessageList| {
+                let request = ModelRequest { messages, ..request.clone() };
+                protocol
+                    .encode(&info, &request)
+                    .map(|http| http.body.text())
+                    .map_err(|error| error.to_string())
+            };
+            let slot = KeptSlot::new();
+            for length in 1..=request.messages.len() {
+                let whole = request.messages[..length].to_vec();
+                let (mut changed, mut shorter) = (whole.clone(), whole.clone());
+                changed[length / 2] = Arc::new(Message::user("Changed."));
+                shorter.remove(length / 3);
+                for sent in [whole.clone(), changed, shorter, whole] {
+                    VALUES_ONLY.set(true);
+                    let expected = encode(sent.iter().cloned().collect());
+                    VALUES_ONLY.set(false);
+                    let continued = encode(MessageList::from(sent).with_slot(slot.clone()));
+                    assert_eq!(continued, expected, "{}: {length} messages", path.display());
+                    compared += 1;
+                }
+            }
+            requests += 1;
+        }
+    }
+    assert!(requests > 100 && compared > 900, "{requests} requests, {compared} comparisons");
+}

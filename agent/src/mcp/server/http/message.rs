@@ -204,29 +204,32 @@ impl<'a> Envelope<'a> {
         if KNOWN.iter().any(is_known) {
             return None;
         }
-        let mut out = vec![format!("\"method\":{}", Value::from(method))];
-        let member = |key: &str, raw: Option<&RawValue>| raw.map(|raw| format!("\"{key}\":{}", raw.get()));
-        out.extend(member("jsonrpc", self.jsonrpc));
-        out.extend(member("id", self.id));
+        let quoted = if self.is_call() { QUOTED_CALL.into() } else { Value::from(method).to_string() };
+        let mut out = String::from("{");
+        push_member(&mut out, "method", Some(&quoted));
+        push_member(&mut out, "jsonrpc", self.jsonrpc.map(RawValue::get));
+        push_member(&mut out, "id", self.id.map(RawValue::get));
         if let Some(sent) = &self.params {
-            let mut params: Vec<String> = member("_meta", sent.meta).into_iter().collect();
-            let name = sent.name.filter(|name| self.is_call() && name.get().starts_with('"'));
+            out.push_str(",\"params\":{");
+            push_member(&mut out, "_meta", sent.meta.map(RawValue::get));
+            let name = sent.name.map(RawValue::get).filter(|name| self.is_call() && name.starts_with('"'));
             if let (Some(name), Some(arguments)) = (name, self.arguments()) {
                 // `rmcp` reports arguments that are not an object, so a list takes their place.
                 let shown = match arguments.as_bytes().first() {
                     Some(b'{') => {
-                        let name = serde_json::from_str::<String>(name.get()).unwrap_or_default();
-                        kept(&name, arguments).unwrap_or(Value::Null)
+                        let name = serde_json::from_str::<Cow<'_, str>>(name).unwrap_or_default();
+                        kept(&name, arguments).map(|kept| kept.to_string())
                     }
-                    Some(b'n') => Value::Null,
-                    _ => json!([]),
+                    Some(b'n') => None,
+                    _ => Some("[]".to_owned()),
                 };
-                params.push(format!("\"arguments\":{shown}"));
+                push_member(&mut out, "arguments", Some(shown.as_deref().unwrap_or("null")));
             }
-            params.extend(member("name", name));
-            out.push(format!("\"params\":{{{}}}", params.join(",")));
+            push_member(&mut out, "name", name);
+            out.push('}');
         }
-        Some(format!("{{{}}}", out.join(",")))
+        out.push('}');
+        Some(out)
     }
 
     /// Returns the protocol version that the body of the request names.
@@ -242,7 +245,15 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// Appends a member to the object that the text ends in, if there is a value.
+fn push_member(out: &mut String, key: &str, json: Option<&str>) {
+    let Some(json) = json else { return };
+    let separator = if out.ends_with('{') { "\"" } else { ",\"" };
+    out.extend([separator, key, "\":", json]);
+}
+
 const CALL: &str = "tools/call";
+const QUOTED_CALL: &str = "\"tools/call\"";
 
 /// The methods of the protocol that do not call a tool. Those with a slash at the end are prefixes.
 const KNOWN: [&str; 11] = [
