@@ -38,7 +38,7 @@ mod server;
 
 #[cfg(feature = "mcp-client")]
 pub use client::{
-    Challenge, ChangePolicy, ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, LeftOut,
+    ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era,
     McpClient, McpClientError, ToolChange,
 };
 pub use error_code::ErrorCode;
