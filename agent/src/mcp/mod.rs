@@ -44,7 +44,7 @@ pub use client::{
 pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::{
-    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpLayer, HttpService,
+    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpService,
     McpServer, McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata,
     ResponseBody, ServerHandle, ServerLimits, Token, ToolLoader,
 };
