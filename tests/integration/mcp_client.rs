@@ -448,7 +448,10 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
     let configure: [(fn(ClientConfig) -> ClientConfig, &str); 3] = [
         (|config| config, "The definition of `greet` changed"),
         (|config| config.accept_changes(|_| true), "Hello, Ann!"),
-        (|config| config.accept_changes(|change| change.tool != "greet"), "The definition of `greet` changed"),
+        (
+            |config| config.accept_changes(|change| change.tool != "greet"),
+            "The definition of `greet` changed",
+        ),
     ];
     for (configure, told) in configure {
         let greet = |description: &str| {
@@ -465,8 +468,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
             Ok(shared.lock().unwrap().clone())
         };
         let server = run(McpServer::with_loader(loader)).await;
-        let client =
-            McpClient::connect(configure(ClientConfig::http(server.url()).name("s"))).await.unwrap();
+        let client = McpClient::connect(configure(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = registry(&client);
         assert_eq!(call(&registry, "s__greet", json!({"name": "Ann"})).await.text(), "Hello, Ann!");
         *current.lock().unwrap() =

@@ -7,11 +7,7 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
-use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Value,
-    run::Metric,
-    tool, tools,
-};
+use agent::{Assistant, AssistantBuilder, BeforeCall, Value, run::Metric, tool, tools};
 use tokio::time::sleep;
 
 use crate::trace_support::{Span, Traces, hear};

@@ -7,14 +7,8 @@ use agent::ScriptedModel;
 use agent::durable::Service;
 use agent::model::reply;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Tool, ToolContext, ToolError, ToolSet, Value,
-    hooks::AfterCall,
-    json,
-    message::Part,
-    run::ResultCache,
-    tool,
-    tool::Source,
-    tools,
+    Assistant, AssistantBuilder, BeforeCall, Tool, ToolContext, ToolError, ToolSet, Value, hooks::AfterCall,
+    json, message::Part, run::ResultCache, tool, tool::Source, tools,
 };
 
 use crate::trace_support::{Traces, hear};
@@ -247,7 +241,9 @@ async fn tools_that_are_left_out_are_named_with_the_reason() {
     }
     let hooked =
         all().cache_results().before_tool_call(|_| async { Ok(BeforeCall::Continue) }).build().unwrap();
-    assert!(left_out(&hooked).contains(&("read".to_owned(), "the hooks may read state that each prompt brings")));
+    assert!(
+        left_out(&hooked).contains(&("read".to_owned(), "the hooks may read state that each prompt brings"))
+    );
     // Nothing is left out where nothing is kept, or where nothing stands against it.
     assert_eq!(left_out(&all().build().unwrap()), []);
     let plain = Assistant::builder(ScriptedModel::new(["Hello!"]))

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{
-    UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
-};
+use agent::ui::{UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
 use serde_json::Value;
 
@@ -379,13 +377,11 @@ async fn functions_of_the_application_may_ask_the_server() {
         json!({"is_active": is_active})
     });
     let (template, seen) = (assistant.clone(), scopes.clone());
-    let ui = UiServer::builder(assistant).options(options).threads(
-        move |scope, thread| {
-            seen.lock().unwrap().push((scope, thread));
-            let fork = template.fork();
-            async move { Ok(fork) }
-        },
-    );
+    let ui = UiServer::builder(assistant).options(options).threads(move |scope, thread| {
+        seen.lock().unwrap().push((scope, thread));
+        let fork = template.fork();
+        async move { Ok(fork) }
+    });
     let ui = ui.build();
     assert!(cell.set(ui.clone()).is_ok());
     let ui = ui.scoped("ann");

@@ -155,13 +155,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match other.get(key) {
                     Some(now) => compare(tool, &path, value, now, found),
-                    None => found.push(difference(
-                        tool,
-                        &path,
-                        DifferenceKind::Removed,
-                        Some(value),
-                        None,
-                    )),
+                    None => found.push(difference(tool, &path, DifferenceKind::Removed, Some(value), None)),
                 }
             }
             for (key, value) in other.iter().filter(|(key, _)| !one.contains_key(*key)) {

@@ -1,11 +1,11 @@
 //! Runs one call of a server's tool.
 
+use super::Inner;
 use super::config::ToolChange;
 use super::connection::Connection;
 use super::failure::{challenge, describe};
 use super::listing::OfferedTool;
 use super::traffic::SentArguments;
-use super::Inner;
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;

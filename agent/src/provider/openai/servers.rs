@@ -38,10 +38,7 @@ const fn local(
 /// for content, empty ids, usage in other places) are handled the same for all of them: see the decoder.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
-        Compat::plain()
-            .with_thinking("reasoning")
-            .with_json_schema(true)
-            .with_web_search("plugins")
+        Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
         Compat::plain()
@@ -55,9 +52,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().without_thinking().with_json_schema(true)
     }),
     remote("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", || {
-        Compat::plain()
-            .with_thinking("thinking")
-            .with_echo_thinking(EchoThinking::WithinTurn)
+        Compat::plain().with_thinking("thinking").with_echo_thinking(EchoThinking::WithinTurn)
     }),
     remote("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", || {
         Compat::plain()
@@ -80,9 +75,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().with_thinking("thinking").with_parallel_tool_calls(false)
     }),
     remote("alibaba", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", || {
-        Compat::plain()
-            .with_thinking("enable_thinking")
-            .with_web_search("enable_search")
+        Compat::plain().with_thinking("enable_thinking").with_web_search("enable_search")
     }),
     local("ollama", "http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", || Compat::plain().with_json_schema(true)),
     local("llamacpp", "http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", || {
