@@ -39,7 +39,6 @@ pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
-use limits::LimitedModel;
 pub use limits::RateLimits;
 pub use managed::{ManagedResult, ManagedTool, WebLimits};
 pub use options::PromptCache;
@@ -146,7 +145,7 @@ pub trait Model: Send + Sync {
     where
         Self: Sized + Clone + 'static,
     {
-        LimitedModel::new(self, limits)
+        limits::LimitedModel::new(self, limits)
     }
 
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.

@@ -17,7 +17,6 @@ mod request_info;
 mod running;
 mod stdio;
 
-use self::http::HttpLayer;
 pub use self::http::{BoundServer, HttpService, Mounted, RequestError, ResponseBody};
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
@@ -270,7 +269,7 @@ impl McpServer {
         self,
         path: impl Into<String>,
     ) -> Result<impl Layer<S, Service = Mounted<S>> + Clone + Send + Sync + 'static, McpServerError> {
-        Ok(HttpLayer::new(self.into_service()?, path.into()))
+        Ok(http::HttpLayer::new(self.into_service()?, path.into()))
     }
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
@@ -295,7 +294,7 @@ impl McpServer {
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
             return Err(McpServerError::Anonymous { place: address.to_string() });
         }
-        let layer = HttpLayer::new(self.into_service()?, "/mcp".to_owned());
+        let layer = http::HttpLayer::new(self.into_service()?, "/mcp".to_owned());
         http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 
