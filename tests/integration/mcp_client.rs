@@ -445,7 +445,8 @@ async fn names_that_become_one_cost_no_connection_and_no_other_name() {
 
 #[tokio::test]
 async fn a_changed_tool_is_noticed_and_handled_by_policy() {
-    let configure: [(fn(ClientConfig) -> ClientConfig, &str); 3] = [
+    type Configure = fn(ClientConfig) -> ClientConfig;
+    let policies: [(Configure, &str); 3] = [
         (|config| config, "The definition of `greet` changed"),
         (|config| config.accept_changes(|_| true), "Hello, Ann!"),
         (
@@ -453,7 +454,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
             "The definition of `greet` changed",
         ),
     ];
-    for (configure, told) in configure {
+    for (configure, told) in policies {
         let greet = |description: &str| {
             let schema =
                 json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});

@@ -264,7 +264,7 @@ impl fmt::Display for ToolDifference<'_> {
         if !path.is_empty() {
             write!(f, " {path}")?;
         }
-        let short = |value: &Option<&Value>| {
+        let short = |value: Option<&Value>| {
             let text = value.map(Value::to_string).unwrap_or_default();
             match text.char_indices().nth(SHOWN) {
                 Some((end, _)) => format!("{}…", &text[..end]),
@@ -274,9 +274,9 @@ impl fmt::Display for ToolDifference<'_> {
         match kind {
             DifferenceKind::Added if path.is_empty() => f.write_str(": a new tool"),
             DifferenceKind::Removed if path.is_empty() => f.write_str(": the tool is gone"),
-            DifferenceKind::Added => write!(f, ": new, {}", short(after)),
-            DifferenceKind::Removed => write!(f, ": gone, it was {}", short(before)),
-            DifferenceKind::Changed => write!(f, ": {} is now {}", short(before), short(after)),
+            DifferenceKind::Added => write!(f, ": new, {}", short(*after)),
+            DifferenceKind::Removed => write!(f, ": gone, it was {}", short(*before)),
+            DifferenceKind::Changed => write!(f, ": {} is now {}", short(*before), short(*after)),
             DifferenceKind::Moved => f.write_str(": the tools are in another order"),
         }
     }
