@@ -18,12 +18,9 @@ moved! {
     LintFinding = lint::LintFinding, "write `agent::lint::LintFinding`";
     LintReport = lint::LintReport, "write `agent::lint::LintReport`";
     DialectReport = lint::DialectReport, "write `agent::lint::DialectReport`";
-    ToolInDialect = lint::ToolInDialect, "write `agent::lint::ToolInDialect`";
     NotExpressible = lint::NotExpressible, "write `agent::lint::NotExpressible`";
     ToolManifest = lint::ToolManifest, "write `agent::lint::ToolManifest`";
     ToolDrift = lint::ToolDrift, "write `agent::lint::ToolDrift`";
-    ToolDifference = lint::ToolDifference, "write `agent::lint::ToolDifference`";
-    DifferenceKind = lint::DifferenceKind, "write `agent::lint::DifferenceKind`";
     LoopGuard = run::LoopGuard, "write `agent::run::LoopGuard`";
     SteeringPolicy = run::SteeringPolicy, "write `agent::run::SteeringPolicy`";
     RecordedTurn = run::RecordedTurn, "write `agent::run::RecordedTurn`";
@@ -64,8 +61,5 @@ moved! {
     ResumeError = run::ResumeError, "write `agent::run::ResumeError`";
     InvokeError = run::InvokeError, "write `agent::run::InvokeError`";
     Metric = run::Metric, "write `agent::run::Metric`";
-    RequestMetric = run::RequestMetric, "write `agent::run::RequestMetric`";
-    ToolCallMetric = run::ToolCallMetric, "write `agent::run::ToolCallMetric`";
     ResultCache = run::ResultCache, "write `agent::run::ResultCache`";
-    NotCached = run::NotCached, "write `agent::run::NotCached`";
 }

@@ -21,6 +21,6 @@
 //! # Ok::<(), agent::tool::RegistryError>(())
 //! ```
 
-pub use crate::tool::dialect::{DialectReport, NotExpressible, ToolInDialect};
+pub use crate::tool::dialect::{DialectReport, NotExpressible};
 pub use crate::tool::lint::{Lint, LintFinding, LintReport};
-pub use crate::tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
+pub use crate::tool::manifest::{ToolDrift, ToolManifest};

@@ -93,7 +93,7 @@ impl Chat {
                 report
                     .left_out
                     .iter()
-                    .map(|left| format!("{}: {} is left out: {}", report.name, left.tool, left.reason)),
+                    .map(|(tool, reason)| format!("{}: {tool} is left out: {reason}", report.name)),
             );
         }
         let (desk, asked) = Desk::new(args.allow.clone(), is_attended);

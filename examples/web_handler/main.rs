@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -102,7 +102,7 @@ fn model() -> ScriptedModel {
 async fn main() -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(model()).tools(tools![temperature, book_table]).build()?;
     let ui = UiServer::builder(assistant)
-        .options(UiOptions::default().results(ResultView::ForModel))
+        .options(UiOptions::default().show_results())
         .reconnect_time(Duration::from_secs(600))
         .single_user()
         .build();

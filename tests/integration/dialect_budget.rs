@@ -1,6 +1,6 @@
 //! All tools at once: what a dialect cannot express, and what of a request may be strict.
 
-use agent::schema::Dialect;
+use agent::schema::{Dialect, Rendered};
 use agent::{Registry, Tool, ToolSet, tools};
 use serde_json::{Map, Value, json};
 
@@ -27,10 +27,10 @@ fn strict(tools: Vec<Tool>) -> Vec<bool> {
     }
     let report = registry.check_dialect(Dialect::AnthropicStrict).into_result().unwrap();
     for tool in &report.tools {
-        assert_eq!(tool.strict, tool.rendered.dialect == Dialect::AnthropicStrict);
-        assert_eq!(tool.strict, tool.over_budget.is_none());
+        assert_eq!(tool.is_strict(), tool.dialect == Dialect::AnthropicStrict);
+        assert_eq!(tool.is_strict(), tool.over_budget.is_none());
     }
-    report.tools.iter().map(|tool| tool.strict).collect()
+    report.tools.iter().map(Rendered::is_strict).collect()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn one_tool_beyond_the_budget_can_never_be_strict() {
         Registry::new(tools![{ tool("a", 25, 0) }, { tool("b", 0, 17) }, { tool("c", 24, 16) }]).unwrap();
     let report = registry.check_dialect(Dialect::AnthropicStrict);
     assert!(!report.is_expressible());
-    assert!(report.tools[2].strict);
+    assert!(report.tools[2].is_strict());
     let error = report.into_result().unwrap_err();
     let names: Vec<&str> = error.tools().map(|(name, _)| name).collect();
     assert_eq!(names, ["a", "b"]);
@@ -70,7 +70,7 @@ fn other_dialects_have_no_budget() {
     }
     for dialect in Dialect::ALL {
         let report = registry.check_dialect(dialect).into_result().unwrap();
-        let strict = report.tools.iter().filter(|tool| tool.strict).count();
+        let strict = report.tools.iter().filter(|tool| tool.is_strict()).count();
         let want = match dialect {
             Dialect::OpenAiStrict => 30,
             Dialect::AnthropicStrict => 8,

@@ -3,7 +3,7 @@
 use super::mcp_mock::{Answer, Mock};
 use super::mcp_support::run;
 use agent::mcp::{Bearer, Caller};
-use agent::mcp::{ChangePolicy, ClientConfig, ClientLimits, Era, McpClientError};
+use agent::mcp::{ClientConfig, ClientLimits, Era, McpClientError};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::{Content, ToolCall};
 use agent::model::reply;
@@ -119,7 +119,7 @@ async fn only_what_is_allowed_is_seen() {
     assert_eq!(registry(&client).names().collect::<Vec<_>>(), ["s__plus"]);
     assert_eq!(call(&registry(&client), "s__plus", json!({"a": 1, "b": 2})).await.text(), "3");
     let report = client.report().await;
-    assert_eq!(report.left_out[0].tool, "steps");
+    assert_eq!(report.left_out[0].0, "steps");
     let client =
         McpClient::connect(config().filter(|definition| definition.name() == "steps")).await.unwrap();
     assert_eq!(registry(&client).names().collect::<Vec<_>>(), ["s__steps"]);
@@ -316,7 +316,7 @@ async fn bad_schemas_cost_their_tool_alone_and_strange_ones_stay() {
     assert!(call(&registry, "m__strange", json!({"a": 1})).await.is_error());
     assert_eq!(call(&registry, "m__strange", json!({"a": 1, "b": 2})).await.text(), "Called.");
     let left_out = client.report().await.left_out;
-    assert_eq!(left_out.iter().map(|out| &*out.tool).collect::<Vec<_>>(), ["far", "list"]);
+    assert_eq!(left_out.iter().map(|(tool, _)| &**tool).collect::<Vec<_>>(), ["far", "list"]);
 }
 
 #[tokio::test]
@@ -445,11 +445,16 @@ async fn names_that_become_one_cost_no_connection_and_no_other_name() {
 
 #[tokio::test]
 async fn a_changed_tool_is_noticed_and_handled_by_policy() {
-    for (policy, told) in [
-        (ChangePolicy::Block, "The definition of `greet` changed"),
-        (ChangePolicy::Accept, "Hello, Ann!"),
-        (ChangePolicy::Ask(Arc::new(|change| change.tool != "greet")), "The definition of `greet` changed"),
-    ] {
+    type Configure = fn(ClientConfig) -> ClientConfig;
+    let policies: [(Configure, &str); 3] = [
+        (|config| config, "The definition of `greet` changed"),
+        (|config| config.accept_changes(|_| true), "Hello, Ann!"),
+        (
+            |config| config.accept_changes(|change| change.tool != "greet"),
+            "The definition of `greet` changed",
+        ),
+    ];
+    for (configure, told) in policies {
         let greet = |description: &str| {
             let schema =
                 json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
@@ -464,8 +469,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
             Ok(shared.lock().unwrap().clone())
         };
         let server = run(McpServer::with_loader(loader)).await;
-        let client =
-            McpClient::connect(ClientConfig::http(server.url()).name("s").on_change(policy)).await.unwrap();
+        let client = McpClient::connect(configure(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = registry(&client);
         assert_eq!(call(&registry, "s__greet", json!({"name": "Ann"})).await.text(), "Hello, Ann!");
         *current.lock().unwrap() =
@@ -497,8 +501,8 @@ async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
     // Nobody has the scope: this is 403, and without a token 401.
     let server = server.await;
     let error = McpClient::connect(ClientConfig::http(server.url())).await.unwrap_err();
-    let McpClientError::Unauthorized { challenge, .. } = error else { panic!("{error}") };
-    assert_eq!(challenge.scope.as_deref(), Some("tools"));
+    let McpClientError::Unauthorized { scope, .. } = error else { panic!("{error}") };
+    assert_eq!(scope.as_deref(), Some("tools"));
     let error = McpClient::connect(ClientConfig::http(server.url()).bearer_token("first")).await.unwrap_err();
     assert!(!error.to_string().contains("first"), "{error}");
     // A token that is good for one connection alone: the next call asks for another.

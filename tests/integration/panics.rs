@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, RequestHead, Token};
-use agent::mcp::{ChangePolicy, ClientConfig, Era};
+use agent::mcp::{ClientConfig, Era};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
@@ -150,7 +150,7 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
         .name("m")
         .era(Era::Legacy)
         .filter(|tool| if tool.name() == "delete" { panic_any(Bomb) } else { true })
-        .on_change(ChangePolicy::Ask(Arc::new(|_| panic!("it panics"))))
+        .accept_changes(|_| panic!("it panics"))
         .on_traffic(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
             panic_any(Bomb)
@@ -158,7 +158,7 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
     let client = McpClient::connect(config).await.unwrap();
     let report = client.report().await;
     assert_eq!(report.tools.len(), 1);
-    assert_eq!(report.left_out[0].reason, "the filter panicked");
+    assert_eq!(report.left_out[0].1, "the filter panicked");
     let registry = Registry::new(tools![{ client.tools() }]).unwrap();
     let call = ToolCall::new("c", "m__search", json!({}));
     let outcome = registry.call(&call, &ToolContext::new()).await.outcome;

@@ -7,11 +7,7 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::message::{OutcomeKind, StopReason, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, reply};
-use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Value,
-    run::{Metric, RequestMetric, ToolCallMetric},
-    tool, tools,
-};
+use agent::{Assistant, AssistantBuilder, BeforeCall, Value, run::Metric, tool, tools};
 use tokio::time::sleep;
 
 use crate::trace_support::{Span, Traces, hear};
@@ -188,20 +184,6 @@ fn slowly(replies: Vec<agent::model::ScriptedReply>) -> ScriptedModel {
     .with_info(ModelInfo::new("acme", "chat", "a-1"))
 }
 
-fn request(metric: &Metric) -> &RequestMetric {
-    match metric {
-        Metric::Request(request) => request,
-        other => panic!("{other:?} is no request"),
-    }
-}
-
-fn call(metric: &Metric) -> &ToolCallMetric {
-    match metric {
-        Metric::ToolCall(call) => call,
-        other => panic!("{other:?} is no call"),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_request_and_call_is_measured_on_the_clock_of_the_runtime() {
     let model = slowly(vec![
@@ -222,23 +204,21 @@ async fn every_request_and_call_is_measured_on_the_clock_of_the_runtime() {
     let (assistant, metrics) = measured(builder);
     let output = assistant.prompt("go").await.unwrap();
     let metrics = metrics.lock().unwrap();
-    let first = request(&metrics[0]);
-    assert_eq!((&*first.run_id, first.turn), (&*output.run_id, 1));
-    assert_eq!((first.provider.as_str(), first.model.as_str()), ("acme", "a-1"));
-    assert_eq!((first.usage.total, &first.stop_reason, first.error), (15, &StopReason::ToolUse, None));
+    let Metric::Request { run_id, turn, provider, model, .. } = &metrics[0] else { panic!("{metrics:?}") };
+    assert_eq!((&**run_id, *turn), (&*output.run_id, 1));
+    assert_eq!((provider.as_str(), model.as_str()), ("acme", "a-1"));
+    let Metric::Request { usage, stop_reason, error, duration, first_piece, .. } = &metrics[0] else {
+        panic!("{metrics:?}")
+    };
+    assert_eq!((usage.total, stop_reason, *error), (15, &StopReason::ToolUse, None));
     let waited = Duration::from_millis(300);
-    assert_eq!((first.duration, first.first_piece), (waited, Some(waited)));
+    assert_eq!((*duration, *first_piece), (waited, Some(waited)));
     let calls: Vec<_> = metrics
         .iter()
         .filter_map(|metric| match metric {
-            Metric::ToolCall(call) => Some((
-                call.turn,
-                call.call_id.as_str(),
-                call.code.as_deref(),
-                call.ran,
-                call.cached,
-                call.duration.as_millis(),
-            )),
+            Metric::ToolCall { turn, call_id, code, ran, cached, duration, .. } => {
+                Some((*turn, call_id.as_str(), code.as_deref(), *ran, *cached, duration.as_millis()))
+            }
             _ => None,
         })
         .collect();
@@ -254,9 +234,10 @@ async fn every_request_and_call_is_measured_on_the_clock_of_the_runtime() {
             (3, "call_7", None, false, true, 0),
         ]
     );
-    let coerced = call(&metrics[3]);
-    assert_eq!((coerced.coercions, &coerced.outcome, coerced.attempt), (1, &OutcomeKind::Completed, 1));
-    assert_eq!(request(metrics.last().unwrap()).usage.total, 27);
+    let Metric::ToolCall { coercions, outcome, attempt, .. } = &metrics[3] else { panic!("{metrics:?}") };
+    assert_eq!((*coercions, outcome, *attempt), (1, &OutcomeKind::Completed, 1));
+    let Some(Metric::Request { usage, .. }) = metrics.last() else { panic!("{metrics:?}") };
+    assert_eq!(usage.total, 27);
     assert_eq!(metrics.len(), 4 + 7);
     let text = format!("{metrics:?}");
     assert!(!text.contains("no such account"), "nothing of what is said: {text}");
@@ -269,17 +250,17 @@ async fn requests_that_fail_or_are_dropped_are_measured_too() {
     assistant.prompt("go").await.unwrap_err();
     {
         let metrics = metrics.lock().unwrap();
-        let failed = request(&metrics[0]);
-        assert_eq!((failed.error, &failed.stop_reason), (Some("transport"), &StopReason::Error));
+        let Metric::Request { error, stop_reason, .. } = &metrics[0] else { panic!("{metrics:?}") };
+        assert_eq!((*error, stop_reason), (Some("transport"), &StopReason::Error));
         assert!(!format!("{metrics:?}").contains("tulip"));
     }
     let (assistant, metrics) = measured(Assistant::builder(ScriptedModel::new([reply().text("a").hang()])));
     let waited = tokio::time::timeout(Duration::from_millis(70), assistant.prompt("go").into_future()).await;
     assert!(waited.is_err(), "it hangs");
     let metrics = metrics.lock().unwrap();
-    let dropped = request(&metrics[0]);
-    assert_eq!((dropped.error, dropped.duration), (Some("cancelled"), Duration::from_millis(70)));
-    assert_eq!((dropped.first_piece, metrics.len()), (Some(Duration::ZERO), 1));
+    let Metric::Request { error, duration, first_piece, .. } = &metrics[0] else { panic!("{metrics:?}") };
+    assert_eq!((*error, *duration), (Some("cancelled"), Duration::from_millis(70)));
+    assert_eq!((*first_piece, metrics.len()), (Some(Duration::ZERO), 1));
 }
 
 #[tokio::test]

@@ -7,14 +7,8 @@ use agent::ScriptedModel;
 use agent::durable::Service;
 use agent::model::reply;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, Tool, ToolContext, ToolError, ToolSet, Value,
-    hooks::AfterCall,
-    json,
-    message::Part,
-    run::{NotCached, ResultCache},
-    tool,
-    tool::Source,
-    tools,
+    Assistant, AssistantBuilder, BeforeCall, Tool, ToolContext, ToolError, ToolSet, Value, hooks::AfterCall,
+    json, message::Part, run::ResultCache, tool, tool::Source, tools,
 };
 
 use crate::trace_support::{Traces, hear};
@@ -229,14 +223,14 @@ async fn tools_that_are_left_out_are_named_with_the_reason() {
     };
     let assistant = all().cache_results().build().unwrap();
     let left_out = |assistant: &Assistant| assistant.uncached_tools().to_vec();
-    let named = |reasons: &[(&str, NotCached)]| -> Vec<(String, NotCached)> {
+    let named = |reasons: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
         reasons.iter().map(|(tool, reason)| ((*tool).to_owned(), *reason)).collect()
     };
     let expected = named(&[
-        ("orders", NotCached::PromptState),
-        ("own", NotCached::PromptState),
-        ("write", NotCached::Once),
-        ("time", NotCached::OptedOut),
+        ("orders", "the tool may read state that each prompt brings"),
+        ("own", "the tool may read state that each prompt brings"),
+        ("write", "the tool is neither `read_only` nor `idempotent`"),
+        ("time", "the tool is declared with `cache = false`"),
     ]);
     assert_eq!(left_out(&assistant), expected);
     let told: Vec<_> =
@@ -247,7 +241,9 @@ async fn tools_that_are_left_out_are_named_with_the_reason() {
     }
     let hooked =
         all().cache_results().before_tool_call(|_| async { Ok(BeforeCall::Continue) }).build().unwrap();
-    assert!(left_out(&hooked).contains(&("read".to_owned(), NotCached::Hooks)));
+    assert!(
+        left_out(&hooked).contains(&("read".to_owned(), "the hooks may read state that each prompt brings"))
+    );
     // Nothing is left out where nothing is kept, or where nothing stands against it.
     assert_eq!(left_out(&all().build().unwrap()), []);
     let plain = Assistant::builder(ScriptedModel::new(["Hello!"]))

@@ -7,7 +7,7 @@ use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderTool, ResourceLink, Usage};
 use agent::model::{ModelError, ModelEvent, ScriptedReply, reply};
 use agent::testing::EventLog;
-use agent::ui::{ResultView, UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
+use agent::ui::{UiChunk, UiData, UiEncoder, UiOptions, UiProtocol, UiRequest};
 use agent::{
     Assistant, AssistantBuilder, Decision, Decisions, Event, Progress, ToolContext, ToolError, ToolOutcome,
     UsageLimits, json, tool, tools,
@@ -154,15 +154,15 @@ async fn a_run_with_a_call_as_chunks() {
 
 #[tokio::test]
 async fn results_are_sent_as_the_model_reads_them() {
-    let options = UiOptions::default().results(ResultView::ForModel).reasoning(false).usage(false);
+    let options = UiOptions::default().show_results().reasoning(false).usage(false);
     let (ai, ag) = golden(one_call(), &options).await;
     assert!(ai.contains(r#""output":"3""#) && ag.contains(r#""content":"3""#), "{ai}{ag}");
     assert!(!ai.contains("Hm.") && !ag.contains("Hm.") && !ai.contains("Tokens") && !ag.contains("Tokens"));
-    let custom = ResultView::custom(|result| json!({"seen": result.tool}));
-    let (ai, _) = golden(one_call(), &UiOptions::default().results(custom)).await;
+    let custom = UiOptions::default().show_results_as(|result| json!({"seen": result.tool}));
+    let (ai, _) = golden(one_call(), &custom).await;
     assert!(ai.contains(r#""output":{"seen":"add"}"#), "{ai}");
-    let panics = ResultView::custom(|_| panic!("no view"));
-    let (ai, _) = golden(one_call(), &UiOptions::default().results(panics)).await;
+    let panics = UiOptions::default().show_results_as(|_| panic!("no view"));
+    let (ai, _) = golden(one_call(), &panics).await;
     assert!(ai.contains(r#""output":{"outcome":"completed"}"#), "{ai}");
 }
 
@@ -213,7 +213,7 @@ async fn secrets_never_leave() {
         reply().text("You are in."),
     ])
     .with_chunk_size(3);
-    let options = UiOptions::default().results(ResultView::ForModel);
+    let options = UiOptions::default().show_results();
     let (ai, ag) = golden(model, &options).await;
     for all in [&ai, &ag] {
         assert!(!all.contains("hunter") && !all.contains("ter2"), "{all}");
@@ -257,7 +257,7 @@ pub(crate) async fn suspended(decide: impl Fn(&agent::run::ApprovalRequest) -> D
 
     let mut all = Vec::new();
     for protocol in BOTH {
-        let options = UiOptions::default().results(ResultView::ForModel);
+        let options = UiOptions::default().show_results();
         let mut encoder = UiEncoder::new(protocol, assistant.registry(), &options, &request());
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for event in &before {
@@ -432,7 +432,7 @@ async fn hostile_texts_are_data() {
         reply().text(hostile),
     ])
     .with_chunk_size(5);
-    golden(model, &UiOptions::default().results(ResultView::ForModel)).await;
+    golden(model, &UiOptions::default().show_results()).await;
 }
 
 /// Every scenario that is written down.
@@ -470,7 +470,7 @@ fn assert_valid(assistant: &Assistant, events: &[Event]) {
     }
     let views = [
         UiOptions::default(),
-        UiOptions::default().results(ResultView::ForModel).args(false).reasoning(false).ai_sdk_version(6),
+        UiOptions::default().show_results().args(false).reasoning(false).ai_sdk_version(6),
     ];
     for (run, options) in runs.iter().flat_map(|run| views.iter().map(move |options| (run, options))) {
         let live = read_ai_sdk(&encoded(UiProtocol::AiSdk, assistant, options, run));

@@ -197,7 +197,7 @@ async fn check_call(row: &str) -> bool {
             let model = ScriptedModel::new([reply().tool_call("weather", "{}"), reply().text("ok")]);
             let assistant = agent::Assistant::builder(model).tools(tool.unwrap()).build().unwrap();
             let events = events_of(&assistant).await;
-            let options = UiOptions::default().results(agent::ui::ResultView::ForModel);
+            let options = UiOptions::default().show_results();
             let [ai, ag] = [UiProtocol::AiSdk, UiProtocol::AgUi]
                 .map(|protocol| lines(&encoded(protocol, &assistant, &options, &events)));
             assert!(ai.contains(r#""output":{"degrees":21}"#), "{ai}");

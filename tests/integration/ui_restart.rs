@@ -8,7 +8,7 @@ use agent::ScriptedModel;
 use agent::message::CustomMessage;
 use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
-use agent::ui::{ResultView, UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder};
+use agent::ui::{UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder};
 use agent::{Assistant, ToolContext, json, tool, tools};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn server(store: &MemoryStore, calls: &Arc<AtomicUsize>, model: &ScriptedModel) 
             builder.shared_state(calls.clone()).store(store.clone())
         }
     };
-    let options = UiOptions::default().results(ResultView::ForModel).client_tools().custom_messages();
+    let options = UiOptions::default().show_results().client_tools().custom_messages();
     UiServer::builder(builder().build().unwrap())
         .options(options)
         .reconnect_time(Duration::from_secs(60))

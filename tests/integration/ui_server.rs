@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{
-    ResultView, UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy,
-};
+use agent::ui::{UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
 use serde_json::Value;
 
@@ -39,7 +37,7 @@ fn scroll() -> ToolOutcome {
 
 fn server(model: ScriptedModel) -> UiServerBuilder {
     let assistant = Assistant::builder(model).tools(tools![add, send, wait, scroll]).build().unwrap();
-    let options = UiOptions::default().results(ResultView::ForModel).run_in_browser(["scroll"]);
+    let options = UiOptions::default().show_results().run_in_browser(["scroll"]);
     UiServer::builder(assistant).options(options).single_user()
 }
 
@@ -374,18 +372,16 @@ async fn functions_of_the_application_may_ask_the_server() {
     let assistant = Assistant::builder(model).tools(tools![add]).build().unwrap();
     let cell: std::sync::Arc<std::sync::OnceLock<UiServer>> = std::sync::Arc::default();
     let (asked, scopes) = (cell.clone(), std::sync::Arc::new(std::sync::Mutex::new(Vec::new())));
-    let view = ResultView::custom(move |_| {
+    let options = UiOptions::default().show_results_as(move |_| {
         let is_active = asked.get().is_some_and(|ui| ui.scoped("ann").run("c").is_some());
         json!({"is_active": is_active})
     });
     let (template, seen) = (assistant.clone(), scopes.clone());
-    let ui = UiServer::builder(assistant).options(UiOptions::default().results(view)).threads(
-        move |scope, thread| {
-            seen.lock().unwrap().push((scope, thread));
-            let fork = template.fork();
-            async move { Ok(fork) }
-        },
-    );
+    let ui = UiServer::builder(assistant).options(options).threads(move |scope, thread| {
+        seen.lock().unwrap().push((scope, thread));
+        let fork = template.fork();
+        async move { Ok(fork) }
+    });
     let ui = ui.build();
     assert!(cell.set(ui.clone()).is_ok());
     let ui = ui.scoped("ann");

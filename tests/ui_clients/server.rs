@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
-use agent::ui::{ResultView, UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
 use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -131,7 +131,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tools = tools![add, send, log_in, scroll, read, much, wait, nap];
     let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
     let ui = UiServer::builder(assistant)
-        .options(UiOptions::default().results(ResultView::ForModel).run_in_browser(["scroll"]))
+        .options(UiOptions::default().show_results().run_in_browser(["scroll"]))
         .reconnect_time(Duration::from_secs(60))
         .max_runs(100)
         .single_user()

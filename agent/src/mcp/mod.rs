@@ -38,13 +38,12 @@ mod server;
 
 #[cfg(feature = "mcp-client")]
 pub use client::{
-    Challenge, ChangePolicy, ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, LeftOut,
-    McpClient, McpClientError, ToolChange,
+    ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, McpClient, McpClientError, ToolChange,
 };
 pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::{
-    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpLayer, HttpService,
-    McpServer, McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata,
-    ResponseBody, ServerHandle, ServerLimits, Token, ToolLoader,
+    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpService, McpServer,
+    McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata, ResponseBody,
+    ServerHandle, ServerLimits, Token, ToolLoader,
 };

@@ -51,7 +51,7 @@ pub use part::Part;
 pub(crate) use repair::LOST;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
-pub use view::{ClearedResult, ConversationView, ViewChange, ViewChangeKind, ViewError};
+pub use view::{ClearedResult, ConversationView, ViewChange, ViewError};
 pub use words::{OutcomeKind, StopReason};
 
 #[cfg(test)]

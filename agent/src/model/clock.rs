@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::tool::BoxFuture;
 
-/// A source of time for models that wait and measure: [`Fallback`](super::Fallback) and [`LimitedModel`](super::LimitedModel).
+/// A source of time for models that wait and measure: [`Fallback`](super::Fallback) and [`RateLimits`](super::RateLimits).
 ///
 /// By default they use the clock of tokio. Tests set their own, for example `testing::FakeClock`.
 ///
@@ -29,7 +29,7 @@ use crate::tool::BoxFuture;
 ///
 /// let clock = Arc::new(StoppedClock);
 /// assert!(clock.now().is_zero() && clock.sleep(Duration::from_secs(1)).is_none());
-/// let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1)).with_clock(clock.clone());
+/// let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1).clock(clock.clone()));
 /// let model = Fallback::new([limited]).with_clock(clock);
 /// assert_eq!(model.candidates().len(), 1);
 /// ```

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::message::Media;
+use crate::message::{Media, ResourceLink};
 
 /// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply;
 /// [`ManagedResult`]s describe the results in a neutral form.
@@ -163,7 +163,8 @@ pub struct WebLimits {
 /// [`managed_results`](crate::provider::managed_results) reads it from a reply.
 ///
 /// ```
-/// use agent::model::{ManagedResult, WebSource};
+/// use agent::message::ResourceLink;
+/// use agent::model::ManagedResult;
 ///
 /// /// The pages that a reply stands on.
 /// fn sources(results: &[ManagedResult]) -> Vec<&str> {
@@ -171,12 +172,12 @@ pub struct WebLimits {
 ///         ManagedResult::WebSearch { sources, .. } => Some(sources),
 ///         _ => None,
 ///     });
-///     searches.flatten().map(|source| source.url.as_str()).collect()
+///     searches.flatten().map(|source| source.uri.as_str()).collect()
 /// }
 ///
 /// let search = ManagedResult::WebSearch {
 ///     queries: vec!["serde".into()],
-///     sources: vec![WebSource::new("https://docs.rs/serde")],
+///     sources: vec![ResourceLink::new("https://docs.rs/serde")],
 ///     error: None,
 /// };
 /// assert_eq!(sources(&[search]), ["https://docs.rs/serde"]);
@@ -188,8 +189,9 @@ pub enum ManagedResult {
     WebSearch {
         /// The search queries, if the provider reports them.
         queries: Vec<String>,
-        /// The pages that the search found, or that the reply cites: providers report one or the other.
-        sources: Vec<WebSource>,
+        /// The pages that the search found, or that the reply cites: providers report one or the other. Gemini gives URLs of its own that
+        /// redirect to the page.
+        sources: Vec<ResourceLink>,
         /// The provider's error code, if the search failed.
         error: Option<String>,
     },
@@ -246,35 +248,5 @@ impl ManagedResult {
             Self::CodeExecution { .. } => "code execution",
             Self::ImageGeneration { .. } => "image generation",
         }
-    }
-}
-
-/// A web page.
-///
-/// ```
-/// use agent::model::WebSource;
-///
-/// let page = WebSource::new("https://docs.rs/serde").with_title("serde");
-/// assert_eq!(page.title.as_deref(), Some("serde"));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WebSource {
-    /// The URL. Gemini gives URLs of its own that redirect to the page.
-    pub url: String,
-    /// The title.
-    pub title: Option<String>,
-}
-
-impl WebSource {
-    /// Creates a source with this URL.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), title: None }
-    }
-
-    /// Sets the title.
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
     }
 }

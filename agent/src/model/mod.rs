@@ -39,8 +39,8 @@ pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
-pub use limits::{LimitedModel, RateLimits};
-pub use managed::{ManagedResult, ManagedTool, WebLimits, WebSource};
+pub use limits::RateLimits;
+pub use managed::{ManagedResult, ManagedTool, WebLimits};
 pub use options::PromptCache;
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
@@ -170,20 +170,26 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Limits the requests to this model: see [`RateLimits`].
+    /// Limits the requests to this model: see [`RateLimits`]. Clones of the result share the limits, and so do the forks of an assistant.
     ///
     /// ```
-    /// use agent::ScriptedModel;
+    /// use agent::{Assistant, ScriptedModel};
     /// use agent::model::{Model as _, RateLimits};
     ///
-    /// let model = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1));
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello!", "Hello!"]).limited(RateLimits::new().concurrency(1));
     /// assert_eq!(model.info().provider, "scripted");
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let fork = assistant.fork();
+    /// let (one, other) = tokio::join!(assistant.prompt("Hi"), fork.prompt("Hi"));     // one after the other
+    /// assert_eq!(one?.text() + &other?.text(), "Hello!Hello!");
+    /// # Ok(()) }
     /// ```
-    fn limited(self, limits: RateLimits) -> LimitedModel<Self>
+    fn limited(self, limits: RateLimits) -> impl Model + Clone + 'static
     where
-        Self: Sized,
+        Self: Sized + Clone + 'static,
     {
-        LimitedModel::new(self, limits)
+        limits::LimitedModel::new(self, limits)
     }
 
     /// Returns the complete reply: reads [`stream`](Self::stream) to its end.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::parts::some_text;
 use super::protocol;
-use crate::message::{AssistantMessage, Content, ProviderTool};
-use crate::model::{ManagedResult, WebSource};
+use crate::message::{AssistantMessage, Content, ProviderTool, ResourceLink};
+use crate::model::ManagedResult;
 
 /// Returns the results of the tools that the provider ran for this reply, in order, in the same form for every provider.
 ///
@@ -115,16 +115,14 @@ pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
 }
 
 /// Creates a source from the fields of a page.
-pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<WebSource> {
-    let source = WebSource::new(some_text(page, url)?);
-    Some(match some_text(page, title) {
-        Some(title) => source.with_title(title),
-        None => source,
-    })
+pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
+    let mut source = ResourceLink::new(some_text(page, url)?);
+    source.title = some_text(page, title).map(str::to_owned);
+    Some(source)
 }
 
 /// Adds pages that a reply cites to its last search. If the reply mentions no search, one is added.
-pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = WebSource>) {
+pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = ResourceLink>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {
         return;
@@ -136,7 +134,7 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     });
     if let Some(ManagedResult::WebSearch { sources, .. }) = results.get_mut(at) {
         for source in cited {
-            if sources.iter().all(|known| known.url != source.url) {
+            if sources.iter().all(|known| known.uri != source.uri) {
                 sources.push(source);
             }
         }

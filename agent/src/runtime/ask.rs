@@ -17,7 +17,7 @@ use tracing::Span;
 
 use super::config::Config;
 use super::hooks::HookError;
-use super::observe::{Metric, RequestMetric, RequestTiming};
+use super::observe::{Metric, RequestTiming};
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::ModelReply;
@@ -158,7 +158,7 @@ impl Performer {
             return;
         }
         let ModelInfo { provider, model, .. } = self.config.model.info();
-        let metric = Metric::Request(RequestMetric {
+        let metric = Metric::Request {
             run_id: self.run_id.clone(),
             turn,
             provider: provider.clone(),
@@ -169,7 +169,7 @@ impl Performer {
             error: error.map(|error| error.kind().as_str()),
             duration: timing.elapsed(),
             first_piece: timing.first_piece(),
-        });
+        };
         for meter in &self.config.meters {
             if let Err(panic) = catch(|| meter(&metric)) {
                 tracing::error!(%panic, "a function that measures requests panicked");

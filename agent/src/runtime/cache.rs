@@ -134,38 +134,6 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// The reason why [`cache_results`](super::AssistantBuilder::cache_results) does not keep the results of a tool, or not those of every
-/// prompt. Returned by [`Assistant::uncached_tools`](super::Assistant::uncached_tools).
-///
-/// ```
-/// use agent::run::NotCached;
-///
-/// assert_eq!(NotCached::OptedOut.to_string(), "the tool is declared with `cache = false`");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotCached {
-    /// The tool is neither `read_only` nor `idempotent`, so each call has to run.
-    Once,
-    /// The tool is declared with `cache = false`.
-    OptedOut,
-    /// The tool may read state that [each prompt brings](super::AssistantBuilder::state_per_prompt).
-    PromptState,
-    /// The assistant has hooks, which may read the state that each prompt brings.
-    Hooks,
-}
-
-impl fmt::Display for NotCached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Once => "the tool is neither `read_only` nor `idempotent`",
-            Self::OptedOut => "the tool is declared with `cache = false`",
-            Self::PromptState => "the tool may read state that each prompt brings",
-            Self::Hooks => "the hooks may read state that each prompt brings",
-        })
-    }
-}
-
 /// Identifies calls that have the same result: by the tool, the session and source, the state that the tool may read, and the arguments,
 /// regardless of the order of their keys.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -259,19 +227,21 @@ pub(super) fn uncached<'t>(
     tools: impl Iterator<Item = &'t Tool>,
     has_hooks: bool,
     per_prompt: &[StateKey],
-) -> Vec<(String, NotCached)> {
+) -> Vec<(String, &'static str)> {
     let reason = |tool: &Tool| {
         let policy = tool.policy();
         match policy.cache {
-            Some(false) => return Some(NotCached::OptedOut),
-            None if policy.effect == Effect::Once => return Some(NotCached::Once),
+            Some(false) => return Some("the tool is declared with `cache = false`"),
+            None if policy.effect == Effect::Once => {
+                return Some("the tool is neither `read_only` nor `idempotent`");
+            }
             _ => {}
         }
         let may_read = tool.reads_context() || tool.requires().iter().any(|state| per_prompt.contains(state));
         match per_prompt {
             [] => None,
-            _ if may_read => Some(NotCached::PromptState),
-            _ => has_hooks.then_some(NotCached::Hooks),
+            _ if may_read => Some("the tool may read state that each prompt brings"),
+            _ => has_hooks.then_some("the hooks may read state that each prompt brings"),
         }
     };
     tools.filter_map(|tool| Some((tool.definition().name().to_owned(), reason(tool)?))).collect()

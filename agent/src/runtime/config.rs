@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::{Approver, Signer};
-use super::cache::{CallKey, NotCached, ResultCache};
+use super::cache::{CallKey, ResultCache};
 use super::checked::{CheckedArguments, check};
 use super::error::RunError;
 use super::hooks::Hooks;
@@ -56,7 +56,7 @@ pub(super) struct Config {
     /// The cache that others share; `None` if the assistant has its own.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached.
-    pub(super) uncached: Arc<[(String, NotCached)]>,
+    pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
     /// Where calls and sessions are recorded.
     pub(super) keeper: Option<Arc<StoreAccess>>,

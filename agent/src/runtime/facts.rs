@@ -1,7 +1,6 @@
 //! Getters for an assistant's configuration.
 
 use super::assistant::Assistant;
-use super::cache::NotCached;
 use crate::model::{
     ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, TokenEstimator,
 };
@@ -109,7 +108,7 @@ impl Assistant {
     /// the order of registration. Empty for an assistant without `cache_results`.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, run::NotCached, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Reads a price.
     /// #[tool(read_only)]
@@ -122,10 +121,11 @@ impl Assistant {
     /// fn set_price(of: String, to: u32) {}
     ///
     /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![price, set_price]).cache_results().build()?;
-    /// assert_eq!(assistant.uncached_tools(), [("set_price".to_owned(), NotCached::Once)]);
+    /// let reason = "the tool is neither `read_only` nor `idempotent`";
+    /// assert_eq!(assistant.uncached_tools(), [("set_price".to_owned(), reason)]);
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
-    pub fn uncached_tools(&self) -> &[(String, NotCached)] {
+    pub fn uncached_tools(&self) -> &[(String, &'static str)] {
         &self.config().uncached
     }
 }

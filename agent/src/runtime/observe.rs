@@ -17,8 +17,8 @@ use crate::message::{OutcomeKind, StopReason, Usage};
 ///
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
 ///     .on_metric(|metric| match metric {
-///         Metric::Request(request) => println!("{}: {} tokens", request.model, request.usage.total),
-///         Metric::ToolCall(call) => println!("{}: {}", call.tool, call.outcome),
+///         Metric::Request { model, usage, .. } => println!("{model}: {} tokens", usage.total),
+///         Metric::ToolCall { tool, outcome, .. } => println!("{tool}: {outcome}"),
 ///         _ => {}
 ///     })
 ///     .build()?;
@@ -29,82 +29,55 @@ use crate::message::{OutcomeKind, StopReason, Usage};
 #[expect(clippy::large_enum_variant, reason = "metrics are created one at a time and passed by reference")]
 pub enum Metric {
     /// A request to a model, whether it succeeded or failed.
-    Request(RequestMetric),
+    #[non_exhaustive]
+    Request {
+        /// The id of the run.
+        run_id: Arc<str>,
+        /// The turn of the run, counted from 1.
+        turn: u32,
+        /// The provider, for example `anthropic`.
+        provider: String,
+        /// The requested model.
+        model: String,
+        /// The model that answered, if the provider reports it.
+        response_model: Option<String>,
+        /// The tokens, and the cost if prices are known. Zero for a request that failed before any usage was reported.
+        usage: Usage,
+        /// Why the reply ended.
+        stop_reason: StopReason,
+        /// The kind of error if the request failed, the same as `error.type` of its span.
+        error: Option<&'static str>,
+        /// The time from the request to the end of the reply.
+        duration: Duration,
+        /// The time from the request to the first piece of the reply, or `None` if there was none.
+        first_piece: Option<Duration>,
+    },
     /// A tool call that ended, whether its body ran or not.
-    ToolCall(ToolCallMetric),
-}
-
-/// The measurement of a request to a model.
-///
-/// ```
-/// use agent::run::RequestMetric;
-///
-/// /// One line of a log.
-/// fn line(request: &RequestMetric) -> String {
-///     let first = request.first_piece.map_or(0, |waited| waited.as_millis());
-///     format!("{}/{} {first} ms {}", request.provider, request.model, request.error.unwrap_or("ok"))
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RequestMetric {
-    /// The id of the run.
-    pub run_id: Arc<str>,
-    /// The turn of the run, counted from 1.
-    pub turn: u32,
-    /// The provider, for example `anthropic`.
-    pub provider: String,
-    /// The requested model.
-    pub model: String,
-    /// The model that answered, if the provider reports it.
-    pub response_model: Option<String>,
-    /// The tokens, and the cost if prices are known. Zero for a request that failed before any usage was reported.
-    pub usage: Usage,
-    /// Why the reply ended.
-    pub stop_reason: StopReason,
-    /// The kind of error if the request failed, the same as `error.type` of its span.
-    pub error: Option<&'static str>,
-    /// The time from the request to the end of the reply.
-    pub duration: Duration,
-    /// The time from the request to the first piece of the reply, or `None` if there was none.
-    pub first_piece: Option<Duration>,
-}
-
-/// The measurement of a tool call.
-///
-/// ```
-/// use agent::run::ToolCallMetric;
-///
-/// /// Whether the model had the arguments right at once.
-/// fn is_clean(call: &ToolCallMetric) -> bool {
-///     call.coercions == 0 && call.code.as_deref() != Some("invalid_arguments")
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolCallMetric {
-    /// The id of the run.
-    pub run_id: Arc<str>,
-    /// The turn of the run, counted from 1.
-    pub turn: u32,
-    /// The id of the call.
-    pub call_id: String,
-    /// The name that the model called. For an unknown tool ([`code`](Self::code) is `unknown_tool`) it can be any text.
-    pub tool: String,
-    /// How the call ended.
-    pub outcome: OutcomeKind,
-    /// The code of a failure, denial or interruption.
-    pub code: Option<String>,
-    /// The number of coercions in its arguments.
-    pub coercions: usize,
-    /// Whether its body ran.
-    pub ran: bool,
-    /// Whether the result was reused from an earlier call.
-    pub cached: bool,
-    /// The attempt, counted from 1.
-    pub attempt: u32,
-    /// The duration of the body, all attempts together, in whole milliseconds.
-    pub duration: Duration,
+    #[non_exhaustive]
+    ToolCall {
+        /// The id of the run.
+        run_id: Arc<str>,
+        /// The turn of the run, counted from 1.
+        turn: u32,
+        /// The id of the call.
+        call_id: String,
+        /// The name that the model called. For an unknown tool (`code` is `unknown_tool`) it can be any text.
+        tool: String,
+        /// How the call ended.
+        outcome: OutcomeKind,
+        /// The code of a failure, denial or interruption.
+        code: Option<String>,
+        /// The number of coercions in its arguments.
+        coercions: usize,
+        /// Whether its body ran.
+        ran: bool,
+        /// Whether the result was reused from an earlier call.
+        cached: bool,
+        /// The attempt, counted from 1.
+        attempt: u32,
+        /// The duration of the body, all attempts together, in whole milliseconds.
+        duration: Duration,
+    },
 }
 
 /// A function that receives measurements.

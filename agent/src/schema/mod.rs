@@ -85,23 +85,36 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 /// let plan = Plan::for_type::<Labels>("label", PlanOptions::default())?;
 /// let rendered = render(&plan, Dialect::OpenAiStrict);
 /// assert!(!rendered.is_expressible());
-/// assert_eq!(rendered.dialect, Dialect::Plain);
+/// assert!(rendered.dialect == Dialect::Plain && !rendered.is_strict());
 /// assert_eq!(rendered.not_expressible().next().map(|change| change.path.as_str()), Some("/properties/labels"));
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rendered {
+    /// The name of the tool.
+    pub tool: String,
     /// The dialect of the schema: the requested one, or [`Plain`](Dialect::Plain) if that is strict and cannot express the plan.
-    /// `strict: true` may be sent if [it is strict](Dialect::is_strict).
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
     /// The differences of the schema from the plan, in the order of the schema, and those that the requested dialect cannot express.
     pub changes: Vec<Change>,
+    /// The limit of a request that the tool would exceed beside the others, such as `20 strict tools`; it is then sent without `strict`, in
+    /// [`Dialect::Plain`]. Only [`Registry::check_dialect`](crate::Registry::check_dialect) knows the other tools.
+    pub over_budget: Option<String>,
 }
 
 impl Rendered {
+    fn new(plan: &Plan, dialect: Dialect, schema: Value, changes: Vec<Change>) -> Self {
+        Self { tool: plan.name().to_owned(), dialect, schema, changes, over_budget: None }
+    }
+
+    /// Returns whether calls are guaranteed to fit the schema: `strict: true` may be sent.
+    pub fn is_strict(&self) -> bool {
+        self.dialect.is_strict()
+    }
+
     /// Returns whether the requested dialect can express the plan, or a superset of it.
     pub fn is_expressible(&self) -> bool {
         self.not_expressible().next().is_none()
@@ -147,7 +160,7 @@ impl Rendered {
 /// ```
 pub fn render(plan: &Plan, dialect: Dialect) -> Rendered {
     match dialect {
-        Dialect::Canonical => Rendered { dialect, schema: plan.schema().clone(), changes: Vec::new() },
+        Dialect::Canonical => Rendered::new(plan, dialect, plan.schema().clone(), Vec::new()),
         Dialect::Plain => render_plain(plan),
         _ => render_lowered(plan, dialect),
     }
@@ -156,11 +169,11 @@ pub fn render(plan: &Plan, dialect: Dialect) -> Rendered {
 fn render_plain(plan: &Plan) -> Rendered {
     let dialect = Dialect::Plain;
     if let Some((schema, changes)) = given::as_plain_object(plan.schema()) {
-        return Rendered { dialect, schema, changes };
+        return Rendered::new(plan, dialect, schema, changes);
     }
     let (schema, mut changes) = render_or_fallback(plan, dialect);
     changes.extend(unrendered_restrictions(plan));
-    Rendered { dialect, schema, changes }
+    Rendered::new(plan, dialect, schema, changes)
 }
 
 fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
@@ -174,7 +187,7 @@ fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
         return Rendered { changes, ..fallback };
     }
     changes.extend(unrendered_restrictions(plan));
-    Rendered { dialect, schema, changes }
+    Rendered::new(plan, dialect, schema, changes)
 }
 
 /// Renders the plan, or any object if the plan is too large.

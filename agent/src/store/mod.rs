@@ -70,6 +70,7 @@
 //! [`AssistantBuilder::store_secrets`](crate::AssistantBuilder::store_secrets). For a tool with secret arguments, unknown keys are left out
 //! too. After a crash, a call that has not begun and lacks its secrets is not run. Results, and the messages of users and models, are
 //! stored unchanged.
+#![cfg_attr(feature = "runtime", doc = "\n", doc = include_str!("../docs/own_store.md"))]
 
 mod error;
 mod memory;
@@ -108,7 +109,7 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-/// Implement this trait; a store that is shared is an `Arc` of it. Each function is one atomic step: if its future is dropped, the step has
+/// Implement this trait, as in the [example](self#a-store-of-your-own); a store that is shared is an `Arc` of it. Each function is one atomic step: if its future is dropped, the step has
 /// happened completely or not at all. Test your own implementation with `agent::testing::assert_store` (feature `testing`).
 ///
 /// # Records

@@ -26,7 +26,7 @@ use std::sync::Arc;
 ///
 /// let report = Registry::new(tools![double])?.check_dialect(Dialect::AnthropicStrict);
 /// assert!(report.is_expressible());
-/// assert!(report.tools[0].strict);
+/// assert!(report.tools[0].is_strict() && report.tools[0].tool == "double");
 /// println!("{report}");                               // each tool, and what its schema cannot say
 /// report.into_result()?;                              // fails a test where a tool cannot be expressed
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,35 +37,8 @@ use std::sync::Arc;
 pub struct DialectReport {
     /// The requested dialect.
     pub dialect: Dialect,
-    /// The tools, in the order of registration.
-    pub tools: Vec<ToolInDialect>,
-}
-
-/// One tool in a dialect.
-///
-/// ```
-/// # /// Doubles a number.
-/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
-/// use agent::{Registry, schema::Dialect, tools};
-///
-/// let report = Registry::new(tools![double])?.check_dialect(Dialect::OpenAiStrict);
-/// let tool = &report.tools[0];
-/// assert_eq!((tool.name.as_str(), tool.strict, &tool.over_budget), ("double", true, &None));
-/// assert_eq!(tool.rendered.schema["additionalProperties"], false);
-/// # Ok::<(), agent::tool::RegistryError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ToolInDialect {
-    /// The name of the tool.
-    pub name: String,
-    /// The schema to send, and how it differs from the plan.
-    pub rendered: Rendered,
-    /// Whether calls are guaranteed to fit the schema: send `strict: true`.
-    pub strict: bool,
-    /// The limit of a request that the tool would exceed, such as `20 strict tools`; it is then sent without `strict`, in
-    /// [`Dialect::Plain`].
-    pub over_budget: Option<String>,
+    /// The schema of each tool, in the order of registration.
+    pub tools: Vec<Rendered>,
 }
 
 /// The error for tools that a dialect cannot express; its text lists each place.
@@ -144,20 +117,17 @@ impl Registry {
 }
 
 /// Returns the tools of one request in a dialect.
-pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
+pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<Rendered> {
     let mut left = RemainingBudget::new();
     let tools = definitions.iter().map(|definition| {
         let plan = definition.plan();
         let mut rendered = render(plan, dialect);
-        let mut over_budget = None;
-        if rendered.dialect == Dialect::AnthropicStrict {
-            over_budget = left.take(&Size::of(&rendered.schema)).err();
+        if rendered.dialect == Dialect::AnthropicStrict
+            && let Err(limit) = left.take(&Size::of(&rendered.schema))
+        {
+            rendered = Rendered { over_budget: Some(limit), ..render(plan, Dialect::Plain) };
         }
-        if over_budget.is_some() {
-            rendered = render(plan, Dialect::Plain);
-        }
-        let strict = rendered.dialect.is_strict();
-        ToolInDialect { name: definition.name().to_owned(), rendered, strict, over_budget }
+        Rendered { tool: definition.name().to_owned(), ..rendered }
     });
     tools.collect()
 }
@@ -229,7 +199,7 @@ impl RemainingBudget {
 impl DialectReport {
     /// Whether the dialect can express what each tool accepts, or a superset of it.
     pub fn is_expressible(&self) -> bool {
-        self.tools.iter().all(|tool| tool.rendered.is_expressible())
+        self.tools.iter().all(Rendered::is_expressible)
     }
 
     /// Returns the report, or the tools that the dialect cannot express.
@@ -237,9 +207,9 @@ impl DialectReport {
     /// # Errors
     /// [`NotExpressible`], which lists every place.
     pub fn into_result(self) -> Result<Self, NotExpressible> {
-        let places = |tool: &ToolInDialect| {
-            let places: Vec<Change> = tool.rendered.not_expressible().cloned().collect();
-            (!places.is_empty()).then(|| (tool.name.clone(), places))
+        let places = |tool: &Rendered| {
+            let places: Vec<Change> = tool.not_expressible().cloned().collect();
+            (!places.is_empty()).then(|| (tool.tool.clone(), places))
         };
         let tools: Vec<_> = self.tools.iter().filter_map(places).collect();
         if tools.is_empty() {
@@ -254,8 +224,8 @@ impl fmt::Display for DialectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in `{}`:", counted(self.tools.len()), self.dialect)?;
         for tool in &self.tools {
-            write!(f, "\n`{}`", tool.name)?;
-            if tool.strict {
+            write!(f, "\n`{}`", tool.tool)?;
+            if tool.is_strict() {
                 f.write_str(", strict")?;
             } else if self.dialect.is_strict() {
                 f.write_str(", not strict")?;
@@ -263,7 +233,7 @@ impl fmt::Display for DialectReport {
             if let Some(budget) = &tool.over_budget {
                 write!(f, ": the request is full ({budget})")?;
             }
-            for change in &tool.rendered.changes {
+            for change in &tool.changes {
                 write!(f, "\n- {change}")?;
             }
         }

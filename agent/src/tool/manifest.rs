@@ -120,12 +120,12 @@ impl ToolManifest {
             let name = name_of(before);
             match now.tools.iter().find(|tool| name_of(tool) == name) {
                 Some(after) => compare(name, "", before, after, &mut differences),
-                None => differences.push(ToolDifference::of(name, "", DifferenceKind::Removed, None, None)),
+                None => differences.push(difference(name, "", DifferenceKind::Removed, None, None)),
             }
         }
         for after in &now.tools {
             if self.tools.iter().all(|tool| name_of(tool) != name_of(after)) {
-                differences.push(ToolDifference::of(name_of(after), "", DifferenceKind::Added, None, None));
+                differences.push(difference(name_of(after), "", DifferenceKind::Added, None, None));
             }
         }
         let common = |of: &Self, other: &Self| -> Vec<String> {
@@ -135,7 +135,7 @@ impl ToolManifest {
         if let Some((_, moved)) =
             common(self, now).into_iter().zip(common(now, self)).find(|(one, other)| one != other)
         {
-            differences.push(ToolDifference::of(&moved, "", DifferenceKind::Moved, None, None));
+            differences.push(difference(&moved, "", DifferenceKind::Moved, None, None));
         }
         let more = differences.len().saturating_sub(MAX_DIFFERENCES);
         differences.truncate(MAX_DIFFERENCES);
@@ -148,29 +148,23 @@ fn name_of(tool: &Value) -> &str {
 }
 
 /// Finds the places where the two differ, and reports the outermost that covers a difference.
-fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<ToolDifference>) {
+fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
             for (key, value) in one {
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match other.get(key) {
                     Some(now) => compare(tool, &path, value, now, found),
-                    None => found.push(ToolDifference::of(
-                        tool,
-                        &path,
-                        DifferenceKind::Removed,
-                        Some(value),
-                        None,
-                    )),
+                    None => found.push(difference(tool, &path, DifferenceKind::Removed, Some(value), None)),
                 }
             }
             for (key, value) in other.iter().filter(|(key, _)| !one.contains_key(*key)) {
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                found.push(ToolDifference::of(tool, &path, DifferenceKind::Added, None, Some(value)));
+                found.push(difference(tool, &path, DifferenceKind::Added, None, Some(value)));
             }
         }
         (one, other) if one == other => {}
-        _ => found.push(ToolDifference::of(tool, path, DifferenceKind::Changed, Some(before), Some(after))),
+        _ => found.push(difference(tool, path, DifferenceKind::Changed, Some(before), Some(after))),
     }
 }
 
@@ -185,14 +179,14 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
 /// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
 /// let drift = before.drift(&Registry::new(tools![add])?.manifest());
 /// assert!(!drift.is_empty());
-/// assert_eq!(drift.differences()[0].tool, "add");
+/// assert_eq!(drift.differences(), ["`add`: a new tool"]);
 /// assert!(drift.into_result().unwrap_err().to_string().contains("`add`"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq)]
 #[must_use = "a test fails by `into_result`"]
 pub struct ToolDrift {
-    differences: Vec<ToolDifference>,
+    differences: Vec<String>,
     more: usize,
 }
 
@@ -204,8 +198,8 @@ impl ToolDrift {
         self.differences.is_empty()
     }
 
-    /// Returns the differences, at most 200: first the tools of the earlier state, then new ones.
-    pub fn differences(&self) -> &[ToolDifference] {
+    /// Returns the differences, a sentence each, at most 200: first the tools of the earlier state, then new ones.
+    pub fn differences(&self) -> &[String] {
         &self.differences
     }
 
@@ -233,80 +227,45 @@ impl fmt::Display for ToolDrift {
 impl std::error::Error for ToolDrift {}
 
 /// One difference.
-///
-/// ```
-/// # /// Adds.
-/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{Registry, lint::{DifferenceKind, ToolManifest}, tools};
-///
-/// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
-/// let drift = before.drift(&Registry::new(tools![add])?.manifest());
-/// let difference = &drift.differences()[0];
-/// assert_eq!((difference.tool.as_str(), difference.kind), ("add", DifferenceKind::Added));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolDifference {
-    /// The name of the tool.
-    pub tool: String,
-    /// The JSON pointer into its definition; empty for the whole tool.
-    pub path: String,
-    /// The kind of difference.
-    pub kind: DifferenceKind,
-    /// The earlier value.
-    pub before: Option<Value>,
-    /// The value now.
-    pub after: Option<Value>,
+struct ToolDifference<'m> {
+    tool: &'m str,
+    /// The JSON pointer into the definition; empty for the whole tool.
+    path: &'m str,
+    kind: DifferenceKind,
+    before: Option<&'m Value>,
+    after: Option<&'m Value>,
 }
 
 /// How a place, or a tool, differs.
-///
-/// ```
-/// # /// Adds.
-/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{Registry, lint::{DifferenceKind, ToolManifest}, tools};
-///
-/// let before = Registry::new(tools![add])?.manifest();
-/// let after: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
-/// assert_eq!(before.drift(&after).differences()[0].kind, DifferenceKind::Removed);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DifferenceKind {
-    /// It was added.
+#[derive(Clone, Copy)]
+enum DifferenceKind {
     Added,
-    /// It was removed.
     Removed,
-    /// Its value changed.
     Changed,
     /// The order of the tools changed; this is the first one at another place.
     Moved,
 }
 
-impl ToolDifference {
-    fn of(
-        tool: &str,
-        path: &str,
-        kind: DifferenceKind,
-        before: Option<&Value>,
-        after: Option<&Value>,
-    ) -> Self {
-        let (tool, path) = (tool.to_owned(), path.to_owned());
-        Self { tool, path, kind, before: before.cloned(), after: after.cloned() }
-    }
+/// Returns the sentence of one difference.
+fn difference(
+    tool: &str,
+    path: &str,
+    kind: DifferenceKind,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> String {
+    ToolDifference { tool, path, kind, before, after }.to_string()
 }
 
-impl fmt::Display for ToolDifference {
+impl fmt::Display for ToolDifference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tool, path, kind, before, after } = self;
         write!(f, "`{tool}`")?;
         if !path.is_empty() {
             write!(f, " {path}")?;
         }
-        let short = |value: &Option<Value>| {
-            let text = value.as_ref().map(Value::to_string).unwrap_or_default();
+        let short = |value: Option<&Value>| {
+            let text = value.map(Value::to_string).unwrap_or_default();
             match text.char_indices().nth(SHOWN) {
                 Some((end, _)) => format!("{}…", &text[..end]),
                 None => text,
@@ -315,9 +274,9 @@ impl fmt::Display for ToolDifference {
         match kind {
             DifferenceKind::Added if path.is_empty() => f.write_str(": a new tool"),
             DifferenceKind::Removed if path.is_empty() => f.write_str(": the tool is gone"),
-            DifferenceKind::Added => write!(f, ": new, {}", short(after)),
-            DifferenceKind::Removed => write!(f, ": gone, it was {}", short(before)),
-            DifferenceKind::Changed => write!(f, ": {} is now {}", short(before), short(after)),
+            DifferenceKind::Added => write!(f, ": new, {}", short(*after)),
+            DifferenceKind::Removed => write!(f, ": gone, it was {}", short(*before)),
+            DifferenceKind::Changed => write!(f, ": {} is now {}", short(*before), short(*after)),
             DifferenceKind::Moved => f.write_str(": the tools are in another order"),
         }
     }

@@ -37,7 +37,8 @@ mod view;
 
 pub use chunk::UiChunk;
 pub use encode::UiEncoder;
-pub use options::{ResultView, UiData, UiOptions, UiProtocol, WhileBusy};
+use options::ResultView;
+pub use options::{UiData, UiOptions, UiProtocol, WhileBusy};
 pub use request::{BrowserTool, UiAnswer, UiRequest, UiRequestError};
 #[cfg(feature = "runtime")]
 pub use server::{UiBody, UiResponse, UiServer, UiServerBuilder};

@@ -58,35 +58,14 @@ impl UiProtocol {
 }
 
 /// The part of the results of tools that is sent.
-///
-/// ```
-/// use agent::ui::{ResultView, UiOptions};
-///
-/// // Of the weather only the number of degrees.
-/// let degrees = ResultView::custom(|result| match result.outcome.output() {
-///     Some(output) => output.structured.as_ref().map_or_else(Default::default, |value| value["degrees"].clone()),
-///     None => "no thermometer".into(),
-/// });
-/// let options = UiOptions::default().results(degrees);
-/// # let _ = options;
-/// ```
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub enum ResultView {
-    /// How the call ended, and nothing of its content: `{"outcome": "completed"}`, or the code of an error and a fixed sentence.
-    #[default]
+#[derive(Clone)]
+pub(super) enum ResultView {
+    /// How the call ended, and nothing of its content.
     Hidden,
     /// The content that the model reads.
     ForModel,
     /// The value that this function returns, also for errors. If it panics, the result is hidden.
     Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),
-}
-
-impl ResultView {
-    /// Sends what this function returns.
-    pub fn custom(view: impl Fn(&ToolResult) -> Value + Send + Sync + 'static) -> Self {
-        Self::Custom(Arc::new(view))
-    }
 }
 
 impl fmt::Debug for ResultView {
@@ -166,13 +145,13 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 
 /// The options of an encoder or a server: the things that a front end gets to see, and may do.
 ///
-/// Arguments, reasoning, sources and token counts are sent by default; results of tools are [hidden](ResultView::Hidden). Secret arguments,
-/// metadata, provider data, handles and error texts are never sent.
+/// Arguments, reasoning, sources and token counts are sent by default; of a result only how the call ended: `{"outcome":
+/// "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and error texts are never sent.
 ///
 /// ```
-/// use agent::ui::{ResultView, UiOptions};
+/// use agent::ui::UiOptions;
 ///
-/// let options = UiOptions::default().results(ResultView::ForModel).reasoning(false);
+/// let options = UiOptions::default().show_results().reasoning(false);
 /// # let _ = options;
 /// ```
 ///
@@ -233,9 +212,26 @@ impl Default for UiOptions {
 }
 
 impl UiOptions {
-    /// Sets how much of the results of tools is sent.
-    pub fn results(mut self, view: ResultView) -> Self {
-        self.results = view;
+    /// Sends of results the content that the model reads.
+    pub fn show_results(mut self) -> Self {
+        self.results = ResultView::ForModel;
+        self
+    }
+
+    /// Sends of each result, also of errors, the value that `view` returns. If it panics, only how the call ended is sent.
+    ///
+    /// ```
+    /// use agent::ui::UiOptions;
+    ///
+    /// // Of the weather only the number of degrees.
+    /// let options = UiOptions::default().show_results_as(|result| match result.outcome.output() {
+    ///     Some(output) => output.structured.as_ref().map_or_else(Default::default, |value| value["degrees"].clone()),
+    ///     None => "no thermometer".into(),
+    /// });
+    /// # let _ = options;
+    /// ```
+    pub fn show_results_as(mut self, view: impl Fn(&ToolResult) -> Value + Send + Sync + 'static) -> Self {
+        self.results = ResultView::Custom(Arc::new(view));
         self
     }
 

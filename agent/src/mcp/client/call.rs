@@ -1,11 +1,11 @@
 //! Runs one call of a server's tool.
 
-use super::config::{ChangePolicy, ToolChange};
+use super::Inner;
+use super::config::ToolChange;
 use super::connection::Connection;
 use super::failure::{challenge, describe};
 use super::listing::OfferedTool;
 use super::traffic::SentArguments;
-use super::{Inner, McpClientError};
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
@@ -45,21 +45,17 @@ pub(super) fn current(
     if now.fingerprint == known.fingerprint {
         return Ok(now);
     }
-    let is_accepted = match &inner.config.on_change {
-        ChangePolicy::Block => false,
-        ChangePolicy::Accept => true,
-        ChangePolicy::Ask(ask) => {
-            let change = ToolChange {
-                tool: tool.to_owned(),
-                before: known.definition.clone(),
-                now: Some(now.definition.clone()),
-            };
-            catch(|| ask(&change)).unwrap_or_else(|panic| {
-                tracing::error!(tool, %panic, "the function of `ChangePolicy::Ask` panicked");
-                false
-            })
-        }
-    };
+    let is_accepted = inner.config.accept_changes.as_ref().is_some_and(|accept| {
+        let change = ToolChange {
+            tool: tool.to_owned(),
+            before: known.definition.clone(),
+            now: Some(now.definition.clone()),
+        };
+        catch(|| accept(&change)).unwrap_or_else(|panic| {
+            tracing::error!(tool, %panic, "the function of `accept_changes` panicked");
+            false
+        })
+    });
     if is_accepted {
         return Ok(now);
     }
@@ -144,8 +140,7 @@ async fn attempts(
                         token_again = true;
                         continue;
                     }
-                    let server = inner.server();
-                    let error = McpClientError::Unauthorized { server, challenge };
+                    let error = challenge.of_server(inner.server());
                     return failed("unauthorized", format!("{error}."));
                 }
                 tracing::warn!(server = %inner.server(), error = %describe(&inner.config, &error), "the connection was lost during a call of a server's tool");

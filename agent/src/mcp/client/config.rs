@@ -14,13 +14,13 @@ use std::time::Duration;
 /// The configuration of a client: how to reach a server, and which of its tools to use.
 ///
 /// ```
-/// use agent::mcp::{ChangePolicy, ClientConfig};
+/// use agent::mcp::ClientConfig;
 ///
 /// let docs = ClientConfig::http("https://docs.example/mcp")
 ///     .name("docs")
 ///     .bearer_token("s3cret")
 ///     .allow(["search", "read_page"])
-///     .on_change(ChangePolicy::Accept);
+///     .accept_changes(|_change| true);
 /// let files = ClientConfig::command("mcp-server-files").arg("/srv/notes").env("LOG", "warn");
 /// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // shows no tokens, arguments and variables
 /// ```
@@ -36,7 +36,7 @@ pub struct ClientConfig {
     pub(super) trusts_hints: bool,
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
-    pub(super) on_change: ChangePolicy,
+    pub(super) accept_changes: Option<Arc<AcceptChange>>,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
     /// The first setting that belongs to the other kind of server.
@@ -44,6 +44,7 @@ pub struct ClientConfig {
 }
 
 type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
+type AcceptChange = dyn Fn(&ToolChange) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
 
 #[derive(Clone)]
@@ -95,32 +96,6 @@ pub enum Era {
     Modern,
     /// 2025-11-25 and older, which begin with `initialize`.
     Legacy,
-}
-
-/// The policy for calls of a tool whose definition differs from the one that the model saw.
-///
-/// ```
-/// use agent::mcp::{ChangePolicy, ClientConfig};
-/// use std::sync::Arc;
-///
-/// // Another description is accepted; other parameters are not.
-/// let same = ChangePolicy::Ask(Arc::new(|change| {
-///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
-/// }));
-/// assert!(matches!(ChangePolicy::default(), ChangePolicy::Block));
-/// let config = ClientConfig::http("https://docs.example/mcp").on_change(same);
-/// # let _ = config;
-/// ```
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub enum ChangePolicy {
-    /// Refuses the calls. [`McpClient::tools`](super::McpClient::tools) returns the current definition.
-    #[default]
-    Block,
-    /// Makes the calls whose arguments fit the current definition.
-    Accept,
-    /// Makes the calls for which the function returns `true`.
-    Ask(Arc<dyn Fn(&ToolChange) -> bool + Send + Sync>),
 }
 
 /// A tool whose definition changed, or that is no longer offered.
@@ -234,7 +209,7 @@ impl ClientConfig {
             trusts_hints: false,
             untrusted: false,
             neutralizes: false,
-            on_change: ChangePolicy::default(),
+            accept_changes: None,
             limits: ClientLimits::default(),
             on_traffic: None,
             misplaced: None,
@@ -410,9 +385,21 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the policy for calls of a tool that changed. By default they are refused.
-    pub fn on_change(mut self, policy: ChangePolicy) -> Self {
-        self.on_change = policy;
+    /// Makes the calls of a tool whose definition differs from the one that the model saw if `accept` returns `true` and the arguments
+    /// fit the current definition. By default such calls are refused; [`McpClient::tools`](super::McpClient::tools) returns the current
+    /// definition.
+    ///
+    /// ```
+    /// use agent::mcp::ClientConfig;
+    ///
+    /// // Another description is accepted; other parameters are not.
+    /// let config = ClientConfig::http("https://docs.example/mcp").accept_changes(|change| {
+    ///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
+    /// });
+    /// # let _ = config;
+    /// ```
+    pub fn accept_changes(mut self, accept: impl Fn(&ToolChange) -> bool + Send + Sync + 'static) -> Self {
+        self.accept_changes = Some(Arc::new(accept));
         self
     }
 
@@ -553,15 +540,5 @@ impl fmt::Debug for ClientConfig {
             .field("era", &self.era)
             .field("allowed", &self.allowed)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ChangePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Block => "Block",
-            Self::Accept => "Accept",
-            Self::Ask(_) => "Ask",
-        })
     }
 }

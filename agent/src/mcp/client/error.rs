@@ -28,13 +28,30 @@ pub enum McpClientError {
         reason: String,
     },
     /// The server requires authorization, or more than the token allows.
-    #[error("{server} requires authorization: {challenge}")]
+    ///
+    /// ```no_run
+    /// use agent::mcp::{ClientConfig, McpClient, McpClientError};
+    ///
+    /// # async fn example() {
+    /// match McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await {
+    ///     Err(McpClientError::Unauthorized { scope, resource_metadata, .. }) => {
+    ///         println!("a token with the scope {scope:?} is needed, see {resource_metadata:?}");
+    ///     }
+    ///     connected => println!("{}", connected.is_ok()),
+    /// }
+    /// # }
+    /// ```
+    #[error("{server} requires authorization: {}", requirements(error.as_deref(), scope.as_deref(), resource_metadata.as_deref()))]
     #[non_exhaustive]
     Unauthorized {
         /// The name of the server.
         server: String,
-        /// The requirements of the server.
-        challenge: Challenge,
+        /// The URL of the document that names the authorization server (RFC 9728).
+        resource_metadata: Option<String>,
+        /// The scope that a token needs.
+        scope: Option<String>,
+        /// The error code for the token that was sent, such as `invalid_token`.
+        error: Option<String>,
     },
     /// The tools of the server cannot be listed.
     #[error("the tools of {server} cannot be listed: {reason}")]
@@ -102,28 +119,11 @@ pub enum ConnectErrorKind {
 }
 
 /// The challenge of a response with the status 401 or 403: the parameters of `WWW-Authenticate`.
-///
-/// ```no_run
-/// use agent::mcp::{McpClient, ClientConfig, McpClientError};
-///
-/// # async fn example() {
-/// match McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await {
-///     Err(McpClientError::Unauthorized { challenge, .. }) => {
-///         println!("a token with the scope {:?} is needed, see {:?}", challenge.scope, challenge.resource_metadata);
-///     }
-///     connected => println!("{}", connected.is_ok()),
-/// }
-/// # }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Challenge {
-    /// The URL of the document that names the authorization server (RFC 9728).
-    pub resource_metadata: Option<String>,
-    /// The scope that a token needs.
-    pub scope: Option<String>,
-    /// The error code for the token that was sent, such as `invalid_token`.
-    pub error: Option<String>,
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Challenge {
+    resource_metadata: Option<String>,
+    scope: Option<String>,
+    error: Option<String>,
 }
 
 impl Challenge {
@@ -146,6 +146,12 @@ impl Challenge {
             rest = left;
         }
         challenge
+    }
+
+    /// Returns the error of a server with this challenge.
+    pub(super) fn of_server(self, server: String) -> McpClientError {
+        let Self { resource_metadata, scope, error } = self;
+        McpClientError::Unauthorized { server, resource_metadata, scope, error }
     }
 }
 
@@ -170,21 +176,20 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-impl std::fmt::Display for Challenge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let error = self.error.as_deref().map(|error| match error {
-            "invalid_token" => "the token was refused (invalid_token)".to_owned(),
-            "insufficient_scope" => "the token does not allow it (insufficient_scope)".to_owned(),
-            other => format!("error {other}"),
-        });
-        let scope = self.scope.as_ref().map(|scope| format!("scope {scope}"));
-        let metadata = self.resource_metadata.as_ref().map(|url| format!("resource metadata {url}"));
-        let parts: Vec<String> = [error, scope, metadata].into_iter().flatten().collect();
-        if parts.is_empty() {
-            return f.write_str("set a valid token with `ClientConfig::bearer_token`");
-        }
-        f.write_str(&parts.join(", "))
+/// Describes what a server requires of a token.
+fn requirements(error: Option<&str>, scope: Option<&str>, resource_metadata: Option<&str>) -> String {
+    let error = error.map(|error| match error {
+        "invalid_token" => "the token was refused (invalid_token)".to_owned(),
+        "insufficient_scope" => "the token does not allow it (insufficient_scope)".to_owned(),
+        other => format!("error {other}"),
+    });
+    let scope = scope.map(|scope| format!("scope {scope}"));
+    let metadata = resource_metadata.map(|url| format!("resource metadata {url}"));
+    let parts: Vec<String> = [error, scope, metadata].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return "set a valid token with `ClientConfig::bearer_token`".to_owned();
     }
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -202,15 +207,13 @@ mod tests {
         for nothing in ["", "Bearer", "Basic realm=\"x\"", "=", "Bearer =\""] {
             assert_eq!(Challenge::parse(nothing), Challenge::default(), "{nothing}");
         }
-        assert!(
-            Challenge::default()
-                .to_string()
-                .starts_with("set a valid token with `ClientConfig::bearer_token`")
-        );
-        assert_eq!(Challenge::parse("Bearer scope=a").to_string(), "scope a");
-        assert_eq!(
-            Challenge::parse("Bearer error=invalid_token, scope=a").to_string(),
-            "the token was refused (invalid_token), scope a"
-        );
+        for (header, required) in [
+            ("", "set a valid token with `ClientConfig::bearer_token`"),
+            ("Bearer scope=a", "scope a"),
+            ("Bearer error=invalid_token, scope=a", "the token was refused (invalid_token), scope a"),
+        ] {
+            let error = Challenge::parse(header).of_server("docs".to_owned());
+            assert_eq!(error.to_string(), format!("docs requires authorization: {required}"));
+        }
     }
 }

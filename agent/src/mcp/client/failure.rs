@@ -38,7 +38,7 @@ impl ConnectFailure {
         let Self { kind, message } = self;
         let server = server.to_owned();
         if kind == Kind::Status(401) {
-            return McpClientError::Unauthorized { server, challenge: Challenge::default() };
+            return Challenge::default().of_server(server);
         }
         let mut reason: String = tap.masked(&message).chars().take(LONGEST).collect();
         let last_words = tap.last_words();
@@ -64,10 +64,7 @@ pub(super) fn handshake_error(
     error: &ClientInitializeError,
 ) -> McpClientError {
     if let Some(challenge) = error.auth_challenge() {
-        return McpClientError::Unauthorized {
-            server: server.to_owned(),
-            challenge: Challenge::parse(challenge),
-        };
+        return Challenge::parse(challenge).of_server(server.to_owned());
     }
     handshake(config, error).error(config, server, tap)
 }

@@ -3,7 +3,7 @@
 use super::config::ClientConfig;
 use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
-use super::{LeftOut, McpClientError, ToolChange};
+use super::{McpClientError, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(super) struct ToolListing {
     /// By the server's names.
     pub(super) tools: BTreeMap<String, OfferedTool>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<(String, String)>,
     /// The time at which the list expires, if the server limits its validity.
     pub(super) fresh_until: Option<Instant>,
 }
@@ -60,18 +60,18 @@ pub(super) async fn list(
     for tool in tools {
         let name = tool.name.to_string();
         if config.allowed.as_ref().is_some_and(|allowed| !allowed.contains(&name)) {
-            listing.left_out.push(LeftOut { tool: name, reason: "it is not allowed".to_owned() });
+            listing.left_out.push((name, "it is not allowed".to_owned()));
             continue;
         }
         match offered(tool, config) {
             Ok(_) if listing.tools.contains_key(&name) => {
-                listing.left_out.push(LeftOut { tool: name, reason: "it is listed twice".to_owned() });
+                listing.left_out.push((name, "it is listed twice".to_owned()));
             }
             Ok(offered) => match filtered_out(&offered, config) {
-                Some(reason) => listing.left_out.push(LeftOut { tool: name, reason: reason.to_owned() }),
+                Some(reason) => listing.left_out.push((name, reason.to_owned())),
                 None => _ = listing.tools.insert(name, offered),
             },
-            Err(reason) => listing.left_out.push(LeftOut { tool: name, reason }),
+            Err(reason) => listing.left_out.push((name, reason)),
         }
     }
     Ok(listing)
@@ -247,10 +247,10 @@ impl ToolListing {
     }
 
     /// Returns the tools of this list that have no distinct name.
-    pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<LeftOut> {
+    pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<(String, String)> {
         let nameless = self.tools.keys().filter(|tool| !names.contains_key(*tool));
         let reason = || "another tool has its name".to_owned();
-        nameless.map(|tool| LeftOut { tool: tool.clone(), reason: reason() }).collect()
+        nameless.map(|tool| (tool.clone(), reason())).collect()
     }
 
     /// Returns an error if the configuration gives one name to two tools.

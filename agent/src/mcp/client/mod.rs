@@ -14,8 +14,8 @@ mod notifications;
 mod tool;
 mod traffic;
 
-pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
-pub use error::{Challenge, ConnectErrorKind, McpClientError};
+pub use config::{ClientConfig, ClientLimits, Era, ToolChange};
+pub use error::{ConnectErrorKind, McpClientError};
 
 use crate::tool::set::IntoTools;
 use crate::tool::set::ToolSet;
@@ -103,30 +103,8 @@ pub struct ConnectReport {
     pub protocol_version: Option<String>,
     /// The tools that are used: the server's name of each, and the name that models see.
     pub tools: Vec<(String, String)>,
-    /// The tools that are not used.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A tool of a server that is not used.
-///
-/// ```
-/// use agent::mcp::ConnectReport;
-///
-/// /// Fails if a tool of the server is not used.
-/// fn all_used(report: &ConnectReport) -> Result<(), String> {
-///     match report.left_out.first() {
-///         Some(left) => Err(format!("{}: {}", left.tool, left.reason)),
-///         None => Ok(()),
-///     }
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// The server's name of the tool.
-    pub tool: String,
-    /// Why it is not used.
-    pub reason: String,
+    /// The tools that are not used: the server's name of each, and the reason.
+    pub left_out: Vec<(String, String)>,
 }
 
 impl McpClient {
@@ -357,7 +335,7 @@ impl fmt::Display for ConnectReport {
         for (tool, shown_as) in &self.tools {
             write!(f, "\n  {tool} as {shown_as}")?;
         }
-        for LeftOut { tool, reason } in &self.left_out {
+        for (tool, reason) in &self.left_out {
             write!(f, "\n  {tool} is left out: {reason}")?;
         }
         Ok(())

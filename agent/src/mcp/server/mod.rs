@@ -17,7 +17,7 @@ mod request_info;
 mod running;
 mod stdio;
 
-pub use self::http::{BoundServer, HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
+pub use self::http::{BoundServer, HttpService, Mounted, RequestError, ResponseBody};
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
 pub use error::McpServerError;
@@ -45,6 +45,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tower_layer::Layer;
 
 /// An MCP server, which serves tools to other programs. See [the module](crate::mcp).
 ///
@@ -250,10 +251,25 @@ impl McpServer {
     /// Builds a layer around an application. It answers requests to `path` and to the path of the
     /// [metadata](Self::resource_metadata), and passes all others to the application unchanged and without authentication.
     ///
+    /// ```
+    /// use agent::mcp::McpServer;
+    /// use agent::tools;
+    /// use tower_layer::Layer as _;
+    ///
+    /// # let router = "an application";
+    /// let layer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
+    /// let application = layer.layer(router);                // `router.layer(layer)` of axum
+    /// # let _ = application;
+    /// # Ok::<(), agent::mcp::McpServerError>(())
+    /// ```
+    ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does.
-    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, McpServerError> {
-        Ok(HttpLayer::new(self.into_service()?, path.into()))
+    pub fn into_layer<S>(
+        self,
+        path: impl Into<String>,
+    ) -> Result<impl Layer<S, Service = Mounted<S>> + Clone + Send + Sync + 'static, McpServerError> {
+        Ok(http::HttpLayer::new(self.into_service()?, path.into()))
     }
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
@@ -278,7 +294,7 @@ impl McpServer {
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
             return Err(McpServerError::Anonymous { place: address.to_string() });
         }
-        let layer = self.into_layer("/mcp")?;
+        let layer = http::HttpLayer::new(self.into_service()?, "/mcp".to_owned());
         http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 

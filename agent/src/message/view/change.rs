@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A recorded change of a [`ConversationView`](super::ConversationView). A view is its conversation with its changes applied, so
-/// that stored changes lead to the same view again.
+/// A recorded change of a [`ConversationView`](super::ConversationView), to be stored as JSON. A view is its conversation with its changes
+/// applied, so that stored changes lead to the same view again.
 ///
 /// ```
 /// use agent::message::{Conversation, ConversationView, Message, ViewChange};
@@ -11,42 +11,32 @@ use serde::{Deserialize, Serialize};
 /// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
 /// let mut view = ConversationView::of(&conversation);
 /// let change: ViewChange = view.compact(2, "The user greeted.")?;
-/// assert_eq!((change.generation, change.at), (1, 2));
 ///
 /// let stored = serde_json::to_string(&change)?;
+/// assert!(stored.contains(r#""change":"summary","text":"The user greeted.""#));
 /// let again = ConversationView::fold(&conversation, [serde_json::from_str(&stored)?]);
 /// assert_eq!(again.messages(), view.messages());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ViewChange {
     /// The number of the change, counted from 1.
-    pub generation: u32,
+    pub(super) generation: u32,
     /// The number of messages at the beginning of the conversation that the change is about.
-    pub at: usize,
+    pub(super) at: usize,
     /// A hash of these messages. A change of other messages is ignored.
-    pub covers: String,
+    pub(super) covers: String,
     /// The number of messages that the conversation had when the change was made. Replies before them answered another view.
-    pub made_at: usize,
+    pub(crate) made_at: usize,
     /// What is replaced.
     #[serde(flatten)]
-    pub kind: ViewChangeKind,
+    pub(super) kind: ViewChangeKind,
 }
 
 /// What a [`ViewChange`] replaces.
-///
-/// ```
-/// use agent::message::ViewChangeKind;
-///
-/// let kind = ViewChangeKind::Summary { text: "The user greeted.".into() };
-/// assert_eq!(serde_json::to_string(&kind)?, r#"{"change":"summary","text":"The user greeted."}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ViewChangeKind {
+pub(super) enum ViewChangeKind {
     /// The content of results is replaced by a line each.
     Clear {
         /// The results.

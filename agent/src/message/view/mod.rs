@@ -7,7 +7,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use change::{ClearedResult, ViewChange, ViewChangeKind, ViewError};
+use change::ViewChangeKind;
+pub use change::{ClearedResult, ViewChange, ViewError};
 
 use super::by_role::Message;
 use super::conversation::Conversation;

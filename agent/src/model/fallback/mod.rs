@@ -144,8 +144,8 @@ impl Fallback {
     /// use std::sync::Arc;
     ///
     /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
-    ///     let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1));
-    ///     Fallback::new([limited.with_clock(clock.clone())]).with_clock(clock)
+    ///     let limits = RateLimits::new().concurrency(1).clock(clock.clone());
+    ///     Fallback::new([ScriptedModel::new(["Hello!"]).limited(limits)]).with_clock(clock)
     /// }
     /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
     /// ```

@@ -28,6 +28,10 @@ const MAX_REPLY: u64 = 4_096;
 
 /// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
 ///
+/// Requests are sent in the order in which they came. A cancelled request leaves the queue. A request that failed keeps its estimated input;
+/// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
+/// Attempts that a provider's client repeats by itself count as one request.
+///
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{Model as _, ModelRequest, RateLimits, StepCx};
@@ -45,18 +49,25 @@ const MAX_REPLY: u64 = 4_096;
 /// assert!(error.retry_after().unwrap() > Duration::from_secs(50));
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct RateLimits {
     requests: Option<u32>,
     tokens: Option<u64>,
     concurrency: Option<usize>,
     max_wait: Duration,
+    clock: Arc<dyn ModelClock>,
 }
 
 impl RateLimits {
     /// Creates limits that admit everything.
     pub fn new() -> Self {
-        Self { requests: None, tokens: None, concurrency: None, max_wait: Duration::from_secs(60) }
+        Self {
+            requests: None,
+            tokens: None,
+            concurrency: None,
+            max_wait: Duration::from_secs(60),
+            clock: crate::default_clock(),
+        }
     }
 
     /// Sets how many requests are sent in any 60 seconds.
@@ -86,6 +97,35 @@ impl RateLimits {
         self.max_wait = wait;
         self
     }
+
+    /// Sets the clock of the limits. Default: that of tokio.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
+    /// use std::sync::Arc;
+    ///
+    /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
+    ///     let limits = RateLimits::new().concurrency(1).clock(clock.clone());
+    ///     Fallback::new([ScriptedModel::new(["Hello!"]).limited(limits)]).with_clock(clock)
+    /// }
+    /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
+    /// ```
+    pub fn clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl fmt::Debug for RateLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimits")
+            .field("requests", &self.requests)
+            .field("tokens", &self.tokens)
+            .field("concurrency", &self.concurrency)
+            .field("max_wait", &self.max_wait)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for RateLimits {
@@ -94,52 +134,16 @@ impl Default for RateLimits {
     }
 }
 
-/// A model whose requests are limited, made by [`Model::limited`]. Clones share the limits, and so do the forks of an assistant.
-///
-/// Requests are sent in the order in which they came. A cancelled request leaves the queue. A request that failed keeps its estimated input;
-/// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
-/// Attempts that a provider's client repeats by itself count as one request.
-///
-/// ```
-/// use agent::Assistant;
-/// use agent::model::{Model as _, RateLimits};
-/// use agent::ScriptedModel;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new(["Hello!", "Hello!"]).limited(RateLimits::new().concurrency(1));
-/// let assistant = Assistant::builder(model).build()?;
-/// let fork = assistant.fork();
-/// let (one, other) = tokio::join!(assistant.prompt("Hi"), fork.prompt("Hi"));     // one after the other
-/// assert_eq!(one?.text() + &other?.text(), "Hello!Hello!");
-/// # Ok(()) }
-/// ```
+/// A model whose requests are limited, made by [`Model::limited`].
 #[derive(Clone)]
-pub struct LimitedModel<M> {
+pub(super) struct LimitedModel<M> {
     model: M,
     limiter: Arc<Limiter>,
 }
 
 impl<M: Model> LimitedModel<M> {
     pub(super) fn new(model: M, limits: RateLimits) -> Self {
-        Self { model, limiter: Arc::new(Limiter::new(limits, crate::default_clock())) }
-    }
-
-    /// Sets the clock of the limits, and forgets what was used. Default: that of tokio.
-    ///
-    /// ```
-    /// use agent::ScriptedModel;
-    /// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
-    /// use std::sync::Arc;
-    ///
-    /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
-    ///     let limited = ScriptedModel::new(["Hello!"]).limited(RateLimits::new().concurrency(1));
-    ///     Fallback::new([limited.with_clock(clock.clone())]).with_clock(clock)
-    /// }
-    /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
-    /// ```
-    pub fn with_clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
-        self.limiter = Arc::new(Limiter::new(self.limiter.limits, clock));
-        self
+        Self { model, limiter: Arc::new(Limiter::new(limits)) }
     }
 }
 

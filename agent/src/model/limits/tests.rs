@@ -89,7 +89,7 @@ fn sixty_four_requests_never_exceed_the_requests_per_minute_and_keep_their_order
     let clock = TestClock::default();
     let (model, times) = noting(&clock, Usage::default());
     let limits = RateLimits::new().requests_per_minute(10).max_wait(Duration::from_secs(600));
-    let model = model.limited(limits).with_clock(Arc::new(clock.clone()));
+    let model = model.limited(limits.clock(Arc::new(clock.clone())));
     let calls = (0..64).map(|_| model.clone().call(&StepCx::new(), &request())).collect();
     let ended = run(&clock, calls);
     assert!(ended.iter().all(|(_, result)| result.is_ok()));
@@ -105,7 +105,7 @@ fn tokens_are_taken_before_the_request_and_corrected_after_it() {
     let clock = TestClock::default();
     let (model, times) = noting(&clock, Usage::new(15, 5));
     let limits = RateLimits::new().tokens_per_minute(200).max_wait(Duration::ZERO);
-    let model = model.limited(limits).with_clock(Arc::new(clock.clone()));
+    let model = model.limited(limits.clock(Arc::new(clock.clone())));
     let mut refused = 0;
     for _ in 0..8 {
         let mut call = model.call(&StepCx::new(), &request());
@@ -122,7 +122,7 @@ fn what_a_failed_request_keeps() {
         let clock = TestClock::default();
         let model = ScriptedModel::new([last, "Hello!".into(), "Hello!".into()]);
         let limits = RateLimits::new().tokens_per_minute(120).max_wait(Duration::ZERO);
-        let model = model.limited(limits).with_clock(Arc::new(clock));
+        let model = model.limited(limits.clock(Arc::new(clock)));
         poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
         // Admitted if at most this many tokens are taken.
         poll(&mut model.call(&StepCx::new(), &request().with_max_tokens(107))).unwrap().is_ok()
@@ -137,7 +137,7 @@ fn a_rate_limit_of_the_provider_closes_the_queue() {
     let clock = TestClock::default();
     let refused = ModelError::new(ModelErrorKind::RateLimit, "429").with_retry_after(Duration::from_secs(20));
     let model = ScriptedModel::new([refused.into(), ScriptedReply::from("Hello!")]);
-    let model = model.limited(RateLimits::new().concurrency(4)).with_clock(Arc::new(clock.clone()));
+    let model = model.limited(RateLimits::new().concurrency(4).clock(Arc::new(clock.clone())));
     poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
     let mut call = model.call(&StepCx::new(), &request());
     clock.advance(Duration::from_millis(19_900));
@@ -149,8 +149,8 @@ fn a_rate_limit_of_the_provider_closes_the_queue() {
 #[test]
 fn waiting_is_bounded_and_fails_at_once_where_it_cannot_help() {
     let clock = TestClock::default();
-    let model = ScriptedModel::new(["1", "2"]).limited(RateLimits::new().requests_per_minute(1));
-    let model = model.with_clock(Arc::new(clock.clone()));
+    let limits = RateLimits::new().requests_per_minute(1).clock(Arc::new(clock.clone()));
+    let model = LimitedModel::new(ScriptedModel::new(["1", "2"]), limits);
     poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap();
     // The place is free after 60.1 s, and a request waits for 60 s.
     let error = poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
@@ -174,9 +174,8 @@ fn waiting_is_bounded_and_fails_at_once_where_it_cannot_help() {
 fn cancelled_requests_leave_the_queue_and_their_places() {
     let clock = TestClock::default();
     let hang = || reply().text("Hel").hang();
-    let model =
-        ScriptedModel::new([hang(), ScriptedReply::from("Hello!")]).limited(RateLimits::new().concurrency(1));
-    let model = model.with_clock(Arc::new(clock));
+    let limits = RateLimits::new().concurrency(1).clock(Arc::new(clock));
+    let model = LimitedModel::new(ScriptedModel::new([hang(), ScriptedReply::from("Hello!")]), limits);
     let (first, second) = (CancelToken::new(), CancelToken::new());
     let mut held = model.call(&StepCx::new().with_cancel(first.clone()), &request());
     let mut cancelled = model.call(&StepCx::new().with_cancel(second.clone()), &request());
@@ -202,8 +201,7 @@ fn the_end_of_a_request_wakes_the_first_that_waits() {
     }
 
     let model = ScriptedModel::new([reply().hang(), ScriptedReply::from("Hello!")])
-        .limited(RateLimits::new().concurrency(1));
-    let model = model.with_clock(Arc::new(TestClock::default()));
+        .limited(RateLimits::new().concurrency(1).clock(Arc::new(TestClock::default())));
     let mut held = model.call(&StepCx::new(), &request());
     assert!(poll(&mut held).is_none());
     let count = Arc::new(WakeCount(AtomicUsize::new(0)));
@@ -247,8 +245,8 @@ fn the_reply_is_that_of_the_model() {
         }
         (events, stream.partial().clone())
     };
-    let limited = ScriptedModel::new([script()]).limited(RateLimits::new().concurrency(1));
-    let limited = limited.with_clock(Arc::new(TestClock::default()));
+    let limits = RateLimits::new().concurrency(1).clock(Arc::new(TestClock::default()));
+    let limited = ScriptedModel::new([script()]).limited(limits);
     assert_eq!(read(&limited), read(&ScriptedModel::new([script()])));
 }
 

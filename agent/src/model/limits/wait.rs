@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use super::RateLimits;
 use super::window::MinuteWindow;
-use crate::model::{ModelClock, ModelError, ModelErrorKind};
+use crate::model::{ModelError, ModelErrorKind};
 use crate::tool::BoxFuture;
 
 /// The limits of a model and what uses them, shared by clones.
 pub(super) struct Limiter {
     pub(super) limits: RateLimits,
-    pub(super) clock: Arc<dyn ModelClock>,
     state: Mutex<LimiterState>,
 }
 
@@ -34,7 +33,7 @@ struct QueuedRequest {
 }
 
 impl Limiter {
-    pub(super) fn new(limits: RateLimits, clock: Arc<dyn ModelClock>) -> Self {
+    pub(super) fn new(limits: RateLimits) -> Self {
         let state = LimiterState {
             requests: limits.requests.map(|limit| MinuteWindow::new(limit.into())),
             tokens: limits.tokens.map(MinuteWindow::new),
@@ -43,7 +42,7 @@ impl Limiter {
             queue: VecDeque::new(),
             next_id: 0,
         };
-        Self { limits, clock, state: Mutex::new(state) }
+        Self { limits, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, LimiterState> {
@@ -71,7 +70,7 @@ impl Limiter {
 
     /// Admits nothing for this time, because the provider refused a request.
     pub(super) fn close_for(&self, pause: Duration) {
-        let until = self.clock.now().saturating_add(pause);
+        let until = self.limits.clock.now().saturating_add(pause);
         let mut state = self.state();
         state.closed_until = state.closed_until.max(until);
     }
@@ -119,7 +118,7 @@ pub(super) struct QueuePlace {
 
 impl QueuePlace {
     pub(super) fn new(limiter: Arc<Limiter>, tokens: u64) -> Self {
-        let began = limiter.clock.now();
+        let began = limiter.limits.clock.now();
         Self { limiter, tokens, id: None, began, sleep: None }
     }
 }
@@ -130,7 +129,7 @@ impl Future for QueuePlace {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         loop {
-            let now = this.limiter.clock.now();
+            let now = this.limiter.limits.clock.now();
             let deadline = this.began.saturating_add(this.limiter.limits.max_wait);
             let mut state = this.limiter.state();
             let id = *this.id.get_or_insert_with(|| {
@@ -174,7 +173,7 @@ impl Future for QueuePlace {
             }
             drop(state);
             if this.sleep.as_ref().is_none_or(|(until, _)| *until != wake_at) {
-                let Some(sleep) = this.limiter.clock.sleep(wake_at.saturating_sub(now)) else {
+                let Some(sleep) = this.limiter.limits.clock.sleep(wake_at.saturating_sub(now)) else {
                     return Poll::Ready(Err(this.refused(None)));
                 };
                 this.sleep = Some((wake_at, sleep));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{self, BlockTarget, cache_control, is_safe_id, safe_id};
 use super::models::{self, ThinkingStyle};
-use super::{AnthropicMessages, AnthropicVersion, managed};
+use super::{AnthropicMessages, managed};
 use crate::message::kept::TextSegment;
 use crate::message::{Content, Part};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
@@ -42,7 +42,7 @@ pub(super) fn request(
 ) -> Result<HttpRequest, ModelError> {
     let (body, betas) = Encoder { protocol, model, request }.body()?;
     let mut http = HttpRequest::post("/v1/messages", body.into_body())
-        .with_header("anthropic-version", protocol.version.as_str());
+        .with_header("anthropic-version", &*protocol.version);
     let betas: Vec<&str> = betas.into_iter().chain(protocol.betas.iter().map(String::as_str)).collect();
     if !betas.is_empty() {
         http = http.with_header("anthropic-beta", betas.join(","));
@@ -163,7 +163,7 @@ impl Encoder<'_> {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
         for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            if self.protocol.version == AnthropicVersion::V2026_10_21
+            if self.protocol.is_stricter()
                 || thinks
                 || models::has_fixed_sampling(&self.model.model)
                 || (name == "top_p"
@@ -277,7 +277,7 @@ impl Encoder<'_> {
 
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let messages = &self.request.messages;
-        let key = (self.model.clone(), self.protocol.version);
+        let key = (self.model.clone(), self.protocol.version.clone());
         let mut list = WireList::new(messages, "content", key, messages.len());
         let ids = list.call_ids(|id, _| is_safe_id(id), |id, _, number| safe_id(id, number));
         let max_marks = self.max_marks_of_messages();
@@ -446,7 +446,7 @@ impl Encoder<'_> {
         is_assistant: bool,
         ids: &CallIds,
     ) -> Result<Option<Value>, UnsupportedPart> {
-        let is_2026 = self.protocol.version == AnthropicVersion::V2026_10_21;
+        let is_2026 = self.protocol.is_stricter();
         blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, ids)
     }
 

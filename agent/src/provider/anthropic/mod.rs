@@ -23,6 +23,7 @@ use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
+use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
@@ -47,10 +48,10 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest};
-/// use agent::provider::{Protocol, anthropic::{AnthropicMessages, AnthropicVersion}};
+/// use agent::provider::{Protocol, anthropic::AnthropicMessages};
 ///
 /// let protocol = AnthropicMessages::default()
-///     .with_version(AnthropicVersion::V2026_10_21)
+///     .with_version("2026-10-21")
 ///     .with_beta("context-1m-2025-08-07")
 ///     .with_bearer();
 /// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-4-5");
@@ -66,48 +67,24 @@ mod tests;
 /// Texts that are only whitespace are left out, because Anthropic refuses them, even if its own reply had them. So are messages
 /// without other content, and whitespace at the end of the assistant message to continue. A conversation that becomes empty is an
 /// error.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
-    /// The version of the API.
-    pub version: AnthropicVersion,
+    /// The version of the API, sent as the header `anthropic-version`. From `2026-10-21` on there are no sampling settings, no documents in
+    /// assistant messages, and no citations in user texts.
+    pub version: Cow<'static, str>,
     /// Whether the key is sent as `Authorization: Bearer` instead of `x-api-key`.
     pub bearer: bool,
     /// Values for the header `anthropic-beta`.
     pub betas: Vec<String>,
 }
 
-/// A version of Anthropic's API, sent as the header `anthropic-version`.
-///
-/// ```
-/// use agent::provider::anthropic::{AnthropicMessages, AnthropicVersion};
-///
-/// let protocol = AnthropicMessages::default().with_version(AnthropicVersion::V2026_10_21);
-/// assert_eq!(protocol.version.as_str(), "2026-10-21");
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AnthropicVersion {
-    /// `2023-06-01`: accepted by every model, with sampling settings.
-    #[default]
-    V2023_06_01,
-    /// `2026-10-21`: no sampling settings, no documents in assistant messages, no citations in user texts.
-    V2026_10_21,
-}
+/// The version with which sampling settings, documents in assistant messages and citations in user texts are no longer accepted.
+const STRICTER_SINCE: &str = "2026-10-21";
 
-impl AnthropicVersion {
-    /// Returns the value of the header.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V2023_06_01 => "2023-06-01",
-            Self::V2026_10_21 => "2026-10-21",
-        }
-    }
-}
-
-impl std::fmt::Display for AnthropicVersion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+impl Default for AnthropicMessages {
+    fn default() -> Self {
+        Self { version: "2023-06-01".into(), bearer: false, betas: Vec::new() }
     }
 }
 
@@ -116,9 +93,14 @@ impl AnthropicMessages {
     pub const API: &str = "anthropic-messages";
 
     /// Sets the version of the API. Default: `2023-06-01`.
-    pub fn with_version(mut self, version: AnthropicVersion) -> Self {
-        self.version = version;
+    pub fn with_version(mut self, version: impl Into<Cow<'static, str>>) -> Self {
+        self.version = version.into();
         self
+    }
+
+    /// Returns whether the version has the restrictions of `2026-10-21`. Versions are dates, so their order is that of their texts.
+    fn is_stricter(&self) -> bool {
+        *self.version >= *STRICTER_SINCE
     }
 
     /// Sends the key as `Authorization: Bearer`, instead of `x-api-key`.

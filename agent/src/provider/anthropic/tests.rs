@@ -357,7 +357,7 @@ fn both_versions_and_both_ways_to_send_a_key() {
     let cited = Part::text("x").with_provider_data(ProviderData::new("test", json!({"citations": [1]})));
     let request = ModelRequest::new([Message::user([cited.clone()]), Message::assistant([cited])])
         .with_temperature(0.3);
-    let new = api().with_version(AnthropicVersion::V2026_10_21).with_bearer().with_beta("b1").with_beta("b2");
+    let new = api().with_version("2026-10-21").with_bearer().with_beta("b1").with_beta("b2");
     let http = new.encode(&info, &request).unwrap();
     let header =
         |http: &HttpRequest, name: &str| http.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());

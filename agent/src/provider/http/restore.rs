@@ -28,7 +28,7 @@ impl NullRestorer {
         let mut plans: Vec<Plan> = Vec::new();
         if request.strict_tools {
             let rendered = tools_in_dialect(&request.tools, dialect);
-            let strict = request.tools.iter().zip(rendered).filter(|(_, rendered)| rendered.strict);
+            let strict = request.tools.iter().zip(rendered).filter(|(_, rendered)| rendered.is_strict());
             plans.extend(strict.map(|(tool, _)| tool.plan().clone()));
         }
         let answer = request.output.as_ref().and_then(|output| {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::content::invalid;
-use super::{WebSearchField, models};
-use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool};
-use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, WebLimits, WebSource};
+use super::models;
+use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool, ResourceLink};
+use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, WebLimits};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
@@ -48,29 +48,29 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
 ///
 /// # Errors
 /// Fails when the server or the model does not have a search, or does not support its settings.
-pub(super) fn chat_search(
+pub(super) fn chat_search<'f>(
     search: &WebLimits,
-    field: WebSearchField,
+    field: Option<&'f str>,
     own: &str,
     model: &str,
-) -> Result<(&'static str, Value), ModelError> {
-    let found = match field {
-        WebSearchField::Options if models::can_search_in_chat(model) => ("web_search_options", json!({})),
-        WebSearchField::Plugin => ("plugins", json!([{"id": "web"}])),
-        WebSearchField::EnableSearch => ("enable_search", true.into()),
-        WebSearchField::Options => {
+) -> Result<(&'f str, Value), ModelError> {
+    let Some(field) = field else { return Err(ManagedTool::WebSearch(search.clone()).refused_by(own)) };
+    let value = match field {
+        "web_search_options" if models::can_search_in_chat(model) => json!({}),
+        "web_search_options" => {
             return Err(invalid(format!(
                 "`{own}` cannot run web search for `{model}` by Chat Completions: its search models can, and the Responses API \
                  (`openai-responses/{model}`)"
             )));
         }
-        WebSearchField::None => return Err(ManagedTool::WebSearch(search.clone()).refused_by(own)),
+        "plugins" => json!([{"id": "web"}]),
+        _ => true.into(),
     };
     if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() {
         return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
     }
     warn_about_uses(search, own);
-    Ok(found)
+    Ok((field, value))
 }
 
 fn warn_about_uses(search: &WebLimits, own: &str) {
@@ -140,7 +140,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
 pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_ref());
     let annotations = data.and_then(|data| data.get("annotations")?.as_array());
-    let cited = annotations.into_iter().flatten().filter_map(|found| -> Option<WebSource> {
+    let cited = annotations.into_iter().flatten().filter_map(|found| -> Option<ResourceLink> {
         source(found.get("url_citation").unwrap_or(found), "url", "title")
     });
     let mut results = Vec::new();

@@ -1,6 +1,6 @@
 //! The servers that support Chat Completions, one row each.
 
-use super::chat::{Compat, EchoThinking, ThinkingField, WebSearchField};
+use super::chat::{Compat, EchoThinking};
 
 /// A server that supports Chat Completions.
 pub(in crate::provider) struct ChatServer {
@@ -38,10 +38,7 @@ const fn local(
 /// for content, empty ids, usage in other places) are handled the same for all of them: see the decoder.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
-        Compat::plain()
-            .with_thinking(ThinkingField::Reasoning)
-            .with_json_schema(true)
-            .with_web_search(WebSearchField::Plugin)
+        Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
         Compat::plain()
@@ -52,16 +49,14 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().with_max_tokens_field("max_completion_tokens").with_json_schema(true)
     }),
     remote("xai", "https://api.x.ai/v1", "XAI_API_KEY", || {
-        Compat::plain().with_thinking(ThinkingField::None).with_json_schema(true)
+        Compat::plain().without_thinking().with_json_schema(true)
     }),
     remote("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", || {
-        Compat::plain()
-            .with_thinking(ThinkingField::ThinkingType)
-            .with_echo_thinking(EchoThinking::WithinTurn)
+        Compat::plain().with_thinking("thinking").with_echo_thinking(EchoThinking::WithinTurn)
     }),
     remote("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", || {
         Compat::plain()
-            .with_thinking(ThinkingField::None)
+            .without_thinking()
             .with_stream_usage(false)
             .with_json_schema(true)
             .with_tool_result_name(true)
@@ -74,19 +69,17 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     // `https://RESOURCE.openai.azure.com/openai/v1`, set by the variable AZURE_OPENAI_BASE_URL.
     remote("azure", "", "AZURE_OPENAI_API_KEY", Compat::default),
     remote("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", || {
-        Compat::plain().with_thinking(ThinkingField::ThinkingType).with_parallel_tool_calls(false)
+        Compat::plain().with_thinking("thinking").with_parallel_tool_calls(false)
     }),
     remote("zai", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", || {
-        Compat::plain().with_thinking(ThinkingField::ThinkingType).with_parallel_tool_calls(false)
+        Compat::plain().with_thinking("thinking").with_parallel_tool_calls(false)
     }),
     remote("alibaba", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", || {
-        Compat::plain()
-            .with_thinking(ThinkingField::EnableThinking)
-            .with_web_search(WebSearchField::EnableSearch)
+        Compat::plain().with_thinking("enable_thinking").with_web_search("enable_search")
     }),
     local("ollama", "http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", || Compat::plain().with_json_schema(true)),
     local("llamacpp", "http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", || {
-        Compat::plain().with_json_schema(true).with_thinking(ThinkingField::None)
+        Compat::plain().with_json_schema(true).without_thinking()
     }),
     local("vllm", "http://127.0.0.1:8000/v1", "VLLM_API_KEY", || Compat::plain().with_json_schema(true)),
     local("lmstudio", "http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", || {

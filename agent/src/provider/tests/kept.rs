@@ -176,9 +176,9 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
     }
     #[cfg(feature = "anthropic")]
     {
-        use crate::provider::anthropic::{AnthropicMessages, AnthropicVersion};
+        use crate::provider::anthropic::AnthropicMessages;
         targets.push((Box::new(AnthropicMessages::default()), "claude-sonnet-5"));
-        let new = AnthropicMessages::default().with_version(AnthropicVersion::V2026_10_21);
+        let new = AnthropicMessages::default().with_version("2026-10-21");
         targets.push((Box::new(new), "claude-opus-5"));
     }
     #[cfg(feature = "gemini")]

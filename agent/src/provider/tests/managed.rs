@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::support::{body, reply};
-use crate::model::{ManagedResult, ManagedTool, ModelInfo, ModelRequest, WebLimits, WebSource};
+use crate::message::ResourceLink;
+use crate::model::{ManagedResult, ManagedTool, ModelInfo, ModelRequest, WebLimits};
 use crate::provider::{Protocol, managed_results};
 
 fn all() -> [ManagedTool; 4] {
@@ -38,8 +39,14 @@ fn known(protocol: &dyn Protocol, model: &str) -> [bool; 4] {
     all().map(|tool| info.runs(&tool))
 }
 
+fn page(url: &str, title: &str) -> ResourceLink {
+    let mut page = ResourceLink::new(url);
+    page.title = Some(title.to_owned());
+    page
+}
+
 fn search(queries: &[&str], sources: &[(&str, &str)]) -> ManagedResult {
-    let sources = sources.iter().map(|(url, title)| WebSource::new(*url).with_title(*title)).collect();
+    let sources = sources.iter().map(|(url, title)| page(url, title)).collect();
     let queries = queries.iter().map(|&query| query.to_owned()).collect();
     ManagedResult::WebSearch { queries, sources, error: None }
 }
@@ -152,7 +159,7 @@ fn openai_responses() {
 #[cfg(feature = "openai")]
 #[test]
 fn chat_completions() {
-    use crate::provider::openai::{Compat, OpenAiChat, WebSearchField};
+    use crate::provider::openai::{Compat, OpenAiChat};
 
     let api = OpenAiChat::default();
     let web = ModelRequest::default().with_managed_tools([ManagedTool::web_search()]);
@@ -165,12 +172,9 @@ fn chat_completions() {
     assert_eq!(known(&api, "gpt-4o-search-preview"), [true, false, false, false]);
     assert_eq!(known(&api, "gpt-5.2"), [false; 4]);
     // Servers that have one ask for it in their own words, others refuse it.
-    for (field, key, value) in [
-        (WebSearchField::Plugin, "plugins", json!([{"id": "web"}])),
-        (WebSearchField::EnableSearch, "enable_search", json!(true)),
-    ] {
+    for (field, value) in [("plugins", json!([{"id": "web"}])), ("enable_search", json!(true))] {
         let api = OpenAiChat::default().with_compat(Compat::plain().with_web_search(field));
-        assert_eq!(body(&api, "m", &web)[key], value);
+        assert_eq!(body(&api, "m", &web)[field], value);
         assert_eq!(known(&api, "m"), [true, false, false, false]);
     }
     let plain = OpenAiChat::default().with_compat(Compat::plain());

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::AssistantBuilder;
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::listener::Listener;
-use crate::runtime::observe::{Meter, Metric, ToolCallMetric};
+use crate::runtime::observe::{Meter, Metric};
 use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
@@ -35,8 +35,8 @@ impl AssistantBuilder {
     ///     .tools(tools![double])
     ///     .on_metric(move |metric| {
     ///         sink.lock().unwrap().push(match metric {
-    ///             Metric::Request(request) => format!("{} {} tokens", request.model, request.usage.total),
-    ///             Metric::ToolCall(call) => format!("{} {} ms, {} coerced", call.tool, call.duration.as_millis(), call.coercions),
+    ///             Metric::Request { model, usage, .. } => format!("{model} {} tokens", usage.total),
+    ///             Metric::ToolCall { tool, duration, coercions, .. } => format!("{tool} {} ms, {coercions} coerced", duration.as_millis()),
     ///             _ => return,
     ///         });
     ///     })
@@ -142,7 +142,7 @@ fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;
     };
-    Some(Metric::ToolCall(ToolCallMetric {
+    Some(Metric::ToolCall {
         run_id: event.run_id.clone(),
         turn: event.turn,
         call_id: result.call_id.clone(),
@@ -154,5 +154,5 @@ fn tool_call_metric(event: &Event) -> Option<Metric> {
         cached: *cached,
         attempt: *attempt,
         duration: Duration::from_millis(*duration_ms),
-    }))
+    })
 }

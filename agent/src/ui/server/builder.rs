@@ -30,14 +30,14 @@ pub(super) struct UiLimits {
 /// Builds a [`UiServer`].
 ///
 /// ```
-/// use agent::ui::{ResultView, UiOptions, UiServer};
+/// use agent::ui::{UiOptions, UiServer};
 /// use agent::{Assistant, ScriptedModel};
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let ui = UiServer::builder(assistant)
-///     .options(UiOptions::default().results(ResultView::ForModel))
+///     .options(UiOptions::default().show_results())
 ///     .reconnect_time(Duration::from_secs(60))
 ///     .max_runs(2)
 ///     .max_readers(4)

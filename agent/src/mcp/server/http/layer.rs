@@ -13,19 +13,9 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers requests to one path and to the path of the metadata, and forwards all others. See
-/// [`McpServer::into_layer`](crate::mcp::McpServer::into_layer).
-///
-/// ```
-/// use agent::mcp::{McpServer, HttpLayer};
-/// use agent::tools;
-///
-/// // In an application: `router.layer(layer)`. It receives all requests except those to `/mcp`.
-/// let layer: HttpLayer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
-/// # Ok::<(), agent::mcp::McpServerError>(())
-/// ```
+/// A layer that answers requests to one path and to the path of the metadata, and forwards all others.
 #[derive(Clone, Debug)]
-pub struct HttpLayer {
+pub(in super::super) struct HttpLayer {
     service: HttpService,
     path: Arc<str>,
 }
@@ -60,7 +50,7 @@ impl<S> Layer<S> for HttpLayer {
     }
 }
 
-/// The service that [`HttpLayer`] creates: an application with an MCP server at one of its paths.
+/// The service that the layer of [`into_layer`](crate::mcp::McpServer::into_layer) creates: an application with an MCP server at one of its paths.
 ///
 /// ```
 /// use agent::mcp::{McpServer, Mounted};

@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a response of this server, or of the application around which it is a [layer](super::HttpLayer).
+/// The body of a response of this server, or of the application around which it is a [layer](crate::mcp::McpServer::into_layer).
 ///
 /// ```
 /// use agent::mcp::{McpServer, ResponseBody};

@@ -4,7 +4,8 @@ mod layer;
 mod listen;
 mod message;
 
-pub use layer::{HttpLayer, Mounted};
+pub(super) use layer::HttpLayer;
+pub use layer::Mounted;
 pub use listen::BoundServer;
 pub(super) use listen::bind;
 pub(super) use message::Envelope;

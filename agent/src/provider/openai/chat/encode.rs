@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Compat, EchoThinking, ThinkingField};
+use super::{Compat, EchoThinking};
 use crate::message::kept::TextSegment;
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Part};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
@@ -101,7 +101,7 @@ impl Encoder<'_> {
         if let Some(level) = level {
             self.thinking(level, &mut body);
         }
-        let requested = level.filter(|_| compat.thinking != ThinkingField::None);
+        let requested = level.filter(|_| compat.thinking.is_some());
         let is_reasoning = models::is_reasoning_at(name, requested);
         let left_out = |setting: &str| {
             tracing::warn!(setting, model = name, "a reasoning model does not take this setting: left out");
@@ -146,7 +146,7 @@ impl Encoder<'_> {
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             if let ManagedTool::WebSearch(search) = tool {
                 let own = &self.model.provider;
-                let (field, value) = managed::chat_search(search, compat.web_search, own, name)?;
+                let (field, value) = managed::chat_search(search, compat.web_search.as_deref(), own, name)?;
                 body.set(field, value);
             }
         }
@@ -157,28 +157,26 @@ impl Encoder<'_> {
     /// Writes the thinking level in the server's field.
     fn thinking(&self, level: Thinking, body: &mut BodyFields) {
         let name = self.model.model.as_str();
-        match self.compat.thinking {
-            ThinkingField::ReasoningEffort => {
-                body.set("reasoning_effort", models::effort(name, level).into());
-            }
-            ThinkingField::Reasoning => {
+        match self.compat.thinking.as_deref() {
+            Some("reasoning") => {
                 let reasoning = match level {
                     Thinking::Budget(tokens) => json!({"max_tokens": tokens}),
                     level => json!({"effort": models::effort(name, level)}),
                 };
                 body.set("reasoning", reasoning);
             }
-            ThinkingField::ThinkingType => {
+            Some("thinking") => {
                 let word = if level == Thinking::None { "disabled" } else { "enabled" };
                 body.set("thinking", json!({"type": word}));
             }
-            ThinkingField::EnableThinking => {
+            Some("enable_thinking") => {
                 body.set("enable_thinking", (level != Thinking::None).into());
                 if let Thinking::Budget(tokens) = level {
                     body.set("thinking_budget", tokens.into());
                 }
             }
-            ThinkingField::None => {
+            Some(field) => body.set(field, models::effort(name, level).into()),
+            None => {
                 tracing::warn!(
                     setting = "thinking",
                     model = name,

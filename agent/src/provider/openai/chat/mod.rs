@@ -78,8 +78,10 @@ pub struct Compat {
     pub strict: bool,
     /// Whether the result of a tool contains the tool's name.
     pub tool_result_name: bool,
-    /// The field for the thinking level.
-    pub thinking: ThinkingField,
+    /// The field for the thinking level: `reasoning` (`{"effort"}` or `{"max_tokens"}`), `thinking` (`{"type"}`, which is on or off),
+    /// `enable_thinking` (with `thinking_budget`), or a field that takes the level as a word, such as `reasoning_effort`. If `None`, the
+    /// level is left out, with a warning.
+    pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
     /// When the model's thinking is sent back to it, in the field in which it arrived.
@@ -88,62 +90,13 @@ pub struct Compat {
     pub call_id_length: Option<usize>,
     /// The maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to the same one.
     pub max_call_id: Option<usize>,
-    /// The field that requests a web search.
-    pub web_search: WebSearchField,
+    /// The field that requests a web search: `web_search_options`, which OpenAI accepts only for its search models, `plugins`
+    /// (`[{"id": "web"}]`), or a field that is set to `true`, such as `enable_search`. If `None`, a request for a search is refused.
+    pub web_search: Option<Cow<'static, str>>,
     /// Whether the server has OpenAI's limits: images as JPEG, PNG, GIF or WebP, documents as PDF, audio as WAV or MP3, four stop
     /// sequences, metadata only for stored replies. A request beyond them is refused before it is sent; of other servers the
     /// limits are not known, and they decide themselves.
     pub openai_limits: bool,
-}
-
-/// The field that requests a web search.
-///
-/// ```
-/// use agent::provider::openai::{Compat, WebSearchField};
-///
-/// assert_eq!(Compat::default().with_web_search(WebSearchField::Plugin).web_search, WebSearchField::Plugin);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WebSearchField {
-    /// `web_search_options`, which OpenAI accepts only for its search models.
-    #[default]
-    Options,
-    /// `plugins: [{"id": "web"}]`.
-    Plugin,
-    /// `enable_search`.
-    EnableSearch,
-    /// The server has no search; a request for one is refused.
-    None,
-}
-
-/// The field for the thinking level.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat, ThinkingField}};
-///
-/// let protocol = OpenAiChat::default().with_compat(Compat::plain().with_thinking(ThinkingField::Reasoning));
-/// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low);
-/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!(http.body.value()["reasoning"]["effort"], "low");
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ThinkingField {
-    /// `reasoning_effort`.
-    #[default]
-    ReasoningEffort,
-    /// `reasoning: {"effort"}` or `{"max_tokens"}`.
-    Reasoning,
-    /// `thinking: {"type"}`, which is on or off.
-    ThinkingType,
-    /// `enable_thinking`, and `thinking_budget`.
-    EnableThinking,
-    /// None: the level is left out, with a warning.
-    None,
 }
 
 /// When a model's thinking is sent back to it.
@@ -174,12 +127,12 @@ impl Default for Compat {
             parallel_tool_calls: true,
             strict: true,
             tool_result_name: false,
-            thinking: ThinkingField::default(),
+            thinking: Some(Cow::Borrowed("reasoning_effort")),
             json_schema: true,
             echo_thinking: EchoThinking::default(),
             call_id_length: None,
             max_call_id: Some(40),
-            web_search: WebSearchField::default(),
+            web_search: Some(Cow::Borrowed("web_search_options")),
             openai_limits: true,
         }
     }
@@ -195,7 +148,7 @@ impl Compat {
             strict: false,
             json_schema: false,
             max_call_id: None,
-            web_search: WebSearchField::None,
+            web_search: None,
             openai_limits: false,
             ..Self::default()
         }
@@ -237,9 +190,31 @@ impl Compat {
         self
     }
 
-    /// Sets the field for the thinking level.
-    pub fn with_thinking(mut self, field: ThinkingField) -> Self {
-        self.thinking = field;
+    /// Sets the [field](Self::thinking) for the thinking level.
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest, Thinking};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let protocol = OpenAiChat::default().with_compat(Compat::plain().with_thinking("reasoning"));
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low);
+    /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+    /// assert_eq!(http.body.value()["reasoning"]["effort"], "low");
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
+    pub fn with_thinking(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.thinking = Some(field.into());
+        self
+    }
+
+    /// Declares that the server has no field for the thinking level.
+    ///
+    /// ```
+    /// assert_eq!(agent::provider::openai::Compat::plain().without_thinking().thinking, None);
+    /// ```
+    pub fn without_thinking(mut self) -> Self {
+        self.thinking = None;
         self
     }
 
@@ -292,9 +267,9 @@ impl Compat {
         self
     }
 
-    /// Sets the field that requests a web search.
-    pub fn with_web_search(mut self, field: WebSearchField) -> Self {
-        self.web_search = field;
+    /// Sets the [field](Self::web_search) that requests a web search.
+    pub fn with_web_search(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.web_search = Some(field.into());
         self
     }
 }
@@ -325,10 +300,9 @@ impl Protocol for OpenAiChat {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let native_output = self.compat.json_schema && models::has_structured_output(model);
-        let web_search = match self.compat.web_search {
-            WebSearchField::Options => models::is_search_model(model),
-            WebSearchField::Plugin | WebSearchField::EnableSearch => true,
-            WebSearchField::None => false,
+        let web_search = match self.compat.web_search.as_deref() {
+            Some("web_search_options") => models::is_search_model(model),
+            field => field.is_some(),
         };
         Capabilities { native_output, web_search, ..models::media(model) }
     }

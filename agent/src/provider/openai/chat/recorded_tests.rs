@@ -134,7 +134,7 @@ fn recorded_requests_are_what_was_recorded() {
         if given["system_role"] == "user" {
             compat.system_role = Some("user".into());
         }
-        compat.thinking = ThinkingField::None;
+        compat.thinking = None;
         let context = &vector["context"];
         let mut request = ModelRequest::new(
             list(context, "messages")
