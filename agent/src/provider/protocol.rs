@@ -321,6 +321,7 @@ impl HttpRequest {
     }
 
     /// Returns the request that asks about the input of this one: at another path, with these fields of the body, answered at once.
+    #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.body.value();
         if let Some(object) = body.as_object_mut() {

@@ -1,5 +1,9 @@
 //! Asks a provider how many tokens a request has.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+
 use super::model::{HttpModel, ModelEndpoint};
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
@@ -14,14 +18,13 @@ impl HttpModel {
     /// Returns the number, or `None` if the protocol has no endpoint for it.
     pub(super) async fn count(self, cx: StepCx, request: ModelRequest) -> Result<Option<u64>, ModelError> {
         let Some((http, number)) = self.inner.encode_count(&request)? else { return Ok(None) };
-        let counted = self.inner.count(&cx, &http, number);
-        let counted = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
+        let counted = pin!(self.inner.count(&cx, &http, number));
+        let counted = match select(cx.cancel.cancelled(), counted).await {
+            Either::Left(_) => {
                 let reason = cx.cancel.reason();
                 return Err(ModelError::aborted(reason.as_deref().unwrap_or("cancelled")));
             }
-            counted = counted => counted,
+            Either::Right((counted, _)) => counted,
         };
         // A provider may quote the request.
         let quotable = SecretArguments::new([request.tools.clone()]).texts(&*request.messages);
