@@ -18,7 +18,9 @@ pub(crate) use connections::{accept, drive};
 #[cfg(any(feature = "mcp-server", feature = "studio"))]
 pub(crate) use hosts::HostPolicy;
 #[cfg(feature = "mcp-server")]
-pub(crate) use lifecycle::{Lifecycle, RunningGuard, ShutdownPhase};
+pub(crate) use lifecycle::RunningGuard;
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
+pub(crate) use lifecycle::{Lifecycle, ShutdownPhase};
 #[cfg(feature = "mcp-server")]
 pub(crate) use quota::{Quota, QuotaPermit};
 pub(crate) use stall::StallLimit;

@@ -45,7 +45,6 @@ enum RunPhase {
 
 /// A decision of the page on a call that waits.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct PageDecision {
     call_id: String,
     #[serde(flatten)]

@@ -61,6 +61,8 @@ impl RunLog {
         }
         let kind = json["type"].as_str().unwrap_or_default().to_owned();
         match &*kind {
+            // `tool_execution_end` has the same.
+            "message_start" if json["message"]["role"] == "tool_result" => return,
             "message_start" if json["message"]["role"] == "assistant" => {
                 self.reply_from = Some(self.entries.len())
             }
@@ -69,7 +71,6 @@ impl RunLog {
                 if let Some(from) = self.reply_from.take() {
                     self.leave_out_deltas(from);
                 }
-                // `tool_execution_end` has the same.
                 if json["message"]["role"] == "tool_result" {
                     return;
                 }
