@@ -75,7 +75,9 @@ impl Conversations {
 
     pub(super) fn cancel_runs(&self, reason: &str) {
         let runs: Vec<_> = self.runs().iter().cloned().collect();
-        runs.iter().for_each(|run| run.cancel(reason));
+        for run in &runs {
+            run.cancel(reason);
+        }
     }
 }
 

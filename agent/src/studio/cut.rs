@@ -19,9 +19,7 @@ pub(super) fn cut_texts(value: &mut Value, max: usize) -> bool {
     match value {
         Value::String(text) if text.len() > max => {
             let kept = beginning(text, max).len();
-            let length = text.len();
-            text.truncate(kept);
-            text.push_str(&format!("… [cut: {length} bytes]"));
+            *text = format!("{}… [cut: {} bytes]", &text[..kept], text.len());
             true
         }
         Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_texts(item, max) | cut),

@@ -201,7 +201,7 @@ impl Studio {
 fn random_token() -> Result<String, StudioError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StudioError::NoToken { message: error.to_string() })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 fn checked_token(token: &str) -> Result<String, StudioError> {

@@ -217,8 +217,8 @@ fn window(assistant: &crate::runtime::Assistant) -> Value {
 
 fn whole_result(run: &StudioRun, call_id: &str) -> Result<Value, Rejection> {
     let messages = run.conversation.assistant.messages();
-    let results = messages.iter().filter_map(|message| message.as_tool_result());
-    let found = results.filter(|result| result.call_id == call_id).last();
+    let mut results = messages.iter().rev().filter_map(|message| message.as_tool_result());
+    let found = results.find(|result| result.call_id == call_id);
     Ok(json!(found.ok_or_else(|| Rejection::not_found("result"))?))
 }
 

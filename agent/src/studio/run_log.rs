@@ -64,7 +64,7 @@ impl RunLog {
             // `tool_execution_end` has the same.
             "message_start" if json["message"]["role"] == "tool_result" => return,
             "message_start" if json["message"]["role"] == "assistant" => {
-                self.reply_from = Some(self.entries.len())
+                self.reply_from = Some(self.entries.len());
             }
             "message_update" if json["delta"].is_string() => return self.push_delta(json),
             "message_end" => {
@@ -115,7 +115,7 @@ impl RunLog {
             let is_last = at.entry + 1 == self.entries.len();
             match entry {
                 LogEntry::Event(text) => {
-                    push_frame(&mut out, Position { entry: at.entry + 1, offset: 0 }, text)
+                    push_frame(&mut out, Position { entry: at.entry + 1, offset: 0 }, text);
                 }
                 LogEntry::Delta { head, text } => {
                     let start = at.offset.min(text.len());
@@ -147,7 +147,10 @@ impl RunLog {
 }
 
 fn push_frame(out: &mut String, after: Position, data: &str) {
-    out.push_str(&format!("id: {}.{}\ndata: {data}\n\n", after.entry, after.offset));
+    let Position { entry, offset } = after;
+    for part in ["id: ", &entry.to_string(), ".", &offset.to_string(), "\ndata: ", data, "\n\n"] {
+        out.push_str(part);
+    }
 }
 
 impl std::str::FromStr for Position {
