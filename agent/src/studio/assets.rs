@@ -9,13 +9,14 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// The path, the media type and the content of each file.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     ("/", HTML, include_str!("assets/index.html")),
     ("/assets/style.css", STYLE, include_str!("assets/style.css")),
     ("/assets/app.js", SCRIPT, include_str!("assets/app.js")),
     ("/assets/api.js", SCRIPT, include_str!("assets/api.js")),
     ("/assets/dom.js", SCRIPT, include_str!("assets/dom.js")),
     ("/assets/tools.js", SCRIPT, include_str!("assets/tools.js")),
+    ("/assets/window.js", SCRIPT, include_str!("assets/window.js")),
     ("/assets/run.js", SCRIPT, include_str!("assets/run.js")),
 ];
 

@@ -19,19 +19,19 @@ const MAX_RUNS: usize = 16;
 /// The messages of one page of a list.
 const PAGE: usize = 100;
 
-pub(super) struct Conversation {
+pub(super) struct StudioConversation {
     pub(super) id: Arc<str>,
     pub(super) assistant: Assistant,
 }
 
 #[derive(Default)]
 pub(super) struct Conversations {
-    open: Mutex<VecDeque<Arc<Conversation>>>,
+    open: Mutex<VecDeque<Arc<StudioConversation>>>,
     runs: Mutex<VecDeque<Arc<StudioRun>>>,
 }
 
 impl Conversations {
-    fn open(&self) -> MutexGuard<'_, VecDeque<Arc<Conversation>>> {
+    fn open(&self) -> MutexGuard<'_, VecDeque<Arc<StudioConversation>>> {
         // Nothing that can panic runs under the locks.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,12 +82,12 @@ impl Conversations {
 }
 
 impl StudioShared {
-    fn known(&self, id: &str) -> Option<Arc<Conversation>> {
+    fn known(&self, id: &str) -> Option<Arc<StudioConversation>> {
         self.conversations.open().iter().find(|known| &*known.id == id).cloned()
     }
 
     /// Returns a conversation: an open one, one of the store, or a new one.
-    pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<Conversation>, Rejection> {
+    pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
         let id: Arc<str> = match id {
             Some(id) if id.is_empty() || id.len() > 200 => {
                 return Err(Rejection::invalid("The name of a session has 1 to 200 bytes."));
@@ -106,7 +106,7 @@ impl StudioShared {
         } else {
             self.template.fork()
         };
-        let conversation = Arc::new(Conversation { id: id.clone(), assistant });
+        let conversation = Arc::new(StudioConversation { id: id.clone(), assistant });
         let mut open = self.conversations.open();
         // Another request may have opened it in the meantime.
         if let Some(known) = open.iter().find(|known| known.id == id) {
@@ -144,7 +144,7 @@ impl StudioShared {
     }
 
     /// Returns messages of a conversation, from a position.
-    pub(super) fn messages(&self, conversation: &Conversation, after: usize) -> Value {
+    pub(super) fn messages(&self, conversation: &StudioConversation, after: usize) -> Value {
         let messages = conversation.assistant.messages();
         let page = messages.shared().iter().skip(after).take(PAGE);
         let mut shown: Vec<Value> = page.map(|message| json!(self.secrets.shown(message))).collect();

@@ -1,6 +1,6 @@
-//! A page for the person who writes tools: what a model sees of them, what becomes of its arguments, and what a run does.
+//! A page for the author of tools: their schemas, checks of arguments, and runs.
 //!
-//! The page lists the tools of an [`Assistant`](crate::Assistant) with their findings and tokens, shows their schemas in each dialect, and
+//! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
 //! checks arguments as a run does: with the coercions, or with each fault at its place. It runs prompts, shows calls while their arguments
 //! grow, and answers approvals.
 //!
@@ -140,7 +140,7 @@ impl Studio {
     }
 
     /// Allows access from other machines: under these hosts, such as `studio.example:4000`, with this token of at least 16 letters, digits,
-    /// `-` or `_`. Whoever has the token can run the tools, so use it behind TLS only.
+    /// `-` or `_`. Every client with the token can run the tools, so use it behind TLS only.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -185,12 +185,22 @@ impl Studio {
 
     /// Serves the page until the process ends, and writes its URL to standard error.
     ///
+    /// ```no_run
+    /// use agent::studio::Studio;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// Studio::new(assistant).serve(([127, 0, 0, 1], 4000)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Fails for the same reasons as [`bind`](Self::bind).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), StudioError> {
         use std::io::Write as _;
         let bound = self.bind(address).await?;
-        // A closed standard error is no reason to stop.
+        // The studio also works if standard error is closed.
         let _ = writeln!(std::io::stderr(), "studio: {}", bound.url());
         bound.run().await;
         Ok(())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 pub(super) type StudioResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What the page may load: nothing but the files of this server, and no text as markup.
+/// Allows the page to load the files of this server only, and to insert no text as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";

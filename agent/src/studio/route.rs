@@ -1,4 +1,4 @@
-//! Requests: who may ask, and what is asked.
+//! Requests: their checks and their responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::assets;
 use super::response::{Rejection, StudioResponse, json_response};
 use super::run::{PageDecision, StudioRun, drive};
-use super::run_log::Position;
+use super::run_log::LogPosition;
 use super::shared::StudioShared;
 use crate::model::{ContextReport, TokenEstimator};
 use crate::serve::{BodyError, read_body};
@@ -112,7 +112,7 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         ["api", "window"] => window(&shared.template),
         ["api", "runs", id, "events"] => {
             let run = shared.conversations.run(id)?;
-            let from = query(head, "after").map_or(Ok(Position::default()), |after| {
+            let from = query(head, "after").map_or(Ok(LogPosition::default()), |after| {
                 after.parse().map_err(|()| Rejection::invalid("`after` is not a position of this run."))
             })?;
             return Ok(run.events(from, &shared.lifecycle));

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::conversations::Conversation;
+use super::conversations::StudioConversation;
 use super::response::{Rejection, StudioResponse, with_headers};
-use super::run_log::{Position, RunLog};
+use super::run_log::{LogPosition, RunLog};
 use crate::runtime::{Decision, Decisions, Run, RunError, RunHandle, SuspendedRun};
 use crate::serve::{Lifecycle, ShutdownPhase};
 use crate::tool::output::ToolOutput;
@@ -24,7 +24,7 @@ const PING: Duration = Duration::from_secs(10);
 const MAX_DECISIONS: usize = 1000;
 
 pub(super) struct StudioRun {
-    pub(super) conversation: Arc<Conversation>,
+    pub(super) conversation: Arc<StudioConversation>,
     pub(super) began: Instant,
     id: String,
     state: Mutex<RunProgress>,
@@ -62,7 +62,7 @@ enum PageAnswer {
 
 impl StudioRun {
     /// Returns a run that is not driven yet.
-    pub(super) fn new(conversation: Arc<Conversation>, handle: RunHandle) -> Arc<Self> {
+    pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let began = Instant::now();
         let id = handle.run_id().to_owned();
         let state = Mutex::new(RunProgress { log: RunLog::new(began), phase: RunPhase::Active(handle) });
@@ -70,7 +70,7 @@ impl StudioRun {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress> {
-        // What runs under it does not panic.
+        // The code under it does not panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ impl StudioRun {
     }
 
     /// Returns the events after a position, and those that follow, as an event stream.
-    pub(super) fn events(self: &Arc<Self>, from: Position, lifecycle: &Lifecycle) -> StudioResponse {
+    pub(super) fn events(self: &Arc<Self>, from: LogPosition, lifecycle: &Lifecycle) -> StudioResponse {
         let reader = RunReader {
             run: self.clone(),
             changed: self.changed.subscribe(),
@@ -175,7 +175,7 @@ impl StudioRun {
 struct RunReader {
     run: Arc<StudioRun>,
     changed: watch::Receiver<u64>,
-    at: Position,
+    at: LogPosition,
     lifecycle: Lifecycle,
     is_over: bool,
 }

@@ -18,7 +18,7 @@ const BATCH: usize = 128 << 10;
 
 /// A position of a reader: the entry, and the bytes of it that the reader has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct LogPosition {
     pub(super) entry: usize,
     pub(super) offset: usize,
 }
@@ -109,13 +109,13 @@ impl RunLog {
     }
 
     /// Returns what follows a position as server-sent events, about as much as a reader gets at once, and the position after it.
-    pub(super) fn after(&self, from: Position) -> (String, Position) {
+    pub(super) fn after(&self, from: LogPosition) -> (String, LogPosition) {
         let (mut out, mut at) = (String::new(), from);
         while let Some(entry) = self.entries.get(at.entry) {
             let is_last = at.entry + 1 == self.entries.len();
             match entry {
                 LogEntry::Event(text) => {
-                    push_frame(&mut out, Position { entry: at.entry + 1, offset: 0 }, text);
+                    push_frame(&mut out, LogPosition { entry: at.entry + 1, offset: 0 }, text);
                 }
                 LogEntry::Delta { head, text } => {
                     let start = at.offset.min(text.len());
@@ -125,7 +125,11 @@ impl RunLog {
                     if !taken.is_empty() {
                         let mut frame = head.clone();
                         frame["delta"] = taken.into();
-                        push_frame(&mut out, Position { entry: at.entry, offset: end }, &frame.to_string());
+                        push_frame(
+                            &mut out,
+                            LogPosition { entry: at.entry, offset: end },
+                            &frame.to_string(),
+                        );
                     }
                     at.offset = end;
                     if end < text.len() {
@@ -137,7 +141,7 @@ impl RunLog {
                     }
                 }
             }
-            at = Position { entry: at.entry + 1, offset: 0 };
+            at = LogPosition { entry: at.entry + 1, offset: 0 };
             if out.len() > BATCH {
                 break;
             }
@@ -146,14 +150,14 @@ impl RunLog {
     }
 }
 
-fn push_frame(out: &mut String, after: Position, data: &str) {
-    let Position { entry, offset } = after;
+fn push_frame(out: &mut String, after: LogPosition, data: &str) {
+    let LogPosition { entry, offset } = after;
     for part in ["id: ", &entry.to_string(), ".", &offset.to_string(), "\ndata: ", data, "\n\n"] {
         out.push_str(part);
     }
 }
 
-impl std::str::FromStr for Position {
+impl std::str::FromStr for LogPosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -179,7 +183,7 @@ mod tests {
             log.push_json(delta("ab"));
         }
         assert_eq!(log.entries.len(), 2);
-        let (first, at) = log.after(Position::default());
+        let (first, at) = log.after(LogPosition::default());
         assert!(first.len() < 2 * BATCH + 1000 && at.offset == BATCH, "{at:?}");
         let (_, end) = log.after(at);
         log.push_json(delta("é!"));
@@ -188,7 +192,7 @@ mod tests {
         log.push_json(json!({"type": "message_end", "message": {"role": "assistant"}}));
         assert!(log.bytes < 1000, "{}", log.bytes);
         let (rest, end) = log.after(later);
-        assert!(rest.contains("message_end") && end == Position { entry: 3, offset: 0 }, "{rest}");
+        assert!(rest.contains("message_end") && end == LogPosition { entry: 3, offset: 0 }, "{rest}");
     }
 
     #[test]
@@ -204,8 +208,8 @@ mod tests {
             log.push_json(json!({"type": "tool_execution_end", "content": "x".repeat(10 << 20)}));
         }
         assert!(log.bytes < MAX_BYTES + (1 << 20), "{}", log.bytes);
-        let positions: Result<Position, ()> = "3.4".parse();
-        assert_eq!(positions, Ok(Position { entry: 3, offset: 4 }));
-        assert!("x".parse::<Position>().is_err() && "1".parse::<Position>().is_err());
+        let positions: Result<LogPosition, ()> = "3.4".parse();
+        assert_eq!(positions, Ok(LogPosition { entry: 3, offset: 4 }));
+        assert!("x".parse::<LogPosition>().is_err() && "1".parse::<LogPosition>().is_err());
     }
 }

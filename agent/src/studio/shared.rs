@@ -1,4 +1,4 @@
-//! What all requests of a studio share.
+//! The state that all requests of a studio share.
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use super::{Studio, StudioHandle};
 use crate::model::reply;
+use crate::store::MemoryStore;
 use crate::{Assistant, ScriptedModel, tool, tools};
 
 /// Adds two numbers.
@@ -30,12 +31,7 @@ struct Client {
 }
 
 impl Client {
-    async fn new() -> Self {
-        let model = ScriptedModel::new([
-            reply().tool_call("pay", r#"{"amount": "5", "pin": "hunter2"}"#),
-            reply().text("Paid."),
-        ]);
-        let assistant = Assistant::builder(model).tools(tools![add, pay]).build().unwrap();
+    async fn of(assistant: Assistant) -> Self {
         let studio = Studio::new(assistant).bind(([127, 0, 0, 1], 0)).await.unwrap();
         let url = studio.url();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
@@ -43,6 +39,14 @@ impl Client {
         let handle = studio.handle();
         tokio::spawn(studio.run());
         Self { address, token, handle }
+    }
+
+    async fn new() -> Self {
+        let model = ScriptedModel::new([
+            reply().tool_call("pay", r#"{"amount": "5", "pin": "hunter2"}"#),
+            reply().text("Paid."),
+        ]);
+        Self::of(Assistant::builder(model).tools(tools![add, pay]).build().unwrap()).await
     }
 
     /// Sends a request, and returns the whole response.
@@ -185,6 +189,26 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     assert!(has_status(&late, 409), "{late}");
     let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
     assert_eq!(steps.as_array().unwrap().len(), 2);
+    let window =
+        json_of(&studio.get(&format!("/api/sessions/{}/window", begun["session"].as_str().unwrap())).await);
+    assert!(window["used"].as_u64() > json_of(&studio.get("/api/window").await)["used"].as_u64(), "{window}");
+    let result = json_of(&studio.get(&format!("/api/runs/{run}/calls/call_1")).await);
+    assert_eq!(result["content"][0]["text"], "5 paid, 7 digits");
     let request = studio.get(&format!("/api/runs/{run}/steps/2/1")).await;
     assert!(has_status(&request, 200) && !request.contains("hunter2"), "{request}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_session_of_the_store_is_continued_by_another_studio() {
+    let store = MemoryStore::new();
+    for (messages, said) in [(0, "Hello."), (2, "Hello again.")] {
+        let assistant = Assistant::builder(ScriptedModel::new([said])).store(store.clone()).build().unwrap();
+        let studio = Client::of(assistant).await;
+        let session = json_of(&studio.get("/api/sessions/ann").await);
+        assert_eq!(session["total"], messages, "{session}");
+        let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi", "session": "ann"})).await);
+        let events = studio.get(&format!("/api/runs/{}/events", begun["run"].as_str().unwrap())).await;
+        assert!(events.contains(said) && events.contains("event: over"), "{events}");
+        studio.handle.shutdown(Duration::ZERO).await;
+    }
 }

@@ -123,7 +123,7 @@ impl StudioShared {
             Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "context", error.to_string())
         })?;
         let _running = self.lifecycle.begin();
-        let cancelled = CancelOnDrop(cancel);
+        let cancelled = StopOnDrop(cancel);
         let began = Instant::now();
         let result = self.template.registry().call_accepted(&call, &accepted, &context).await;
         let duration = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -141,9 +141,9 @@ impl StudioShared {
 }
 
 /// Cancels a call whose request ends early.
-struct CancelOnDrop(crate::tool::cancel::CancelToken);
+struct StopOnDrop(crate::tool::cancel::CancelToken);
 
-impl Drop for CancelOnDrop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.cancel("the page does not wait for the result");
     }

@@ -3,8 +3,9 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { showRun } from "./run.js";
 import { showTools } from "./tools.js";
+import { showWindow } from "./window.js";
 
-const views = { tools: showTools, run: showRun };
+const views = { tools: showTools, run: showRun, window: showWindow };
 let shown = null;
 
 function show() {

@@ -54,15 +54,26 @@ function reader(log, run) {
     }
     return calls.get(id);
   };
+  const request = (turn) => {
+    const body = h("pre", {});
+    const load = async () => {
+      const steps = (await get(`/api/runs/${run}/steps`)).filter((step) => step.turn === turn);
+      const sent = await Promise.all(steps.map((step) => get(`/api/runs/${run}/steps/${turn}/${step.attempt}`)));
+      body.textContent = visible(sent.map(pretty).join("\n"));
+    };
+    return h("details", { ontoggle: (event) => event.target.open && load().catch(() => {}) }, h("summary", {}, `Request of turn ${turn}`), body);
+  };
   const decide = (id, decision) => post(`/api/runs/${run}/decide`, { decisions: [{ call_id: id, ...decision }] }).catch(() => {});
+  const textPart = (index) => {
+    if (!parts.has(index)) {
+      parts.set(index, h("p", { class: "text" }));
+      log.append(parts.get(index));
+    }
+    return parts.get(index);
+  };
   const grow = {
-    text_delta: (event) => {
-      if (!parts.has(event.content_index)) {
-        parts.set(event.content_index, h("p", { class: "text" }));
-        log.append(parts.get(event.content_index));
-      }
-      parts.get(event.content_index).append(visible(event.delta));
-    },
+    text_start: (event) => textPart(event.content_index),
+    text_delta: (event) => textPart(event.content_index).append(visible(event.delta)),
     tool_call_start: (event) => parts.set(event.content_index, card(event.id, event.name).args),
     tool_call_delta: (event) => parts.get(event.content_index)?.append(visible(event.delta)),
   };
@@ -73,7 +84,7 @@ function reader(log, run) {
       if (message.role === "user") log.append(h("p", { class: "text user" }, message.content.map((part) => part.text || `[${part.type}]`).join("\n")));
       // A page that comes late gets the whole message without its deltas.
       else if (message.role === "assistant") message.content.forEach((part, at) => {
-        if (part.type === "text" && !parts.has(at)) log.append(h("p", { class: "text" }, part.text));
+        if (part.type === "text") textPart(at).textContent = visible(part.text);
       });
     },
     tool_execution_start: (event) => {
@@ -85,7 +96,12 @@ function reader(log, run) {
       const made = card(event.call_id, event.tool);
       made.status.textContent = `${event.outcome} · ${event.duration_ms} ms${event.attempt > 1 ? ` · attempt ${event.attempt}` : ""}`;
       made.status.className = event.outcome === "completed" ? "good" : "bad";
-      made.end.replaceChildren(coercions(event.coercions), h("pre", {}, (event.content || []).map((part) => part.text || `[${part.type}]`).join("\n")));
+      const text = (content) => (content || []).map((part) => part.text || `[${part.type}]`).join("\n");
+      const result = h("pre", {}, text(event.content));
+      const whole = text(event.content).includes("… [cut: ") && h("button", { onclick: async () => {
+        result.textContent = visible(text((await get(`/api/runs/${run}/calls/${encodeURIComponent(event.call_id)}`)).content));
+      } }, "Show the whole result");
+      made.end.replaceChildren(coercions(event.coercions), result, whole);
     },
     approval_resolved: (event) => { const made = calls.get(event.call_id); if (made) { made.status.textContent = event.decision; made.end.replaceChildren(); } },
     studio_waiting: ({ requests }) => requests.forEach(({ call }) => {
@@ -102,6 +118,7 @@ function reader(log, run) {
         h("button", { onclick: change }, "Allow with these arguments"),
         h("button", { onclick: () => decide(call.id, { decision: "deny", reason: "denied in the studio" }) }, "Deny")));
     }),
+    turn_start: (event) => log.append(request(event.turn)),
     studio_error: (event) => log.append(h("p", { class: "bad" }, event.message)),
     agent_end: (event) => event.stop !== "suspended" && log.append(h("p", { class: event.stop === "completed" ? "dim" : "bad" },
       `${event.stop}${event.detail ? `: ${event.detail}` : ""} · ${event.usage.input} tokens in, ${event.usage.output} out`)),
