@@ -84,6 +84,7 @@
 //! * `full-schema`: JSON Schema keywords that the library does not model are validated after coercion instead of rejected.
 //! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
 //! * `ui-ai-sdk`, `ui-ag-ui`: streams for front ends that use the AI SDK (`useChat`) or AG-UI; see `ui`.
+//! * `studio`: a page to try tools and follow runs, see `studio`.
 //! * `testing`: the module `testing`, with recorded models, event logs and property tests for your tools. For dev-dependencies.
 
 // The macros refer to this crate by its name, also in its own tests.
@@ -120,11 +121,13 @@ pub mod run;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
-#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+#[cfg(any(feature = "mcp-server", feature = "durable-restate", feature = "studio"))]
 mod serve;
 mod step_key;
 pub mod steps;
 pub mod store;
+#[cfg(feature = "studio")]
+pub mod studio;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;

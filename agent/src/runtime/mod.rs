@@ -20,6 +20,8 @@ mod growing;
 mod handle;
 mod hooks;
 mod in_process;
+#[cfg(feature = "studio")]
+mod inspected;
 mod listener;
 mod observe;
 mod output;

@@ -46,6 +46,7 @@ impl HostPolicy {
     }
 
     /// Returns whether only the names of this machine are accepted.
+    #[cfg(feature = "mcp-server")]
     pub(crate) fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
     }

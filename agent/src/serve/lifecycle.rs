@@ -77,6 +77,7 @@ impl Lifecycle {
         }
     }
 
+    #[cfg(feature = "mcp-server")]
     pub(crate) fn is_open(&self) -> bool {
         self.phase() == ShutdownPhase::Open
     }
@@ -108,6 +109,7 @@ impl Lifecycle {
     }
 
     /// Returns the phase now.
+    #[cfg(feature = "mcp-server")]
     pub(crate) fn phase(&self) -> ShutdownPhase {
         *self.signals.phase.borrow()
     }

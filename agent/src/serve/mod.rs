@@ -1,24 +1,26 @@
 //! The common parts of the servers of this library: limits on connections, callers and bodies, the accepted hosts and
 //! origins, clients that neither read nor send, and the shutdown.
 
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
 mod body;
 mod connections;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
 mod hosts;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
 mod lifecycle;
 #[cfg(feature = "mcp-server")]
 mod quota;
 mod stall;
 
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
 pub(crate) use body::{BodyError, read_body};
 pub(crate) use connections::{accept, drive};
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
 pub(crate) use hosts::HostPolicy;
 #[cfg(feature = "mcp-server")]
-pub(crate) use lifecycle::{Lifecycle, RunningGuard, ShutdownPhase};
+pub(crate) use lifecycle::RunningGuard;
+#[cfg(any(feature = "mcp-server", feature = "studio"))]
+pub(crate) use lifecycle::{Lifecycle, ShutdownPhase};
 #[cfg(feature = "mcp-server")]
 pub(crate) use quota::{Quota, QuotaPermit};
 pub(crate) use stall::StallLimit;

@@ -94,24 +94,27 @@ impl AssistantBuilder {
     /// # Errors
     /// Fails if the assistant cannot be [built](Self::build), if it has no store, or if the session cannot be read.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
-        let assistant = self.build()?;
-        let config = assistant.config().clone();
+        self.build()?.into_session(id.into()).await
+    }
+}
+
+impl Assistant {
+    /// Opens a session with this assistant, which has no other references yet.
+    pub(in crate::runtime) async fn into_session(self, id: Arc<str>) -> Result<Assistant, BuildError> {
+        let config = self.config().clone();
         let Some(keeper) = &config.keeper else { return Err(BuildError::NoStore) };
-        let id = id.into();
         let stored = StoredSession::read(keeper.load(&id).await?);
         let opened = stored.open(keeper, &config, id).await?;
         let OpenedSession { session, conversation } = opened;
-        let mut state = assistant.state();
+        let mut state = self.state();
         if session.seq > 0 {
             state.conversation = conversation;
         }
         state.session = Some(session);
         drop(state);
-        Ok(assistant)
+        Ok(self)
     }
-}
 
-impl Assistant {
     /// Returns the unfinished run that another process left in this [session](AssistantBuilder::session), until
     /// [`continue_run`](Self::continue_run) continues it or a prompt abandons it.
     ///

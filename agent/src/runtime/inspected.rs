@@ -1,0 +1,55 @@
+//! What the studio reads of an assistant, and the forks on which it works.
+
+use std::sync::Arc;
+
+use super::assistant::Assistant;
+use super::error::BuildError;
+use crate::model::{Model, ModelInfo, ModelRequest};
+use crate::tool::cancel::CancelToken;
+use crate::tool::context::{ToolContext, ToolContextBuilder};
+use crate::tool::secrets::SecretArguments;
+
+impl Assistant {
+    /// Returns a fork whose requests go to another model: to a wrapper of the assistant's own.
+    pub(crate) fn fork_with_model(&self, wrap: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>) -> Self {
+        let mut config = (**self.config()).clone();
+        config.model = wrap(config.model);
+        Self::new(Arc::new(config), self.fork().messages())
+    }
+
+    /// Returns a fork that continues a session of the assistant's store.
+    pub(crate) async fn fork_session(&self, id: Arc<str>) -> Result<Self, BuildError> {
+        self.fork().into_session(id).await
+    }
+
+    pub(crate) fn has_store(&self) -> bool {
+        self.config().keeper.is_some()
+    }
+
+    pub(crate) fn model_info(&self) -> &ModelInfo {
+        self.config().model.info()
+    }
+
+    /// Returns the request that a run would send next, before hooks and views.
+    pub(crate) fn next_request(&self) -> ModelRequest {
+        let mut request = self.config().request.clone();
+        request.messages = self.messages().iter().cloned().collect();
+        request
+    }
+
+    /// Returns the secret arguments of all tools.
+    pub(crate) fn secret_arguments(&self) -> SecretArguments {
+        self.config().secrets()
+    }
+
+    /// Returns a context with the limits of a run, for a call without one.
+    pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContextBuilder {
+        let config = self.config();
+        let context = ToolContext::builder().cancel(cancel).cancel_grace(config.cancel_grace);
+        match config.source.clone() {
+            Some(source) => context.source(source),
+            None => context,
+        }
+        .default_timeout(config.tool_timeout)
+    }
+}

@@ -1,0 +1,51 @@
+//! The files of the page. They are a part of the library, so that nothing is fetched from elsewhere.
+
+use bytes::Bytes;
+
+use super::response::{StudioResponse, bytes_response};
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// The path, the media type and the content of each file.
+const FILES: [(&str, &str, &str); 8] = [
+    ("/", HTML, include_str!("assets/index.html")),
+    ("/assets/style.css", STYLE, include_str!("assets/style.css")),
+    ("/assets/app.js", SCRIPT, include_str!("assets/app.js")),
+    ("/assets/api.js", SCRIPT, include_str!("assets/api.js")),
+    ("/assets/dom.js", SCRIPT, include_str!("assets/dom.js")),
+    ("/assets/tools.js", SCRIPT, include_str!("assets/tools.js")),
+    ("/assets/window.js", SCRIPT, include_str!("assets/window.js")),
+    ("/assets/run.js", SCRIPT, include_str!("assets/run.js")),
+];
+
+/// Returns the file at a path.
+pub(super) fn file(path: &str) -> Option<StudioResponse> {
+    let (_, media_type, content) = FILES.iter().find(|(at, _, _)| *at == path)?;
+    Some(bytes_response(media_type, Bytes::from_static(content.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small_and_has_no_markup_from_texts() {
+        let bytes: usize = FILES.iter().map(|(_, _, content)| content.len()).sum();
+        assert!(bytes < 300 << 10, "{bytes}");
+        for (path, _, content) in FILES {
+            for forbidden in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "style=\"",
+                "https://",
+            ] {
+                assert!(!content.contains(forbidden), "{path} has {forbidden}");
+            }
+        }
+    }
+}

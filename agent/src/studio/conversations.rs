@@ -1,0 +1,165 @@
+//! The open conversations and their latest runs.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::cut::{MAX_TEXT, cut_texts};
+use super::response::Rejection;
+use super::run::StudioRun;
+use super::shared::StudioShared;
+use crate::message::Message;
+use crate::runtime::{Assistant, new_id};
+
+/// Maximum number of open conversations. The oldest idle one is closed for another.
+const MAX_OPEN: usize = 64;
+/// Maximum number of runs whose events are kept.
+const MAX_RUNS: usize = 16;
+/// The messages of one page of a list.
+const PAGE: usize = 100;
+
+pub(super) struct StudioConversation {
+    pub(super) id: Arc<str>,
+    pub(super) assistant: Assistant,
+}
+
+#[derive(Default)]
+pub(super) struct Conversations {
+    open: Mutex<VecDeque<Arc<StudioConversation>>>,
+    runs: Mutex<VecDeque<Arc<StudioRun>>>,
+}
+
+impl Conversations {
+    fn open(&self) -> MutexGuard<'_, VecDeque<Arc<StudioConversation>>> {
+        // Nothing that can panic runs under the locks.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, VecDeque<Arc<StudioRun>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn run(&self, id: &str) -> Result<Arc<StudioRun>, Rejection> {
+        let found = self.runs().iter().find(|run| run.id() == id).cloned();
+        found.ok_or_else(|| Rejection::not_found("run"))
+    }
+
+    /// Returns the latest run of a conversation.
+    pub(super) fn latest_run(&self, conversation: &str) -> Option<Arc<StudioRun>> {
+        self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
+    }
+
+    /// Adds a run, unless another one of the conversation is active.
+    pub(super) fn add_run(&self, run: Arc<StudioRun>) -> Result<(), Rejection> {
+        let mut runs = self.runs();
+        let is_busy =
+            runs.iter().any(|other| other.conversation.id == run.conversation.id && !other.is_over());
+        if is_busy {
+            let message = "A run of this conversation is active: steer it, answer it or cancel it.";
+            return Err(Rejection::conflict("busy", message));
+        }
+        let forgotten = if runs.len() < MAX_RUNS {
+            None
+        } else {
+            runs.iter().position(|run| run.is_over()).and_then(|at| runs.remove(at))
+        };
+        if runs.len() >= MAX_RUNS {
+            return Err(Rejection::conflict("too_many_runs", format!("{MAX_RUNS} runs are active.")));
+        }
+        runs.push_back(run);
+        drop(runs);
+        drop(forgotten);
+        Ok(())
+    }
+
+    pub(super) fn cancel_runs(&self, reason: &str) {
+        let runs: Vec<_> = self.runs().iter().cloned().collect();
+        for run in &runs {
+            run.cancel(reason);
+        }
+    }
+}
+
+impl StudioShared {
+    fn known(&self, id: &str) -> Option<Arc<StudioConversation>> {
+        self.conversations.open().iter().find(|known| &*known.id == id).cloned()
+    }
+
+    /// Returns a conversation: an open one, one of the store, or a new one.
+    pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
+        let id: Arc<str> = match id {
+            Some(id) if id.is_empty() || id.len() > 200 => {
+                return Err(Rejection::invalid("The name of a session has 1 to 200 bytes."));
+            }
+            Some(id) => id.into(),
+            None => new_id("studio").into(),
+        };
+        if let Some(known) = self.known(&id) {
+            return Ok(known);
+        }
+        let assistant = if self.template.has_store() {
+            let opened = self.template.fork_session(id.clone()).await;
+            opened.map_err(|error| {
+                Rejection::new(http::StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
+            })?
+        } else {
+            self.template.fork()
+        };
+        let conversation = Arc::new(StudioConversation { id: id.clone(), assistant });
+        let mut open = self.conversations.open();
+        // Another request may have opened it in the meantime.
+        if let Some(known) = open.iter().find(|known| known.id == id) {
+            return Ok(known.clone());
+        }
+        let closed = if open.len() < MAX_OPEN {
+            None
+        } else {
+            open.iter().position(|known| !known.assistant.is_busy()).and_then(|at| open.remove(at))
+        };
+        open.push_back(conversation.clone());
+        drop(open);
+        drop(closed);
+        Ok(conversation)
+    }
+
+    /// Returns the open conversations, latest first.
+    pub(super) fn open_conversations(&self) -> Value {
+        let open: Vec<_> = self.conversations.open().iter().rev().cloned().collect();
+        let shown = open.iter().map(|conversation| {
+            let messages = conversation.assistant.messages();
+            let title =
+                messages.iter().find(|message| matches!(message, Message::User(_))).map(Message::text);
+            let title: String = title.unwrap_or_default().chars().take(120).collect();
+            let run = self.conversations.latest_run(&conversation.id);
+            json!({
+                "id": conversation.id,
+                "title": title,
+                "messages": messages.len(),
+                "run": run.as_ref().map(|run| run.id()),
+                "is_active": run.is_some_and(|run| !run.is_over()),
+            })
+        });
+        shown.collect()
+    }
+
+    /// Returns messages of a conversation, from a position.
+    pub(super) fn messages(&self, conversation: &StudioConversation, after: usize) -> Value {
+        let messages = conversation.assistant.messages();
+        let page = messages.shared().iter().skip(after).take(PAGE);
+        let mut shown: Vec<Value> = page.map(|message| json!(self.secrets.shown(message))).collect();
+        for message in &mut shown {
+            cut_texts(message, MAX_TEXT);
+        }
+        let run = self.conversations.latest_run(&conversation.id);
+        let next = after + shown.len();
+        json!({
+            "id": conversation.id,
+            "messages": shown,
+            "total": messages.len(),
+            "next": (next < messages.len()).then_some(next),
+            "run": run.as_ref().map(|run| run.id()),
+            "is_active": run.is_some_and(|run| !run.is_over()),
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! Long texts in JSON, cut for a page.
+
+use serde_json::Value;
+
+/// Maximum bytes of a text in a list or an event; the whole is fetched on demand.
+pub(super) const MAX_TEXT: usize = 256 << 10;
+
+/// Returns the longest beginning of a text that has at most this many bytes.
+pub(super) fn beginning(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Cuts every text in a value to a maximum length in bytes. Returns whether one was cut.
+pub(super) fn cut_texts(value: &mut Value, max: usize) -> bool {
+    match value {
+        Value::String(text) if text.len() > max => {
+            let kept = beginning(text, max).len();
+            *text = format!("{}… [cut: {} bytes]", &text[..kept], text.len());
+            true
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_texts(item, max) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_texts(field, max) | cut),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let mut value = json!({"a": ["é".repeat(4), "short"]});
+        assert!(cut_texts(&mut value, 5));
+        assert_eq!(value, json!({"a": ["éé… [cut: 8 bytes]", "short"]}));
+        assert!(!cut_texts(&mut json!({"a": 1, "b": "x"}), 5));
+    }
+}

@@ -1,0 +1,229 @@
+//! A page for the author of tools: their schemas, checks of arguments, and runs.
+//!
+//! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
+//! checks arguments as a run does: with the coercions, or with each fault at its place. It runs prompts, shows calls while their arguments
+//! grow, and answers approvals.
+//!
+//! ```no_run
+//! use agent::studio::Studio;
+//! use agent::{Assistant, ScriptedModel, tool, tools};
+//!
+//! /// Adds two numbers.
+//! #[tool(read_only)]
+//! fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![add]).build()?;
+//! Studio::new(assistant).serve(([127, 0, 0, 1], 4000)).await?;
+//! # Ok(()) }
+//! ```
+
+mod assets;
+mod conversations;
+mod cut;
+mod listen;
+mod observed;
+mod response;
+mod route;
+mod run;
+mod run_log;
+mod shared;
+mod tools;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::runtime::Assistant;
+use crate::serve::HostPolicy;
+use shared::StudioShared;
+
+pub use listen::{BoundStudio, StudioHandle};
+
+/// The shortest token that an application may choose.
+const MIN_TOKEN: usize = 16;
+
+/// A page to try the tools of an assistant and to follow its runs.
+///
+/// It listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a token, which
+/// is random and a part of the [URL](BoundStudio::url). It writes nothing but the sessions of the assistant's own store.
+///
+/// ```
+/// use agent::studio::Studio;
+/// use agent::{Assistant, ScriptedModel};
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let studio = Studio::new(assistant).bind(([127, 0, 0, 1], 0)).await?;        // any free port
+/// assert!(studio.url().contains("/#token="));
+/// let handle = studio.handle();
+/// let running = tokio::spawn(studio.run());
+/// handle.shutdown(Duration::from_secs(1)).await;
+/// running.await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a studio serves nothing until `serve` or `bind` is called"]
+pub struct Studio {
+    assistant: Assistant,
+    remote: Option<RemoteAccess>,
+}
+
+/// Access from other machines.
+struct RemoteAccess {
+    hosts: Vec<String>,
+    token: String,
+}
+
+/// The reason why a studio does not start.
+///
+/// ```
+/// use agent::studio::{Studio, StudioError};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let refused = Studio::new(assistant).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// assert!(matches!(refused, StudioError::NotLoopback { .. }));
+/// # Ok(()) }
+/// ```
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum StudioError {
+    /// The address is not one of this machine alone.
+    #[error("`{address}` can be reached from other machines: bind to 127.0.0.1, or call `allow_remote`")]
+    #[non_exhaustive]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A host of `allow_remote` cannot be read.
+    #[error("`{host}` is not a host: write {expected}")]
+    #[non_exhaustive]
+    InvalidHost {
+        /// The host as it was given.
+        host: String,
+        /// The expected form.
+        expected: &'static str,
+    },
+    /// The token of `allow_remote` can be guessed, or cannot be a part of a URL.
+    #[error("the token is too weak: use at least {MIN_TOKEN} letters, digits, `-` or `_`")]
+    WeakToken,
+    /// The operating system gives no random numbers, so that there is no token.
+    #[error("the system gives no random numbers for the token: {message}")]
+    #[non_exhaustive]
+    NoToken {
+        /// The error of the system.
+        message: String,
+    },
+    /// The address cannot be used.
+    #[error("the studio cannot listen on `{address}`")]
+    #[non_exhaustive]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(StudioError);
+
+impl Studio {
+    /// Creates a studio for an assistant. Its conversations are forks, so that the assistant itself stays as it is.
+    pub fn new(assistant: Assistant) -> Self {
+        Self { assistant, remote: None }
+    }
+
+    /// Allows access from other machines: under these hosts, such as `studio.example:4000`, with this token of at least 16 letters, digits,
+    /// `-` or `_`. Every client with the token can run the tools, so use it behind TLS only.
+    ///
+    /// ```
+    /// use agent::studio::Studio;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let remote = Studio::new(assistant.clone()).allow_remote(["studio.example"], "0123456789abcdef");
+    /// assert!(remote.bind(([0, 0, 0, 0], 0)).await.is_ok());
+    /// let weak = Studio::new(assistant).allow_remote(["studio.example"], "1234");
+    /// assert!(weak.bind(([0, 0, 0, 0], 0)).await.unwrap_err().to_string().contains("too weak"));
+    /// # Ok(()) }
+    /// ```
+    pub fn allow_remote<H: Into<String>>(
+        mut self,
+        hosts: impl IntoIterator<Item = H>,
+        token: impl Into<String>,
+    ) -> Self {
+        let hosts = hosts.into_iter().map(Into::into).collect();
+        self.remote = Some(RemoteAccess { hosts, token: token.into() });
+        self
+    }
+
+    /// Binds to an address, and returns the studio with its URL.
+    ///
+    /// # Errors
+    /// Fails if the address cannot be used, or can be reached from other machines without [`allow_remote`](Self::allow_remote).
+    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundStudio, StudioError> {
+        let address = address.into();
+        let (hosts, token) = match &self.remote {
+            None if !address.ip().is_loopback() => return Err(StudioError::NotLoopback { address }),
+            None => (HostPolicy::new(None, &[]), random_token()?),
+            Some(remote) => (HostPolicy::new(Some(&remote.hosts), &[]), checked_token(&remote.token)?),
+        };
+        let hosts = hosts.map_err(|invalid| StudioError::InvalidHost {
+            host: invalid.entry,
+            expected: invalid.expected,
+        })?;
+        let shared = StudioShared::new(&self.assistant, hosts, token);
+        listen::bind(shared, address).await.map_err(|source| StudioError::Bind { address, source })
+    }
+
+    /// Serves the page until the process ends, and writes its URL to standard error.
+    ///
+    /// ```no_run
+    /// use agent::studio::Studio;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// Studio::new(assistant).serve(([127, 0, 0, 1], 4000)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails for the same reasons as [`bind`](Self::bind).
+    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), StudioError> {
+        use std::io::Write as _;
+        let bound = self.bind(address).await?;
+        // The studio also works if standard error is closed.
+        let _ = writeln!(std::io::stderr(), "studio: {}", bound.url());
+        bound.run().await;
+        Ok(())
+    }
+}
+
+/// Returns 128 random bits as hexadecimal digits.
+fn random_token() -> Result<String, StudioError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| StudioError::NoToken { message: error.to_string() })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+fn checked_token(token: &str) -> Result<String, StudioError> {
+    let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if is_plain && token.len() >= MIN_TOKEN { Ok(token.to_owned()) } else { Err(StudioError::WeakToken) }
+}
+
+impl fmt::Debug for Studio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Studio")
+            .field("assistant", &self.assistant)
+            .field("is_remote", &self.remote.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,118 @@
+//! The assistant's model, with a log of the requests that it gets.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::cut::{MAX_TEXT, cut_texts};
+use crate::message::AssistantMessage;
+use crate::model::{Model, ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::tool::BoxFuture;
+use crate::tool::secrets::SecretArguments;
+
+/// Maximum number of requests that are kept.
+const KEPT: usize = 400;
+
+/// A request, as the assistant passed it to its model.
+#[derive(Clone)]
+pub(super) struct ObservedRequest {
+    run: Arc<str>,
+    turn: u32,
+    attempt: u32,
+    at: Instant,
+    request: ModelRequest,
+}
+
+/// The latest requests of all runs. A request shares its messages with the conversation.
+#[derive(Default)]
+pub(super) struct RequestLog(Mutex<VecDeque<ObservedRequest>>);
+
+impl RequestLog {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<ObservedRequest>> {
+        // Nothing that can panic runs under it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, cx: &StepCx, request: &ModelRequest) {
+        let Some(key) = &cx.key else { return };
+        let (run, turn, attempt) = (key.run.clone(), key.turn, cx.attempt);
+        let observed = ObservedRequest { run, turn, attempt, at: Instant::now(), request: request.clone() };
+        let mut log = self.lock();
+        let oldest = if log.len() < KEPT { None } else { log.pop_front() };
+        log.push_back(observed);
+        drop(log);
+        // It may own much, so it is dropped without the lock.
+        drop(oldest);
+    }
+
+    /// Returns the requests of a run, oldest first.
+    pub(super) fn of_run(&self, run: &str) -> Vec<ObservedRequest> {
+        self.lock().iter().filter(|observed| &*observed.run == run).cloned().collect()
+    }
+}
+
+impl ObservedRequest {
+    /// Returns the facts of a request, without its content.
+    pub(super) fn summary(&self, began: Instant) -> Value {
+        let at = u64::try_from(self.at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
+        json!({"turn": self.turn, "attempt": self.attempt, "at": at, "messages": self.request.messages.len()})
+    }
+
+    pub(super) fn is_of(&self, turn: u32, attempt: u32) -> bool {
+        (self.turn, self.attempt) == (turn, attempt)
+    }
+
+    /// Returns the request without secret arguments.
+    pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
+        let request = &self.request;
+        let tools = request.tools.iter().map(|tool| {
+            json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
+        });
+        let messages = request.messages.iter().map(|message| json!(secrets.shown(message)));
+        let mut shown = json!({
+            "system": request.system,
+            "messages": messages.collect::<Vec<_>>(),
+            "tools": tools.collect::<Vec<_>>(),
+            "tool_choice": format!("{:?}", request.tool_choice),
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "stop": request.stop,
+            "output": request.output.as_ref().map(|output| &output.schema),
+        });
+        cut_texts(&mut shown, MAX_TEXT);
+        shown
+    }
+}
+
+/// A model that logs its requests, and passes them on.
+pub(super) struct ObservedModel {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) log: Arc<RequestLog>,
+}
+
+impl Model for ObservedModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        self.log.push(cx, request);
+        self.model.stream(cx, request)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    fn candidates(&self) -> Vec<ModelInfo> {
+        self.model.candidates()
+    }
+
+    fn call(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<AssistantMessage, ModelError>> {
+        self.log.push(cx, request);
+        self.model.call(cx, request)
+    }
+}

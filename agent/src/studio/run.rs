@@ -1,0 +1,253 @@
+//! A run of the studio: driven whether or not a page follows it.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::conversations::StudioConversation;
+use super::response::{Rejection, StudioResponse, with_headers};
+use super::run_log::{LogPosition, RunLog};
+use crate::runtime::{Decision, Decisions, Run, RunError, RunHandle, SuspendedRun};
+use crate::serve::{Lifecycle, ShutdownPhase};
+use crate::tool::output::ToolOutput;
+
+/// Time between two signs of life to a reader.
+const PING: Duration = Duration::from_secs(10);
+/// Maximum number of decisions in one request.
+const MAX_DECISIONS: usize = 1000;
+
+pub(super) struct StudioRun {
+    pub(super) conversation: Arc<StudioConversation>,
+    pub(super) began: Instant,
+    id: String,
+    state: Mutex<RunProgress>,
+    /// Changes with each event.
+    changed: watch::Sender<u64>,
+}
+
+struct RunProgress {
+    log: RunLog,
+    phase: RunPhase,
+}
+
+enum RunPhase {
+    Active(RunHandle),
+    Waiting(Box<SuspendedRun>),
+    Over,
+}
+
+/// A decision of the page on a call that waits.
+#[derive(Deserialize)]
+pub(super) struct PageDecision {
+    call_id: String,
+    #[serde(flatten)]
+    made: PageAnswer,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+enum PageAnswer {
+    Allow,
+    AllowWith { arguments: Value },
+    Deny { reason: String },
+    Deliver { text: String },
+}
+
+impl StudioRun {
+    /// Returns a run that is not driven yet.
+    pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
+        let began = Instant::now();
+        let id = handle.run_id().to_owned();
+        let state = Mutex::new(RunProgress { log: RunLog::new(began), phase: RunPhase::Active(handle) });
+        Arc::new(Self { conversation, began, id, state, changed: watch::Sender::new(0) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunProgress> {
+        // The code under it does not panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.lock().phase, RunPhase::Over)
+    }
+
+    fn handle(&self) -> Option<RunHandle> {
+        match &self.lock().phase {
+            RunPhase::Active(handle) => Some(handle.clone()),
+            _ => None,
+        }
+    }
+
+    /// Cancels the run; one that waits is abandoned.
+    pub(super) fn cancel(&self, reason: &str) {
+        if let Some(handle) = self.handle() {
+            return handle.cancel(reason);
+        }
+        let mut state = self.lock();
+        if matches!(state.phase, RunPhase::Waiting(_)) {
+            let waited = std::mem::replace(&mut state.phase, RunPhase::Over);
+            state.log.push_json(json!({"type": "studio_abandoned", "reason": reason}));
+            drop(state);
+            drop(waited);
+            self.notify();
+        }
+    }
+
+    pub(super) fn steer(&self, text: String) -> Result<(), Rejection> {
+        let handle =
+            self.handle().ok_or_else(|| Rejection::conflict("not_active", "The run is not active."))?;
+        drop(handle.steer(text));
+        Ok(())
+    }
+
+    fn notify(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Resumes the run with decisions.
+    pub(super) fn decide(self: &Arc<Self>, made: Vec<PageDecision>) -> Result<(), Rejection> {
+        if made.is_empty() || made.len() > MAX_DECISIONS {
+            return Err(Rejection::invalid(format!("A request has 1 to {MAX_DECISIONS} decisions.")));
+        }
+        let mut state = self.lock();
+        let RunPhase::Waiting(suspended) = &state.phase else {
+            return Err(Rejection::conflict(
+                "not_waiting",
+                "The run waits for no decision: another page may have answered.",
+            ));
+        };
+        let requests = suspended.requests();
+        let mut decisions = Decisions::new();
+        for PageDecision { call_id, made } in made {
+            let request = requests.iter().find(|request| request.call.id == call_id);
+            let decision = match made {
+                PageAnswer::Deliver { text } => {
+                    decisions = decisions.deliver(call_id, ToolOutput::text(text));
+                    continue;
+                }
+                PageAnswer::Allow => Decision::Allow,
+                PageAnswer::AllowWith { arguments } => Decision::AllowWith(arguments),
+                PageAnswer::Deny { reason } => Decision::Deny(reason),
+            };
+            let Some(request) = request else { return Err(Rejection::not_found("call that waits")) };
+            decisions = decisions.decide(request, decision);
+        }
+        let run = self.conversation.assistant.resume(suspended, decisions).stream();
+        let RunPhase::Waiting(suspended) =
+            std::mem::replace(&mut state.phase, RunPhase::Active(run.handle()))
+        else {
+            return Ok(());
+        };
+        drop(state);
+        tokio::spawn(drive(self.clone(), run, Some(suspended)));
+        Ok(())
+    }
+
+    /// Returns the events after a position, and those that follow, as an event stream.
+    pub(super) fn events(self: &Arc<Self>, from: LogPosition, lifecycle: &Lifecycle) -> StudioResponse {
+        let reader = RunReader {
+            run: self.clone(),
+            changed: self.changed.subscribe(),
+            at: from,
+            lifecycle: lifecycle.clone(),
+            is_over: false,
+        };
+        let frames = futures_util::stream::unfold(reader, |mut reader| async move {
+            let bytes = reader.next().await?;
+            Some((Ok::<_, Infallible>(Frame::data(bytes)), reader))
+        });
+        with_headers("text/event-stream", StreamBody::new(frames).boxed_unsync())
+    }
+}
+
+/// A page that follows a run.
+struct RunReader {
+    run: Arc<StudioRun>,
+    changed: watch::Receiver<u64>,
+    at: LogPosition,
+    lifecycle: Lifecycle,
+    is_over: bool,
+}
+
+impl RunReader {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            // Before the log is read, so that no change is missed.
+            self.changed.mark_unchanged();
+            let (text, is_run_over) = {
+                let state = self.run.lock();
+                let (text, at) = state.log.after(self.at);
+                self.at = at;
+                (text, matches!(state.phase, RunPhase::Over))
+            };
+            if !text.is_empty() {
+                return Some(text.into());
+            }
+            if is_run_over {
+                self.is_over = true;
+                return Some(Bytes::from_static(b"event: over\ndata: {}\n\n"));
+            }
+            tokio::select! {
+                changed = self.changed.changed() => changed.ok()?,
+                () = tokio::time::sleep(PING) => return Some(Bytes::from_static(b": still here\n\n")),
+                () = self.lifecycle.reached(ShutdownPhase::Draining) => return None,
+            }
+        }
+    }
+}
+
+/// Drives a run until it is over or waits. `before`: the state to which a run returns that cannot be resumed.
+pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<SuspendedRun>>) {
+    let mut unfinished = OverOnDrop(Some(to.clone()));
+    while let Some(event) = run.next().await {
+        to.lock().log.push(&event);
+        to.notify();
+    }
+    let (waits, error) = match run.output().await {
+        Ok(output) => (output.snapshot.map(Box::new), None),
+        Err(RunError::Suspended(snapshot)) => (Some(Box::new(snapshot)), None),
+        Err(error @ RunError::Resume(_)) => (before, Some(error)),
+        Err(error) => (None, Some(error)),
+    };
+    unfinished.0 = None;
+    let mut state = to.lock();
+    if let Some(error) = error {
+        state.log.push_json(json!({"type": "studio_error", "message": error.to_string()}));
+    }
+    state.phase = match waits {
+        Some(suspended) => {
+            let (requests, pending) = (suspended.requests(), suspended.pending());
+            state.log.push_json(json!({"type": "studio_waiting", "requests": requests, "pending": pending}));
+            RunPhase::Waiting(suspended)
+        }
+        None => RunPhase::Over,
+    };
+    drop(state);
+    to.notify();
+}
+
+/// Ends a run whose task ends early.
+struct OverOnDrop(Option<Arc<StudioRun>>);
+
+impl Drop for OverOnDrop {
+    fn drop(&mut self) {
+        if let Some(run) = self.0.take() {
+            run.lock().phase = RunPhase::Over;
+            run.notify();
+        }
+    }
+}

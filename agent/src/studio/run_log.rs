@@ -1,0 +1,215 @@
+//! The events of a run as JSON, for pages that follow it from any position.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::cut::{MAX_TEXT, beginning, cut_texts};
+use crate::loop_core::Event;
+
+/// Beyond these bytes, long texts of further events are cut more.
+const MAX_BYTES: usize = 16 << 20;
+/// Maximum bytes of a text then.
+const SHORT_TEXT: usize = 2 << 10;
+/// Maximum number of entries. Then only one says that there is no room.
+const MAX_ENTRIES: usize = 100_000;
+/// Maximum bytes that a reader gets at once.
+const BATCH: usize = 128 << 10;
+
+/// A position of a reader: the entry, and the bytes of it that the reader has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LogPosition {
+    pub(super) entry: usize,
+    pub(super) offset: usize,
+}
+
+enum LogEntry {
+    Event(String),
+    /// Neighbouring deltas of one part, joined.
+    Delta {
+        head: Value,
+        text: String,
+    },
+}
+
+pub(super) struct RunLog {
+    began: Instant,
+    entries: Vec<LogEntry>,
+    bytes: usize,
+    /// The first entry of the reply that grows.
+    reply_from: Option<usize>,
+}
+
+impl RunLog {
+    pub(super) fn new(began: Instant) -> Self {
+        Self { began, entries: Vec::new(), bytes: 0, reply_from: None }
+    }
+
+    pub(super) fn push(&mut self, event: &Event) {
+        let Ok(mut json) = serde_json::to_value(event) else { return };
+        json["at"] = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).into();
+        self.push_json(json);
+    }
+
+    /// Adds something that is not an event of the loop.
+    pub(super) fn push_json(&mut self, mut json: Value) {
+        if self.entries.len() >= MAX_ENTRIES {
+            return;
+        }
+        if self.entries.len() + 1 == MAX_ENTRIES {
+            json = serde_json::json!({"type": "log_full"});
+        }
+        let kind = json["type"].as_str().unwrap_or_default().to_owned();
+        match &*kind {
+            // `tool_execution_end` has the same.
+            "message_start" if json["message"]["role"] == "tool_result" => return,
+            "message_start" if json["message"]["role"] == "assistant" => {
+                self.reply_from = Some(self.entries.len());
+            }
+            "message_update" if json["delta"].is_string() => return self.push_delta(json),
+            "message_end" => {
+                if let Some(from) = self.reply_from.take() {
+                    self.leave_out_deltas(from);
+                }
+                if json["message"]["role"] == "tool_result" {
+                    return;
+                }
+            }
+            // Every message was in an event before.
+            "agent_end" => json["messages"] = Value::Null,
+            _ => {}
+        }
+        let max = if self.bytes > MAX_BYTES { SHORT_TEXT } else { MAX_TEXT };
+        cut_texts(&mut json, max);
+        let text = json.to_string();
+        self.bytes += text.len();
+        self.entries.push(LogEntry::Event(text));
+    }
+
+    fn push_delta(&mut self, mut head: Value) {
+        let Value::String(delta) = head["delta"].take() else { return };
+        let is_same = |other: &Value| {
+            other["update"] == head["update"] && other["content_index"] == head["content_index"]
+        };
+        self.bytes += delta.len();
+        match self.entries.last_mut() {
+            Some(LogEntry::Delta { head: last, text }) if is_same(last) => text.push_str(&delta),
+            _ => self.entries.push(LogEntry::Delta { head, text: delta }),
+        }
+    }
+
+    /// A complete reply is in its message, so that its deltas are not kept. Positions stay valid.
+    fn leave_out_deltas(&mut self, from: usize) {
+        for entry in self.entries.iter_mut().skip(from) {
+            if let LogEntry::Delta { text, .. } = entry {
+                self.bytes -= text.len();
+                *text = String::new();
+            }
+        }
+    }
+
+    /// Returns what follows a position as server-sent events, about as much as a reader gets at once, and the position after it.
+    pub(super) fn after(&self, from: LogPosition) -> (String, LogPosition) {
+        let (mut out, mut at) = (String::new(), from);
+        while let Some(entry) = self.entries.get(at.entry) {
+            let is_last = at.entry + 1 == self.entries.len();
+            match entry {
+                LogEntry::Event(text) => {
+                    push_frame(&mut out, LogPosition { entry: at.entry + 1, offset: 0 }, text);
+                }
+                LogEntry::Delta { head, text } => {
+                    let start = at.offset.min(text.len());
+                    let rest = text.get(start..).unwrap_or_default();
+                    let taken = beginning(rest, BATCH);
+                    let end = start + taken.len();
+                    if !taken.is_empty() {
+                        let mut frame = head.clone();
+                        frame["delta"] = taken.into();
+                        push_frame(
+                            &mut out,
+                            LogPosition { entry: at.entry, offset: end },
+                            &frame.to_string(),
+                        );
+                    }
+                    at.offset = end;
+                    if end < text.len() {
+                        return (out, at);
+                    }
+                    // More of this part may follow.
+                    if is_last {
+                        return (out, at);
+                    }
+                }
+            }
+            at = LogPosition { entry: at.entry + 1, offset: 0 };
+            if out.len() > BATCH {
+                break;
+            }
+        }
+        (out, at)
+    }
+}
+
+fn push_frame(out: &mut String, after: LogPosition, data: &str) {
+    let LogPosition { entry, offset } = after;
+    for part in ["id: ", &entry.to_string(), ".", &offset.to_string(), "\ndata: ", data, "\n\n"] {
+        out.push_str(part);
+    }
+}
+
+impl std::str::FromStr for LogPosition {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (entry, offset) = text.split_once('.').ok_or(())?;
+        Ok(Self { entry: entry.parse().map_err(drop)?, offset: offset.parse().map_err(drop)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn delta(text: &str) -> Value {
+        json!({"type": "message_update", "update": "text_delta", "content_index": 0, "delta": text})
+    }
+
+    #[test]
+    fn deltas_are_joined_and_left_out_once_their_message_is_complete() {
+        let mut log = RunLog::new(Instant::now());
+        log.push_json(json!({"type": "message_start", "message": {"role": "assistant"}}));
+        for _ in 0..100_000 {
+            log.push_json(delta("ab"));
+        }
+        assert_eq!(log.entries.len(), 2);
+        let (first, at) = log.after(LogPosition::default());
+        assert!(first.len() < 2 * BATCH + 1000 && at.offset == BATCH, "{at:?}");
+        let (_, end) = log.after(at);
+        log.push_json(delta("é!"));
+        let (more, later) = log.after(end);
+        assert!(more.contains("\"é!\"") && later.offset == 200_003, "{more}");
+        log.push_json(json!({"type": "message_end", "message": {"role": "assistant"}}));
+        assert!(log.bytes < 1000, "{}", log.bytes);
+        let (rest, end) = log.after(later);
+        assert!(rest.contains("message_end") && end == LogPosition { entry: 3, offset: 0 }, "{rest}");
+    }
+
+    #[test]
+    fn a_log_is_bounded() {
+        let mut log = RunLog::new(Instant::now());
+        for _ in 0..MAX_ENTRIES + 5 {
+            log.push_json(json!({"type": "turn_start"}));
+        }
+        assert_eq!(log.entries.len(), MAX_ENTRIES);
+        assert!(matches!(log.entries.last(), Some(LogEntry::Event(text)) if text.contains("log_full")));
+        let mut log = RunLog::new(Instant::now());
+        for _ in 0..200 {
+            log.push_json(json!({"type": "tool_execution_end", "content": "x".repeat(10 << 20)}));
+        }
+        assert!(log.bytes < MAX_BYTES + (1 << 20), "{}", log.bytes);
+        let positions: Result<LogPosition, ()> = "3.4".parse();
+        assert_eq!(positions, Ok(LogPosition { entry: 3, offset: 4 }));
+        assert!("x".parse::<LogPosition>().is_err() && "1".parse::<LogPosition>().is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! The studio over HTTP.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{Studio, StudioHandle};
+use crate::model::reply;
+use crate::store::MemoryStore;
+use crate::{Assistant, ScriptedModel, tool, tools};
+
+/// Adds two numbers.
+#[tool(read_only)]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+/// Pays an invoice.
+#[tool(approval = "always")]
+fn pay(amount: u64, #[arg(secret)] pin: String) -> String {
+    format!("{amount} paid, {} digits", pin.len())
+}
+
+struct Client {
+    address: SocketAddr,
+    token: String,
+    handle: StudioHandle,
+}
+
+impl Client {
+    async fn of(assistant: Assistant) -> Self {
+        let studio = Studio::new(assistant).bind(([127, 0, 0, 1], 0)).await.unwrap();
+        let url = studio.url();
+        let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
+        let (address, token) = (address.parse().unwrap(), token.to_owned());
+        let handle = studio.handle();
+        tokio::spawn(studio.run());
+        Self { address, token, handle }
+    }
+
+    async fn new() -> Self {
+        let model = ScriptedModel::new([
+            reply().tool_call("pay", r#"{"amount": "5", "pin": "hunter2"}"#),
+            reply().text("Paid."),
+        ]);
+        Self::of(Assistant::builder(model).tools(tools![add, pay]).build().unwrap()).await
+    }
+
+    /// Sends a request, and returns the whole response.
+    async fn send(&self, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let length = body.len();
+        let text = format!("{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
+    fn head(&self, line: &str) -> String {
+        let (address, token) = (self.address, &self.token);
+        format!(
+            "{line} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json"
+        )
+    }
+
+    async fn get(&self, path: &str) -> String {
+        self.send(&self.head(&format!("GET {path}")), "").await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> String {
+        self.send(&self.head(&format!("POST {path}")), &body.to_string()).await
+    }
+}
+
+fn json_of(response: &str) -> Value {
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {response}"))
+}
+
+fn has_status(response: &str, status: u16) -> bool {
+    response.starts_with(&format!("HTTP/1.1 {status} "))
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn requests_of_others_are_rejected() {
+    let studio = Client::new().await;
+    let (address, good) = (studio.address, studio.head("GET /api/info"));
+    assert!(has_status(&studio.send(&good, "").await, 200));
+    for (head, status) in [
+        (good.replace(&format!("Host: {address}"), "Host: evil.example"), 403),
+        (format!("{good}\r\nOrigin: http://evil.example"), 403),
+        (format!("{good}\r\nOrigin: null"), 403),
+        (format!("{good}\r\nOrigin: http://{address}"), 200),
+        (good.replace(&studio.token, "0123"), 401),
+        (format!("GET /api/info HTTP/1.1\r\nHost: {address}"), 401),
+        (studio.head("DELETE /api/info"), 405),
+        (studio.head("GET /api/%ff"), 400),
+        (studio.head("POST /api/tools/add/check").replace("application/json", "text/plain"), 415),
+    ] {
+        let response = studio.send(&head, "").await;
+        assert!(has_status(&response, status), "{head}: {response}");
+    }
+    // The length alone decides.
+    let long =
+        format!("{}\r\nContent-Length: 9999999\r\nConnection: close\r\n\r\n", studio.head("POST /api/runs"));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(long.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(has_status(&response, 413), "{response}");
+    // The page itself has no secret.
+    let page = studio.send(&format!("GET / HTTP/1.1\r\nHost: {address}"), "").await;
+    assert!(
+        has_status(&page, 200) && page.contains("default-src 'none'") && page.contains("nosniff"),
+        "{page}"
+    );
+    studio.handle.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn tools_are_listed_checked_and_called() {
+    let studio = Client::new().await;
+    let list = json_of(&studio.get("/api/tools").await);
+    assert_eq!(list["tools"][0]["name"], "add");
+    assert!(list["tools"][0]["tokens"].as_u64().unwrap() > 0, "{list}");
+    assert_eq!(list["tools"][0]["findings"][0]["lint"], "undocumented_parameter");
+    let schemas = json_of(&studio.get("/api/tools/add").await);
+    assert_eq!(schemas["dialects"].as_array().unwrap().len(), 7);
+    let text = |text: &str| json!({"text": text});
+    let checked = json_of(&studio.post("/api/tools/add/check", &text(r#"{"a": "1", "b": 2}"#)).await);
+    assert_eq!((&checked["is_accepted"], &checked["coercions"][0]["path"]), (&json!(true), &json!("/a")));
+    // The text reaches the engine as it is: a big number, a repeated key, broken JSON.
+    for (wrong, path) in [(r#"{"a": 99999999999999999999, "b": 2}"#, "/a"), (r#"{"a": 1}"#, "/b"), ("{", "")]
+    {
+        let refused = json_of(&studio.post("/api/tools/add/check", &text(wrong)).await);
+        assert_eq!(refused["is_accepted"], false, "{refused}");
+        assert_eq!(refused["report"]["issues"][0]["path"], path, "{refused}");
+    }
+    let called = json_of(&studio.post("/api/tools/add/call", &text(r#"{"a": 40, "b": 2}"#)).await);
+    assert_eq!(called["result"]["content"][0]["text"], "42");
+    // A tool that changes something needs a confirmation, which shows no secret.
+    let body = r#"{"amount": 5, "pin": "hunter2"}"#;
+    let asked = studio.post("/api/tools/pay/call", &text(body)).await;
+    assert!(has_status(&asked, 409) && !asked.contains("hunter2"), "{asked}");
+    assert_eq!(json_of(&asked)["error"]["data"]["arguments"]["amount"], 5);
+    let paid = studio.post("/api/tools/pay/call", &json!({"text": body, "confirmed": true})).await;
+    assert!(paid.contains("5 paid, 7 digits") && !paid.contains("hunter2"), "{paid}");
+    assert!(has_status(&studio.post("/api/tools/none/check", &text("{}")).await, 404));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
+    let studio = Client::new().await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Pay."})).await);
+    let run = begun["run"].as_str().unwrap().to_owned();
+    let decide = json!({"decisions": [{"call_id": "call_1", "decision": "allow"}]});
+    // The conversation stays busy until the decision, and other pages know the run.
+    let again = json!({"text": "Pay more.", "session": begun["session"]});
+    assert!(has_status(&studio.post("/api/runs", &again).await, 409));
+    let open = json_of(&studio.get("/api/sessions").await);
+    assert_eq!((&open["open"][0]["run"], &open["open"][0]["is_active"]), (&begun["run"], &json!(true)));
+    let events = format!("/api/runs/{run}/events");
+    let (one, other) = (studio.get(&events), studio.get(&events));
+    let answer = async {
+        loop {
+            let decided = studio.post(&format!("/api/runs/{run}/decide"), &decide).await;
+            if has_status(&decided, 200) {
+                break;
+            }
+            // It does not wait yet.
+            assert!(has_status(&decided, 409), "{decided}");
+            tokio::task::yield_now().await;
+        }
+    };
+    let (one, other, ()) = tokio::join!(one, other, answer);
+    for seen in [&one, &other] {
+        assert!(
+            seen.contains("studio_waiting") && seen.contains("5 paid, 7 digits") && seen.contains("Paid."),
+            "{seen}"
+        );
+        assert!(seen.contains("event: over") && !seen.contains("hunter2"), "{seen}");
+    }
+    // A second answer comes too late.
+    let late = studio.post(&format!("/api/runs/{run}/decide"), &decide).await;
+    assert!(has_status(&late, 409), "{late}");
+    let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
+    assert_eq!(steps.as_array().unwrap().len(), 2);
+    let window =
+        json_of(&studio.get(&format!("/api/sessions/{}/window", begun["session"].as_str().unwrap())).await);
+    assert!(window["used"].as_u64() > json_of(&studio.get("/api/window").await)["used"].as_u64(), "{window}");
+    let result = json_of(&studio.get(&format!("/api/runs/{run}/calls/call_1")).await);
+    assert_eq!(result["content"][0]["text"], "5 paid, 7 digits");
+    let request = studio.get(&format!("/api/runs/{run}/steps/2/1")).await;
+    assert!(has_status(&request, 200) && !request.contains("hunter2"), "{request}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_session_of_the_store_is_continued_by_another_studio() {
+    let store = MemoryStore::new();
+    for (messages, said) in [(0, "Hello."), (2, "Hello again.")] {
+        let assistant = Assistant::builder(ScriptedModel::new([said])).store(store.clone()).build().unwrap();
+        let studio = Client::of(assistant).await;
+        let session = json_of(&studio.get("/api/sessions/ann").await);
+        assert_eq!(session["total"], messages, "{session}");
+        let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi", "session": "ann"})).await);
+        let events = studio.get(&format!("/api/runs/{}/events", begun["run"].as_str().unwrap())).await;
+        assert!(events.contains(said) && events.contains("event: over"), "{events}");
+        studio.handle.shutdown(Duration::ZERO).await;
+    }
+}
