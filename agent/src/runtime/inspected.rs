@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::assistant::Assistant;
 use super::error::BuildError;
-use crate::model::{Model, ModelInfo, ModelRequest};
+use crate::model::Model;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::{ToolContext, ToolContextBuilder};
 use crate::tool::secrets::SecretArguments;
@@ -24,17 +24,6 @@ impl Assistant {
 
     pub(crate) fn has_store(&self) -> bool {
         self.config().keeper.is_some()
-    }
-
-    pub(crate) fn model_info(&self) -> &ModelInfo {
-        self.config().model.info()
-    }
-
-    /// Returns the request that a run would send next, before hooks and views.
-    pub(crate) fn next_request(&self) -> ModelRequest {
-        let mut request = self.config().request.clone();
-        request.messages = self.messages().iter().cloned().collect();
-        request
     }
 
     /// Returns the secret arguments of all tools.

@@ -16,7 +16,6 @@ use super::response::{Rejection, StudioResponse, json_response};
 use super::run::{PageDecision, StudioRun, drive};
 use super::run_log::LogPosition;
 use super::shared::StudioShared;
-use crate::model::{ContextReport, TokenEstimator};
 use crate::serve::{BodyError, read_body};
 
 /// Maximum bytes of a body.
@@ -198,7 +197,7 @@ async fn begin(shared: &Arc<StudioShared>, body: PromptBody) -> Result<Value, Re
 }
 
 fn info(shared: &StudioShared) -> Value {
-    let model = shared.template.model_info();
+    let model = shared.template.model();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "provider": model.provider,
@@ -212,7 +211,7 @@ fn sessions(shared: &StudioShared) -> Value {
 }
 
 fn window(assistant: &crate::runtime::Assistant) -> Value {
-    json!(ContextReport::of(&assistant.next_request(), assistant.model_info(), &TokenEstimator))
+    json!(assistant.context())
 }
 
 fn whole_result(run: &StudioRun, call_id: &str) -> Result<Value, Rejection> {

@@ -24,7 +24,7 @@ impl StudioShared {
     pub(super) fn tool_list(&self) -> Value {
         let registry = self.template.registry();
         let request = ModelRequest::default().with_tools(registry.definitions());
-        let tokens = ContextReport::of(&request, self.template.model_info(), &TokenEstimator);
+        let tokens = ContextReport::of(&request, self.template.model(), &TokenEstimator);
         let lint = registry.lint();
         let definitions = registry.definitions();
         let tools = definitions.iter().filter_map(|definition| {
@@ -66,14 +66,14 @@ impl StudioShared {
         let definition = self.tool(name)?.definition();
         let dialects = Dialect::ALL.into_iter().map(|dialect| {
             let report = self.template.registry().check_dialect(dialect);
-            let Some(tool) = report.tools.into_iter().find(|tool| tool.name == name) else { return Value::Null };
-            let changes: Vec<Value> = tool.rendered.changes.iter().map(|change| {
+            let Some(tool) = report.tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
+            let changes: Vec<Value> = tool.changes.iter().map(|change| {
                 json!({"path": change.path, "text": change.to_string(), "is_lost": change.is_not_expressible()})
             }).collect();
             json!({
                 "dialect": dialect.as_str(),
-                "schema": tool.rendered.schema,
-                "is_strict": tool.strict,
+                "schema": tool.schema,
+                "is_strict": tool.is_strict(),
                 "over_budget": tool.over_budget,
                 "changes": changes,
             })
