@@ -198,6 +198,14 @@ impl<M: Model> Model for Logged<M> {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }
+
+    fn context_window(&self) -> Option<u64> {
+        self.model.context_window()
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.model.max_output()
+    }
 }
 
 struct Tapped {

@@ -126,7 +126,8 @@ pub trait Model: Send + Sync {
         vec![self.info().clone()]
     }
 
-    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default.
+    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default. A model that passes requests on to
+    /// another one passes this on, too, and the two methods below.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {

@@ -56,11 +56,9 @@ impl Assistant {
     pub fn context(&self) -> ContextReport {
         let (model, request) = (&self.config().model, self.next_request());
         let report = ContextReport::of(&request, model.info(), &TokenEstimator);
-        let reserved = request.max_tokens.or_else(|| Some(model.max_output()?.min(MAX_RESERVED)));
-        match model.context_window() {
-            Some(window) => report.with_window(window, reserved.unwrap_or(MAX_RESERVED)),
-            None => report,
-        }
+        let Some(window) = model.context_window() else { return report };
+        let longest = || model.max_output().unwrap_or(MAX_RESERVED).min(MAX_RESERVED);
+        report.with_window(window, request.max_tokens.unwrap_or_else(longest))
     }
 
     /// Asks the model's provider how many input tokens the next request has, as far as it is known: with the system prompt, the tools
@@ -84,9 +82,8 @@ impl Assistant {
     }
 
     /// Returns the request that a run without a prompt would send, before hooks.
-    pub(crate) fn next_request(&self) -> ModelRequest {
-        let messages = self.messages().iter().cloned().collect();
-        self.config().request_of(messages, self.config().request.tools.clone())
+    fn next_request(&self) -> ModelRequest {
+        self.config().request_of(self.messages().list(), self.config().request.tools.clone())
     }
 
     /// Returns the tools that the provider runs.

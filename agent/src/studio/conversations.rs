@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::cut::{MAX_TEXT, cut_texts};
 use super::response::Rejection;
@@ -16,6 +18,8 @@ use crate::runtime::{Assistant, new_id};
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
+/// Time limit for a store to open a session.
+const OPENING: Duration = Duration::from_secs(15);
 /// The messages of one page of a list.
 const PAGE: usize = 100;
 
@@ -99,10 +103,11 @@ impl StudioShared {
             return Ok(known);
         }
         let assistant = if self.template.has_store() {
-            let opened = self.template.fork_session(id.clone()).await;
-            opened.map_err(|error| {
-                Rejection::new(http::StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
-            })?
+            let unavailable =
+                |message| Rejection::new(http::StatusCode::SERVICE_UNAVAILABLE, "store", message);
+            let opened = timeout(OPENING, self.template.fork_session(id.clone())).await;
+            let opened = opened.map_err(|_| unavailable("The store does not answer.".to_owned()))?;
+            opened.map_err(|error| unavailable(error.to_string()))?
         } else {
             self.template.fork()
         };

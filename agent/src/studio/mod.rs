@@ -113,7 +113,7 @@ pub enum StudioError {
     /// The token of `allow_remote` can be guessed, or cannot be a part of a URL.
     #[error("the token is too weak: use at least {MIN_TOKEN} letters, digits, `-` or `_`")]
     WeakToken,
-    /// The operating system gives no random numbers, so that there is no token.
+    /// The operating system gives no random numbers for the token.
     #[error("the system gives no random numbers for the token: {message}")]
     #[non_exhaustive]
     NoToken {

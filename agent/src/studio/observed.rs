@@ -107,6 +107,22 @@ impl Model for ObservedModel {
         self.model.candidates()
     }
 
+    fn context_window(&self) -> Option<u64> {
+        self.model.context_window()
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.model.max_output()
+    }
+
+    fn count_tokens(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+        self.model.count_tokens(cx, request)
+    }
+
     fn call(
         &self,
         cx: &StepCx,
@@ -114,5 +130,50 @@ impl Model for ObservedModel {
     ) -> BoxFuture<'static, Result<AssistantMessage, ModelError>> {
         self.log.push(cx, request);
         self.model.call(cx, request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model with a window and an endpoint that counts.
+    struct Counting(ModelInfo);
+
+    impl Model for Counting {
+        fn stream(&self, cx: &StepCx, _: &ModelRequest) -> ModelStream {
+            ModelStream::from_events(cx, &self.0, [])
+        }
+
+        fn info(&self) -> &ModelInfo {
+            &self.0
+        }
+
+        fn context_window(&self) -> Option<u64> {
+            Some(1000)
+        }
+
+        fn max_output(&self) -> Option<u64> {
+            Some(100)
+        }
+
+        fn count_tokens(
+            &self,
+            _: &StepCx,
+            _: &ModelRequest,
+        ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
+            Box::pin(std::future::ready(Ok(Some(7))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_that_is_observed_keeps_its_window() {
+        let model = Arc::new(Counting(ModelInfo::new("acme", "acme-chat", "large-1")));
+        let observed = ObservedModel { model, log: Arc::default() };
+        assert_eq!((observed.context_window(), observed.max_output()), (Some(1000), Some(100)));
+        let counted = observed.count_tokens(&StepCx::new(), &ModelRequest::default()).await;
+        assert_eq!(counted.unwrap(), Some(7));
+        let report = crate::Assistant::builder(observed).build().unwrap().context();
+        assert_eq!((report.window, report.usable), (Some(1000), Some(900)));
     }
 }

@@ -11,8 +11,10 @@ use crate::loop_core::Event;
 const MAX_BYTES: usize = 16 << 20;
 /// Maximum bytes of a text then.
 const SHORT_TEXT: usize = 2 << 10;
-/// Maximum number of entries. Then only one says that there is no room.
+/// Maximum number of entries. The last one says that the log is full.
 const MAX_ENTRIES: usize = 100_000;
+/// Maximum bytes of all entries, also of events with many short texts.
+const MAX_TOTAL: usize = 4 * MAX_BYTES;
 /// Maximum bytes that a reader gets at once.
 const BATCH: usize = 128 << 10;
 
@@ -38,25 +40,30 @@ pub(super) struct RunLog {
     bytes: usize,
     /// The first entry of the reply that grows.
     reply_from: Option<usize>,
+    is_full: bool,
 }
 
 impl RunLog {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, entries: Vec::new(), bytes: 0, reply_from: None }
+        Self { began, entries: Vec::new(), bytes: 0, reply_from: None, is_full: false }
     }
 
     pub(super) fn push(&mut self, event: &Event) {
-        let Ok(mut json) = serde_json::to_value(event) else { return };
+        let mut json = match serde_json::to_value(event) {
+            Ok(json) => json,
+            Err(error) => return tracing::error!(%error, "an event is not shown in the studio"),
+        };
         json["at"] = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).into();
         self.push_json(json);
     }
 
     /// Adds something that is not an event of the loop.
     pub(super) fn push_json(&mut self, mut json: Value) {
-        if self.entries.len() >= MAX_ENTRIES {
+        if self.is_full {
             return;
         }
-        if self.entries.len() + 1 == MAX_ENTRIES {
+        if self.entries.len() + 1 == MAX_ENTRIES || self.bytes > MAX_TOTAL {
+            self.is_full = true;
             json = serde_json::json!({"type": "log_full"});
         }
         let kind = json["type"].as_str().unwrap_or_default().to_owned();
@@ -208,6 +215,14 @@ mod tests {
             log.push_json(json!({"type": "tool_execution_end", "content": "x".repeat(10 << 20)}));
         }
         assert!(log.bytes < MAX_BYTES + (1 << 20), "{}", log.bytes);
+        // Short texts are not cut.
+        let mut log = RunLog::new(Instant::now());
+        let many = json!({"type": "tool_execution_end", "content": vec!["x"; 1 << 18]});
+        for _ in 0..200 {
+            log.push_json(many.clone());
+        }
+        assert!(log.bytes < MAX_TOTAL + (2 << 20), "{}", log.bytes);
+        assert!(matches!(log.entries.last(), Some(LogEntry::Event(text)) if text.contains("log_full")));
         let positions: Result<LogPosition, ()> = "3.4".parse();
         assert_eq!(positions, Ok(LogPosition { entry: 3, offset: 4 }));
         assert!("x".parse::<LogPosition>().is_err() && "1".parse::<LogPosition>().is_err());

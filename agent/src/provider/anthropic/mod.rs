@@ -70,8 +70,8 @@ mod tests;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
-    /// The version of the API, sent as the header `anthropic-version`. From `2026-10-21` on there are no sampling settings, no documents in
-    /// assistant messages, and no citations in user texts.
+    /// The version of the API, sent as the header `anthropic-version`. Since `2026-10-21` the API refuses sampling settings, documents in
+    /// assistant messages, and citations in user texts.
     pub version: Cow<'static, str>,
     /// Whether the key is sent as `Authorization: Bearer` instead of `x-api-key`.
     pub bearer: bool,
