@@ -22,6 +22,7 @@
 //! # #[cfg(not(feature = "runtime"))] fn main() {}
 //! ```
 
+pub use crate::loop_core::child::{PathCall, RunPath};
 pub use crate::loop_core::config::{LoopGuard, SteeringPolicy};
 pub use crate::loop_core::end::{Limit, LimitReached};
 pub use crate::loop_core::inputs::CallCoercions;
@@ -30,6 +31,6 @@ pub use crate::loop_core::state::StateError;
 pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    BuildError, Delivery, EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache,
+    BuildError, ChildTool, Delivery, EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache,
     ResumeError, Run, RunHandle, Subscription,
 };

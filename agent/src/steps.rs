@@ -419,6 +419,10 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
+            // Only sub-agents wait: their decisions are made when the run is resumed.
+            if deferred.is_empty() {
+                return Ok(StepOutcome::Suspended);
+            }
             let Some(ends) = steps.await_deferred(deferred).await? else { return Ok(StepOutcome::Suspended) };
             if ords.len() != ends.len() {
                 return Err(RecordError::WrongCount { wanted: ords.len(), got: ends.len() }.into());

@@ -111,6 +111,7 @@ mod spilled;
 mod store;
 mod store_cancel;
 mod store_contract;
+mod subagents;
 mod store_faults;
 mod store_invoke;
 mod store_kill;

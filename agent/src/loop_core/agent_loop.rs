@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
+use super::child::{RunPath, SharedBudget, Spent};
 use super::guard::Repeats;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
 use super::{
     CallCoercions, End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step,
-    TurnDecision, TurnSummary,
+    TurnDecision, TurnSummary, UsageLimits,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
@@ -54,6 +55,9 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
+    /// What the children have used that ended. Their tokens and cost are those of the run.
+    #[serde(default, skip_serializing_if = "Spent::is_nothing")]
+    pub(super) children: Spent,
     /// The initial state of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
@@ -68,10 +72,15 @@ pub struct AgentLoop {
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
+    /// The place of the run in its tree. It follows from the run that stores it.
     #[serde(skip)]
-    events: VecDeque<Event>,
+    pub(super) path: RunPath,
     #[serde(skip)]
-    is_muted: bool,
+    pub(super) budget: SharedBudget,
+    #[serde(skip)]
+    pub(super) events: VecDeque<Event>,
+    #[serde(skip)]
+    pub(super) is_muted: bool,
     /// Whether transitions that need no waiting are delayed until the events before them are [taken](Self::take_event).
     #[serde(skip)]
     pub(super) is_driven: bool,
@@ -129,9 +138,11 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. It writes it for a run with
-    /// [state](Self::with_serialized_state), and otherwise version 1, which has none.
-    pub const VERSION: u32 = 2;
+    /// The highest version of the stored form that this library reads. It writes it for a run with sub-agents that wait, version 2 for one
+    /// with [state](Self::with_serialized_state), and otherwise version 1, which has neither.
+    pub const VERSION: u32 = 3;
+    /// The version of a run with state.
+    pub(super) const STATE_VERSION: u32 = 2;
 
     /// Creates a run that begins with these messages. A conversation that is not sound is [repaired](Conversation::repair) first.
     pub fn new(
@@ -173,12 +184,15 @@ impl AgentLoop {
             retries: BTreeMap::new(),
             tries: BTreeMap::new(),
             coercions: Vec::new(),
+            children: Spent::default(),
             streaming: None,
             is_suspended: false,
             state: RunState::default(),
             mac: None,
             secrets: RunSecrets::default(),
             streamed_calls: StreamedCalls::default(),
+            path: RunPath::default(),
+            budget: SharedBudget::default(),
             events: VecDeque::new(),
             is_muted,
             is_driven: false,
@@ -304,7 +318,7 @@ impl AgentLoop {
         self.turn
     }
 
-    /// Returns the tokens and cost of the run so far.
+    /// Returns the tokens and cost of the run so far, with those of its sub-agents that ended.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
@@ -378,6 +392,7 @@ impl AgentLoop {
                 run_id: self.run.clone(),
                 turn: self.turn,
                 seq: self.seq,
+                path: self.path.clone(),
                 kind,
                 shown,
             });
@@ -435,7 +450,9 @@ impl AgentLoop {
     }
 
     pub(super) fn enter_request(&mut self) {
-        match self.exceeded_limit() {
+        let reached = exceeded(&self.config.limits, self.requests, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
+        match reached.or_else(of_tree) {
             None => self.phase = Phase::CallModel,
             Some(reached) => {
                 self.end_turn();
@@ -448,6 +465,9 @@ impl AgentLoop {
         self.requests += 1;
         self.turn_usage.clone_from(&message.usage);
         self.usage += &message.usage;
+        if let Some(budget) = &self.budget.0 {
+            budget.add_usage(&message.usage);
+        }
         let is_cut = is_cut || message.stop_reason == StopReason::MaxTokens;
         let message = with_unique_ids(message.into());
         let Some(reply) = message.as_assistant() else { return };
@@ -507,7 +527,9 @@ impl AgentLoop {
         }
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        match turns.or_else(|| self.exceeded_limit()) {
+        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
+        match turns.or_else(own).or_else(of_tree) {
             Some(reached) if continues => self.finish(End::Limit(reached)),
             // A message that arrived since is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
@@ -519,26 +541,6 @@ impl AgentLoop {
     pub(super) fn is_reply_needed(&self) -> bool {
         !self.batch.is_settled
             && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
-    fn exceeded_limit(&self) -> Option<LimitReached> {
-        let (limits, usage) = (&self.config.limits, &self.usage);
-        let counts = [
-            (Limit::Requests, limits.requests, self.requests),
-            (Limit::InputTokens, limits.input_tokens, usage.input),
-            (Limit::OutputTokens, limits.output_tokens, usage.output),
-            (Limit::TotalTokens, limits.total_tokens, usage.total),
-        ];
-        let count = counts.into_iter().find_map(|(limit, allowed, used)| {
-            let allowed = allowed.filter(|allowed| used >= *allowed)?;
-            Some(LimitReached::new(limit, allowed as f64, used as f64))
-        });
-        let cost = || {
-            let (allowed, used) = (limits.cost?, usage.cost?.total);
-            (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
-        };
-        count.or_else(cost)
     }
 
     pub(super) fn finish(&mut self, end: End) {
@@ -568,6 +570,26 @@ impl Phase {
             Self::Ending(_) | Self::Done(_) => "nothing",
         }
     }
+}
+
+/// Returns the first limit that forbids another request.
+#[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
+pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
+    let counts = [
+        (Limit::Requests, limits.requests, requests),
+        (Limit::InputTokens, limits.input_tokens, usage.input),
+        (Limit::OutputTokens, limits.output_tokens, usage.output),
+        (Limit::TotalTokens, limits.total_tokens, usage.total),
+    ];
+    let count = counts.into_iter().find_map(|(limit, allowed, used)| {
+        let allowed = allowed.filter(|allowed| used >= *allowed)?;
+        Some(LimitReached::new(limit, allowed as f64, used as f64))
+    });
+    let cost = || {
+        let (allowed, used) = (limits.cost?, usage.cost?.total);
+        (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
+    };
+    count.or_else(cost)
 }
 
 /// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.

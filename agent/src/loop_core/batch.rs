@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoopConfig, Signature};
+use super::{AgentLoop, LoopConfig, Signature};
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::output::Control;
 
@@ -70,6 +70,8 @@ pub(super) enum SlotState {
     Ready,
     /// Its result comes from outside.
     Deferred(String),
+    /// It is a run of its own, which waits for decisions or results.
+    Child(Box<AgentLoop>),
     /// It has its result.
     Ended,
 }

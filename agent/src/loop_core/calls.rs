@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
+use super::child::{ChildState, RunPath, SharedBudget};
 use super::guard::RepeatCheck;
 use super::{
     AgentLoop, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared,
@@ -83,14 +84,14 @@ impl AgentLoop {
                 self.end_call(at, CallEnd::new(steered()));
             }
         }
-        let deferred = |state: &SlotState| matches!(state, SlotState::Deferred(_));
+        let waits = |state: &SlotState| matches!(state, SlotState::Deferred(_) | SlotState::Child(_));
         if self.phase == Phase::Prepare && self.batch.any(undecided) {
             self.ask_for_approvals();
         } else if self.batch.any(undecided) {
             self.phase = Phase::Approve;
         } else if self.batch.any(|state| *state == SlotState::Ready) {
             self.phase = Phase::CallTools;
-        } else if self.batch.any(deferred) {
+        } else if self.batch.any(waits) {
             self.phase = Phase::Await;
         } else if self.leave_segment() {
             self.enter_segment();
@@ -183,9 +184,10 @@ impl AgentLoop {
     /// Counts a call that will run. Returns the outcome of a call beyond the limit.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
     fn count_call(&mut self) -> Option<ToolOutcome> {
-        let allowed = self.config.limits.tool_calls;
-        if let Some(allowed) = allowed.filter(|allowed| self.tool_calls >= *allowed) {
-            let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, self.tool_calls as f64);
+        let own = self.config.limits.tool_calls.filter(|allowed| self.tool_calls >= *allowed);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_call().err());
+        if let Some(allowed) = own.or_else(of_tree) {
+            let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, allowed as f64);
             self.reached.get_or_insert(reached);
             let text = format!(
                 "The call was not run: no more than {allowed} tool calls may run, and all of them are taken."
@@ -226,17 +228,20 @@ impl AgentLoop {
     /// Ends a call. Each call ends once; later ends are ignored.
     pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
-        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != SlotState::Ended) else {
-            return;
-        };
-        if let ToolOutcome::Deferred { handle } = end.outcome {
-            slot.state = SlotState::Deferred(handle);
-            slot.mac = None;
+        if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
             return;
         }
+        if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
+            return self.suspend_call(at, end);
+        }
+        self.end_children_of(at, &mut end);
+        let Some(slot) = self.batch.slots.get_mut(at) else { return };
         if !end.ran && matches!(slot.state, SlotState::Undecided(_) | SlotState::Ready) {
             // The call was counted against the limit when it was prepared, but did not run.
             self.tool_calls = self.tool_calls.saturating_sub(1);
+            if let Some(budget) = &self.budget.0 {
+                budget.return_call();
+            }
         }
         let signature = slot.signature.take();
         let name = slot.call.name.clone();
@@ -244,7 +249,12 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            let result = end.ran.then(|| Signature::of_outcome(&end.outcome));
+            // Two runs word the same answer differently.
+            let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
+            let compared = |outcome: &ToolOutcome| {
+                if is_child { Signature::of_outcome(&ToolOutcome::lost()) } else { Signature::of_outcome(outcome) }
+            };
+            let result = end.ran.then(|| compared(&end.outcome));
             if let Some(number) = self.repeats.end(guard, signature, result) {
                 self.reached.get_or_insert(repetition_limit(guard, number));
             }
@@ -279,6 +289,44 @@ impl AgentLoop {
         slot.control = control;
         slot.result = Some(message);
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
+    }
+
+    /// A call that begins to wait, for a result from outside or with the run that it is.
+    fn suspend_call(&mut self, at: usize, end: CallEnd) {
+        let Some(slot) = self.batch.slots.get_mut(at) else { return };
+        slot.mac = None;
+        match (end.child.map(|child| *child), end.outcome) {
+            (Some(ChildState::Suspended(mut child)), _) => {
+                // They follow from the run that has the child.
+                (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
+                slot.state = SlotState::Child(child);
+                self.version = Self::VERSION;
+            }
+            (_, ToolOutcome::Deferred { handle }) => slot.state = SlotState::Deferred(handle),
+            _ => {}
+        }
+    }
+
+    /// Ends the run that a call is, if it waits, and counts what it used.
+    fn end_children_of(&mut self, at: usize, end: &mut CallEnd) {
+        let reason = match &end.outcome {
+            ToolOutcome::Interrupted { reason, .. } => reason.clone(),
+            _ => "its call ended".to_owned(),
+        };
+        match end.child.take().map(|child| *child) {
+            Some(ChildState::Ended(spent)) => self.count_child(spent),
+            Some(ChildState::Suspended(child)) => self.end_child(at, child, &reason),
+            None => {}
+        }
+        let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
+        let Some(state) = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started)) else { return };
+        let SlotState::Child(child) = state else { return };
+        if let ToolOutcome::Interrupted { reason, .. } = &mut end.outcome {
+            let number = child.waits_for();
+            let decisions = if number == 1 { "decision or result" } else { "decisions or results" };
+            *reason = format!("The sub-agent was stopped while it waited for {number} {decisions}.");
+        }
+        self.end_child(at, child, &reason);
     }
 
     /// Turns a request for a better call into a failure when the tool has made too many of them. Returns whether it is such a request.

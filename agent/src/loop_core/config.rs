@@ -168,4 +168,7 @@ pub struct ToolEntry {
     /// Whether the tool belongs to the run, rather than to the assistant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_prompt: bool,
+    /// Whether a call of the tool is a run of an assistant. The loop guard then compares its arguments only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_assistant: bool,
 }

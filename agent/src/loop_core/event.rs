@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::secrets::EventSecrets;
-use super::{PendingCall, RunStop};
+use super::{PendingCall, RunPath, RunStop};
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::model::ModelEvent;
 use crate::tool::outcome::ToolResult;
@@ -37,17 +37,53 @@ pub struct Event {
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
+    /// The place of the run in its tree: empty, unless the run is that of a sub-agent. As JSON it is left out if it is empty.
+    pub path: RunPath,
     /// The kind of the event, with its data.
     pub kind: EventKind,
     /// The secret arguments that the JSON leaves out.
     pub(super) shown: EventSecrets,
 }
 
+impl Event {
+    /// Whether the event is one of the run itself, and not of a [sub-agent](RunPath) within it. A listener that prints text looks at these alone.
+    ///
+    /// ```
+    /// use agent::{Assistant, EventKind, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let expert = Assistant::builder(ScriptedModel::new(["At 8:15."])).build()?;
+    /// let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "When?"}"#), reply().text("Early.")]);
+    /// let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Knows trains.")).build()?;
+    /// let mut run = assistant.prompt("When?").stream();
+    /// let (mut said, mut of_experts) = (String::new(), String::new());
+    /// while let Some(event) = run.next().await {
+    ///     said += event.text_delta().unwrap_or_default();
+    ///     if let (false, EventKind::MessageUpdate { update, .. }) = (event.is_own(), &event.kind) {
+    ///         of_experts += update.text_delta().unwrap_or_default();
+    ///     }
+    /// }
+    /// assert_eq!((said.as_str(), of_experts.as_str()), ("Early.", "At 8:15."));
+    /// # Ok(()) }
+    /// ```
+    pub fn is_own(&self) -> bool {
+        self.path.is_root()
+    }
+
+    /// Returns the text that the reply of the run itself grows by; `None` for events of sub-agents, and all others.
+    pub fn text_delta(&self) -> Option<&str> {
+        match &self.kind {
+            EventKind::MessageUpdate { update } if self.is_own() => update.text_delta(),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(all(feature = "runtime", any(feature = "ui-ai-sdk", feature = "ui-ag-ui")))]
 impl Event {
     /// Creates an event that no loop emitted, for a reader that treats secrets itself.
     pub(crate) fn new(run_id: Arc<str>, turn: u32, seq: u64, kind: EventKind) -> Self {
-        Self { run_id, turn, seq, kind, shown: EventSecrets::default() }
+        Self { run_id, turn, seq, path: RunPath::default(), kind, shown: EventSecrets::default() }
     }
 }
 

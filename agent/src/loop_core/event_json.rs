@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::event::{Event, EventKind};
 use super::secrets::EventSecrets;
-use super::{PendingCall, RunStop};
+use super::{PendingCall, RunPath, RunStop};
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
@@ -99,6 +99,8 @@ struct EventJson<'a> {
     run_id: &'a str,
     turn: u32,
     seq: u64,
+    #[serde(skip_serializing_if = "RunPath::is_root")]
+    path: &'a RunPath,
     #[serde(flatten)]
     kind: EventKindJson<'a>,
 }
@@ -185,8 +187,8 @@ impl<'a> CallEndJson<'a> {
 
 impl<'a> EventJson<'a> {
     fn new(event: &'a Event, shown: &EventSecrets) -> Self {
-        let Event { run_id, turn, seq, kind, .. } = event;
-        Self { run_id, turn: *turn, seq: *seq, kind: EventKindJson::new(kind, shown) }
+        let Event { run_id, turn, seq, path, kind, .. } = event;
+        Self { run_id, turn: *turn, seq: *seq, path, kind: EventKindJson::new(kind, shown) }
     }
 }
 

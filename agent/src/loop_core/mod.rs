@@ -36,6 +36,7 @@ mod again;
 mod agent_loop;
 mod batch;
 mod calls;
+pub(crate) mod child;
 pub(crate) mod config;
 
 pub(crate) mod end;
@@ -63,7 +64,9 @@ pub use agent_loop::AgentLoop;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
+pub(crate) use child::RunPath;
 #[cfg(feature = "runtime")]
+pub(crate) use child::{ChildState, MAX_DEPTH, TreeBudget};
 pub(crate) use config::UsageLimits;
 pub use config::{LoopConfig, ToolEntry};
 pub(crate) use config::{LoopGuard, SteeringPolicy};

@@ -245,7 +245,9 @@ impl AgentLoop {
             Phase::Prepare => is_over(|state| matches!(state, SlotState::Planned | SlotState::Started)),
             Phase::Approve => is_over(|state| matches!(state, SlotState::Undecided(_))),
             Phase::CallTools => is_over(|state| *state == SlotState::Ready),
-            Phase::Await => is_over(|state| matches!(state, SlotState::Deferred(_))),
+            Phase::Await => {
+                is_over(|state| matches!(state, SlotState::Deferred(_) | SlotState::Child(_)))
+            }
             _ => None,
         }
     }

@@ -60,7 +60,7 @@ impl AgentLoop {
     pub(crate) fn set_state(&mut self, state: RunState) {
         if !state.is_empty() {
             // A library that does not know state must not continue the run without it.
-            self.version = Self::VERSION;
+            self.version = self.version.max(Self::STATE_VERSION);
         }
         self.state = state;
     }
@@ -82,7 +82,7 @@ mod tests {
         assert!(plain["version"] == 1 && plain.get("state").is_none());
         let run = run().with_serialized_state("account", "hunter2").unwrap();
         assert!(!format!("{run:?}").contains("hunter2"), "{run:?}");
-        assert_eq!(serde_json::to_value(&run).unwrap()["version"], AgentLoop::VERSION);
+        assert_eq!(serde_json::to_value(&run).unwrap()["version"], AgentLoop::STATE_VERSION);
         let twice = run.clone().with_serialized_state("account", "again").unwrap_err();
         assert_eq!(twice, StateError::Duplicate { name: "account".to_owned() });
         let large = run.clone().with_serialized_state("large", &"x".repeat(MAX_BYTES)).unwrap_err();

@@ -6,22 +6,29 @@ use serde_json::{Value, json};
 use super::AgentLoop;
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
+use super::child::Spent;
 #[cfg(feature = "approvals-signed")]
 use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run before it is stored: each call that may still run, and the state of the run.
+    /// Signs the run before it is stored: each call that may still run, of its children too, and the state of all of them.
     #[cfg(feature = "approvals-signed")]
-    pub(crate) fn sign(&mut self, call: impl Fn(&SignedCall) -> String, state: impl Fn(&Value) -> String) {
+    pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();
+        self.sign_calls(call);
+        self.mac = Some(state(&self.signed_state()));
+    }
+
+    #[cfg(feature = "approvals-signed")]
+    fn sign_calls(&mut self, call: &dyn Fn(&SignedCall) -> String) {
         let signed: Vec<_> = self.checked_calls().map(|checked| (checked.at, call(&checked))).collect();
         for (at, mac) in signed {
             if let Some(slot) = self.batch.slots.get_mut(at) {
                 slot.mac = Some(mac);
             }
         }
-        self.mac = Some(state(&self.signed_state()));
+        self.children_mut().for_each(|child| child.sign_calls(call));
     }
 
     /// Removes the signatures. Called before the state changes, because they would no longer match.
@@ -30,6 +37,14 @@ impl AgentLoop {
         for slot in &mut self.batch.slots {
             slot.mac = None;
         }
+        self.children_mut().for_each(Self::unsign);
+    }
+
+    fn children_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+        self.batch.slots.iter_mut().filter_map(|slot| match &mut slot.state {
+            SlotState::Child(child) => Some(&mut **child),
+            _ => None,
+        })
     }
 
     /// Returns the signature of the state.
@@ -39,7 +54,13 @@ impl AgentLoop {
 
     /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
     /// which is that of the assistant. Floating-point numbers are left out, because stores and parsers may change their last digit.
+    ///
+    /// The conversations are in it where a child waits: the application sees that of the root alone.
     pub(crate) fn signed_state(&self) -> Value {
+        self.signed_state_in(self.children().next().is_some())
+    }
+
+    fn signed_state_in(&self, is_in_tree: bool) -> Value {
         let mut signed = json!({
             "run": &*self.run,
             "messages": [self.added_from, self.conversation.len()],
@@ -66,6 +87,15 @@ impl AgentLoop {
         {
             signed.insert("state".to_owned(), to_value(&self.state));
         }
+        if is_in_tree && let Some(signed) = signed.as_object_mut() {
+            let Spent { requests, tool_calls, runs, .. } = &self.children;
+            signed.insert("children".to_owned(), json!([self.version, requests, tool_calls, runs]));
+            let coercions = self.coercions.iter().map(to_value).collect();
+            signed.insert("coercions".to_owned(), without_floats(Value::Array(coercions)));
+            signed.insert("conversation".to_owned(), without_floats(to_value(&self.conversation)));
+            let results = self.batch.slots.iter().map(|slot| to_value(&slot.result)).collect();
+            signed.insert("results".to_owned(), without_floats(Value::Array(results)));
+        }
         signed
     }
 }
@@ -89,6 +119,7 @@ fn slot(slot: &Slot) -> Value {
         SlotState::Undecided(asked) => ("undecided", Some(to_value(asked))),
         SlotState::Ready => ("ready", None),
         SlotState::Deferred(handle) => ("deferred", Some(to_value(handle))),
+        SlotState::Child(child) => ("child", Some(child.signed_state_in(true))),
         SlotState::Ended => ("ended", None),
     };
     json!({
@@ -103,6 +134,18 @@ fn slot(slot: &Slot) -> Value {
         "control": slot.control,
         "has_result": slot.result.is_some(),
     })
+}
+
+/// Replaces floating-point numbers, because stores and parsers may change their last digit.
+fn without_floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => Value::Null,
+        Value::Array(items) => items.into_iter().map(without_floats).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, without_floats(value))).collect()
+        }
+        other => other,
+    }
 }
 
 fn usage(usage: &Usage) -> Value {

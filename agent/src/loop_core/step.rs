@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::End;
+use super::{End, RunPath};
 use crate::args::{ArgumentError, Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
 use crate::step_key::StepKey;
@@ -131,6 +131,9 @@ pub enum Queue {
 pub struct ApprovalRequest {
     /// The id of the request: the text of its step's key.
     pub request_id: String,
+    /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
+    #[serde(default, skip_serializing_if = "RunPath::is_root")]
+    pub path: RunPath,
     /// The call, with the validated arguments. Secret ones are withheld.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema at the time of the request.
@@ -148,8 +151,14 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    pub(crate) fn new(request_id: String, call: ToolCall, fingerprint: u64, mac: Option<String>) -> Self {
-        Self { request_id, call, fingerprint, mac, args: None, plan: None }
+    pub(crate) fn new(
+        request_id: String,
+        path: RunPath,
+        call: ToolCall,
+        fingerprint: u64,
+        mac: Option<String>,
+    ) -> Self {
+        Self { request_id, path, call, fingerprint, mac, args: None, plan: None }
     }
 
     pub(crate) fn with_args(mut self, args: ToolArguments) -> Self {
@@ -239,6 +248,7 @@ impl ApprovalRequest {
 impl PartialEq for ApprovalRequest {
     fn eq(&self, other: &Self) -> bool {
         self.request_id == other.request_id
+            && self.path == other.path
             && self.call == other.call
             && self.fingerprint == other.fingerprint
             && self.mac == other.mac
@@ -282,6 +292,9 @@ pub enum PendingCall {
         tool: String,
         /// The id of the request.
         request_id: String,
+        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        #[serde(default, skip_serializing_if = "RunPath::is_root")]
+        path: RunPath,
     },
     /// The call waits for a result from outside.
     #[non_exhaustive]
@@ -292,6 +305,9 @@ pub enum PendingCall {
         tool: String,
         /// The handle under which the result will be delivered.
         handle: String,
+        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        #[serde(default, skip_serializing_if = "RunPath::is_root")]
+        path: RunPath,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use super::agent_loop::{Origin, Phase};
 use super::batch::SlotState;
-use super::{AgentLoop, ApprovalRequest, EventKind, PendingCall, Step};
+use super::{AgentLoop, ApprovalRequest, EventKind, PendingCall, RunPath, Step};
 #[cfg(feature = "runtime")]
 use crate::message::{ToolArguments, ToolCall};
 use crate::step_key::{StepKey, StepKind};
@@ -12,7 +12,12 @@ impl AgentLoop {
         Step::Approve { requests: self.requests() }
     }
 
+    /// Returns the requests of this run, without those of its children.
     fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
+        self.requests_at(&self.path)
+    }
+
+    fn requests_at(&self, path: &RunPath) -> Vec<(StepKey, ApprovalRequest)> {
         let request = |at: usize| {
             let key = self.key(StepKind::Approval, at);
             let slot = self.batch.slots.get(at)?;
@@ -21,7 +26,7 @@ impl AgentLoop {
             call.args = slot.shown.as_ref().unwrap_or(args).clone();
             let fingerprint = self.fingerprint(&call.name);
             let id = self.request_id(at);
-            let request = ApprovalRequest::new(id, call, fingerprint, slot.mac.clone());
+            let request = ApprovalRequest::new(id, path.clone(), call, fingerprint, slot.mac.clone());
             let plan = self.secrets.plan(&slot.call.name);
             Some((key, request.with_args(args.clone()).with_plan(plan)))
         };
@@ -38,12 +43,25 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the decisions that the run waits for, in call order, or none if it waits for something else.
+    /// Returns the decisions that the run and its children wait for, in call order, or none if they wait for something else.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
-        if self.phase != Phase::Approve {
-            return Vec::new();
+        let mut requests = Vec::new();
+        self.visit(&self.path, &mut |run, path| {
+            if run.phase == Phase::Approve {
+                requests.extend(run.requests_at(path).into_iter().map(|(_, request)| request));
+            }
+        });
+        requests
+    }
+
+    /// Calls a function with this run and each child that waits, with their paths: a run before its children, in call order.
+    fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
+        visit(self, path);
+        if self.phase == Phase::Await {
+            for (_, slot, child) in self.children() {
+                child.visit(&Self::path_to(path, slot, child), visit);
+            }
         }
-        self.requests().into_iter().map(|(_, request)| request).collect()
     }
 
     /// Returns the calls whose results come from outside, as position and id.
@@ -89,23 +107,28 @@ impl AgentLoop {
         Step::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
     }
 
-    /// Returns the decisions and results from outside that the run waits for.
+    /// Returns the decisions and results from outside that the run and its children wait for.
     pub fn pending(&self) -> Vec<PendingCall> {
-        let one = |at: usize| {
+        let mut pending = Vec::new();
+        self.visit(&self.path, &mut |run, path| pending.extend(run.own_pending(path)));
+        pending
+    }
+
+    fn own_pending(&self, path: &RunPath) -> impl Iterator<Item = PendingCall> {
+        self.batch.segment.clone().filter_map(|at| {
             let slot = self.batch.slots.get(at)?;
-            let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
+            let (call_id, tool, path) = (slot.call.id.clone(), slot.call.name.clone(), path.clone());
             match &slot.state {
                 SlotState::Undecided(_) if self.phase == Phase::Approve => {
                     let request_id = self.request_id(at);
-                    Some(PendingCall::Approval { call_id, tool, request_id })
+                    Some(PendingCall::Approval { call_id, tool, request_id, path })
                 }
                 SlotState::Deferred(handle) if self.phase == Phase::Await => {
-                    Some(PendingCall::Deferred { call_id, tool, handle: handle.clone() })
+                    Some(PendingCall::Deferred { call_id, tool, handle: handle.clone(), path })
                 }
                 _ => None,
             }
-        };
-        self.batch.segment.clone().filter_map(one).collect()
+        })
     }
 
     /// Suspends the run if it waits for decisions or results from outside, and returns what it waits for.

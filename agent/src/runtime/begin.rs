@@ -10,7 +10,7 @@ use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::suspended::SuspendedRun;
-use crate::loop_core::{AgentLoop, PendingCall, RecordedTurn, RunState};
+use crate::loop_core::{AgentLoop, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
@@ -32,6 +32,11 @@ pub(super) enum RunStart {
         run: Box<(SuspendedRun, Decisions)>,
         /// Messages for its next request.
         messages: Vec<Message>,
+    },
+    /// A run within another one that continues, with what was decided.
+    Child {
+        run: Box<AgentLoop>,
+        resumption: Box<Resumption>,
     },
 }
 
@@ -135,6 +140,13 @@ impl Assistant {
             core.set_state(given);
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
         }
+        if let RunStart::Child { run, resumption } = start {
+            if let Some(session) = &mut state.session {
+                session.prepare_resume(run.run_id());
+            }
+            let seen = run.conversation().len();
+            return Ok(state.resume_run(*run, cancel, is_muted, config, *resumption, seen, None));
+        }
         if matches!(start, RunStart::Continue)
             && let Some(RestoredRun { mut core, interrupted }) =
                 state.session.as_mut().and_then(SessionState::restore)
@@ -195,7 +207,7 @@ impl Assistant {
         let run = active.run.lock();
         state.conversation = run.conversation().clone();
         state.is_suspect = run.end().is_none();
-        state.is_undecided = run.pending().iter().any(|call| matches!(call, PendingCall::Approval { .. }));
+        state.is_undecided = run.end().is_none() && run.is_asking();
         state.last_error = error;
         drop(run);
         drop(state);

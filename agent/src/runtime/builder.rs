@@ -91,6 +91,8 @@ pub struct AssistantBuilder {
     pub(super) store: Option<Arc<dyn Store>>,
     pub(super) store_options: StoreOptions,
     max_concurrency: usize,
+    max_depth: u8,
+    max_children: u32,
     tool_timeout: Duration,
     cancel_grace: Duration,
 }
@@ -131,6 +133,8 @@ impl AssistantBuilder {
             store: None,
             store_options: StoreOptions::default(),
             max_concurrency: 16,
+            max_depth: 3,
+            max_children: 200,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
         }
@@ -507,6 +511,8 @@ impl AssistantBuilder {
             source: self.source,
             keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,
+            max_depth: self.max_depth,
+            max_children: self.max_children,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,
         };

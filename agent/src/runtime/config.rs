@@ -49,6 +49,10 @@ pub(super) struct Config {
     pub(super) steering_mode: QueueMode,
     pub(super) follow_up_mode: QueueMode,
     pub(super) max_concurrency: usize,
+    /// How many runs may be within one another below a run of this assistant.
+    pub(super) max_depth: u8,
+    /// How many runs may be within a run of this assistant in all.
+    pub(super) max_children: u32,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
@@ -178,6 +182,7 @@ pub(super) fn tool_entry(tool: &Tool) -> (String, ToolEntry) {
         max_result_bytes: policy.max_result_bytes,
         fingerprint: fingerprint(definition),
         of_prompt: false,
+        of_assistant: tool.is_of_assistant(),
     };
     (definition.name().to_owned(), entry)
 }

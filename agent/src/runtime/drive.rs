@@ -11,6 +11,7 @@ use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput, TOOL};
+use super::parent::ChildCall;
 use super::perform::Performer;
 use super::progress::Updates;
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
@@ -36,6 +37,8 @@ pub(super) struct BegunRun {
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer, if its schema is the assistant's.
     answer: Option<Arc<AnswerReader<Value>>>,
+    /// The tool whose body made the prompt, and does not keep a suspended run.
+    in_tool: Option<Arc<str>>,
 }
 
 impl BegunRun {
@@ -51,6 +54,7 @@ impl BegunRun {
         reader: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
         tools: ToolSet,
+        within: Option<Arc<ChildCall>>,
     ) -> Result<Self, RunError> {
         let mut config = assistant.config().clone();
         if !tools.is_empty() {
@@ -61,7 +65,8 @@ impl BegunRun {
         if let Some(expected) = expected {
             config = Arc::new(config.expecting(expected)?);
         }
-        let updates = (reader.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
+        let is_watched = reader.is_some() || within.is_some();
+        let updates = (is_watched || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
             context = context.on_progress(move |update| updates.push(update));
         }
@@ -73,19 +78,28 @@ impl BegunRun {
         let records =
             config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
         let started =
-            assistant.begin_run(run_id.clone(), start, state, cancel.clone(), reader.is_some(), &config)?;
+            assistant.begin_run(run_id.clone(), start, state, cancel.clone(), is_watched, &config)?;
+        if let Some(call) = &within {
+            run_begins(call, &started.run);
+        }
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
         let mut steps =
             Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
         (steps.updates, steps.reader, steps.records) = (updates, reader, records);
         (steps.delivering, steps.resumption, steps.checks_again) = (taken, resumption, checks_again);
-        Ok(Self { steps, seen, interrupted, answer })
+        steps.parent = within.map(|call| call.parent.clone());
+        Ok(Self { steps, seen, interrupted, answer, in_tool: None })
+    }
+
+    pub(super) fn in_tool(mut self, tool: Option<Arc<str>>) -> Self {
+        self.in_tool = tool;
+        self
     }
 
     /// Drives the run to its end, or until it is suspended, and gives its conversation back to the assistant.
     pub(super) async fn run(self) -> Result<RunOutput, RunError> {
-        let Self { mut steps, seen, interrupted, answer } = self;
+        let Self { mut steps, seen, interrupted, answer, in_tool } = self;
         let (run, config) = (steps.run.clone(), steps.performer.config.clone());
         let stop = StopSignal::new(steps.stop.cancel.clone(), config.rules.limits.wall_time);
         steps.stop = stop.clone();
@@ -118,8 +132,18 @@ impl BegunRun {
             (run.usage().clone(), run.end().map_or(RunStop::Suspended, End::stop))
         };
         telemetry::end_run(&span, &usage, stop.as_str(), stop == RunStop::Error);
-        output(&mut steps, &run, store_error, answer.as_deref())
+        let output = output(&mut steps, &run, store_error, answer.as_deref())?;
+        match in_tool {
+            Some(tool) if output.snapshot.is_some() => Err(RunError::SuspendedInTool { tool: tool.to_string() }),
+            _ => Ok(output),
+        }
     }
+}
+
+/// A call of an assistant's tool has become a run.
+fn run_begins(call: &ChildCall, run: &SharedLoop) {
+    run.lock().set_tree(call.path.clone(), call.parent.budget.clone());
+    call.begun(run);
 }
 
 /// Gives the conversation back to the assistant, and returns the output of the run.
@@ -142,7 +166,7 @@ fn output(
             value: (),
             run_id: steps.performer.run_id.clone(),
             messages: run.added().to_vec(),
-            usage: run.usage().clone(),
+            usage: run.tree_usage(),
             turns: run.turn(),
             stop: end.as_ref().map_or(RunStop::Suspended, End::stop),
             coercions: run.coercions().to_vec(),

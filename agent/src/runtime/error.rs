@@ -76,6 +76,13 @@ pub enum RunError {
     /// [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
+    /// A tool made a prompt whose run waits for decisions or results, and the body of a tool cannot keep it.
+    #[error("the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`")]
+    #[non_exhaustive]
+    SuspendedInTool {
+        /// The tool.
+        tool: String,
+    },
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
@@ -263,6 +270,7 @@ impl RunError {
             Self::Output { .. } => "output",
             Self::Resume(_) => "resume",
             Self::Suspended(_) => "suspended",
+            Self::SuspendedInTool { .. } => "suspended_in_tool",
             Self::Tools(_) => "tools",
             Self::PromptTools(_) => "prompt_tools",
             Self::NoRuntime => "no_runtime",
@@ -421,6 +429,22 @@ pub enum ResumeError {
     MissingTools {
         /// The names of the tools.
         tools: Vec<String>,
+    },
+    /// Several calls that wait have this id, or this handle. Name the run, with `Decisions::deliver_to`.
+    #[error("several calls that wait are named `{call_id}`, in the run and its sub-agents: name the one that is meant with `Decisions::deliver_to`")]
+    #[non_exhaustive]
+    Ambiguous {
+        /// The call.
+        call_id: String,
+    },
+    /// The stored run has more runs within one another than this library resumes.
+    #[error("the stored run has {depth} runs within one another; at most {max} are resumed")]
+    #[non_exhaustive]
+    TooDeep {
+        /// The number of runs.
+        depth: usize,
+        /// The allowed number.
+        max: usize,
     },
     /// The delivered outcome is deferred again, so it is not a result.
     #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]

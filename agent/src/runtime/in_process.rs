@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tracing::{Instrument as _, Span};
 
@@ -14,6 +15,7 @@ use super::checked::CheckedArguments;
 use super::error::RunError;
 use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;
+use super::parent::ParentRun;
 use super::perform::Performer;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
@@ -22,12 +24,13 @@ use super::stop::StopSignal;
 use super::telemetry;
 use super::turn_tools::before_reply;
 use crate::loop_core::{
-    ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, RecordError,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, RecordError,
     SteeringPolicy, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
+use crate::tool::cancel::CancelToken;
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
@@ -65,6 +68,12 @@ pub(super) struct InProcessSteps {
     pub(super) found: HashMap<u32, InterruptedCall>,
     /// The calls of this segment that may run, by their position.
     pub(super) checked: HashMap<u32, Arc<CheckedArguments>>,
+    /// The run that this one is within.
+    pub(super) parent: Option<Arc<ParentRun>>,
+    /// This run as those within it see it, once there are some.
+    pub(super) as_parent: Option<Arc<ParentRun>>,
+    /// The runs of calls of this segment that continue, by the position of the call.
+    pub(super) continued: HashMap<u32, (Box<AgentLoop>, Resumption)>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }
@@ -208,6 +217,9 @@ impl InProcessSteps {
             records: None,
             found: HashMap::new(),
             checked: HashMap::new(),
+            parent: None,
+            as_parent: None,
+            continued: HashMap::new(),
             is_running: true,
         }
     }
@@ -285,12 +297,10 @@ impl InProcessSteps {
 
     /// Notifies the listeners and the reader of an event, one after the other.
     async fn notify(&mut self, event: Arc<Event>) {
-        let listeners = self.assistant.state().listeners.clone();
-        for listener in listeners.iter() {
-            if let Some(wait) = listener.notify_async(&event) {
-                let grace = self.performer.config.cancel_grace;
-                Box::pin(listener.wait(wait, &self.stop.cancel, grace)).await;
-            }
+        let (cancel, grace) = (&self.stop.cancel, self.performer.config.cancel_grace);
+        notify_listeners(&self.assistant, &event, cancel, grace).await;
+        if let Some(parent) = &self.parent {
+            Box::pin(parent.notify(&event, cancel, grace)).await;
         }
         if let Some(reader) = &self.reader {
             reader.hand_over(event).await;
@@ -535,6 +545,21 @@ impl InProcessSteps {
     }
 }
 
+/// Notifies the listeners of an assistant of an event, one after the other.
+pub(super) async fn notify_listeners(
+    assistant: &Assistant,
+    event: &Arc<Event>,
+    cancel: &CancelToken,
+    grace: Duration,
+) {
+    let listeners = assistant.state().listeners.clone();
+    for listener in listeners.iter() {
+        if let Some(wait) = listener.notify_async(event) {
+            Box::pin(listener.wait(wait, cancel, grace)).await;
+        }
+    }
+}
+
 /// Records a piece of a reply, and before the first one that the reply has started.
 fn record_piece(
     run: &SharedLoop,
@@ -567,6 +592,7 @@ impl Drop for InProcessSteps {
             let event = Arc::new(event);
             let listeners = self.assistant.state().listeners.clone();
             listeners.iter().for_each(|listener| listener.notify(&event));
+            self.parent.iter().for_each(|parent| parent.notify_at_once(&event));
         }
         self.deliver();
         self.assistant.end_run(None);

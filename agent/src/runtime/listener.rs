@@ -124,12 +124,22 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until it was taken. Needs no waker: the reader polls the run again.
+    /// Hands over an event, and waits until it was taken: after those that runs within the same run hand over. Needs no waker: the reader polls
+    /// the run again.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+        let mut is_placed = false;
         poll_fn(|_| {
-            let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if slot.is_none() { Poll::Ready(()) } else { Poll::Pending }
+            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*slot {
+                Some(other) if is_placed && !Arc::ptr_eq(other, &event) => return Poll::Ready(()),
+                Some(_) => {}
+                None if is_placed => return Poll::Ready(()),
+                None => {
+                    *slot = Some(event.clone());
+                    is_placed = true;
+                }
+            }
+            Poll::Pending
         })
         .await;
     }
@@ -346,7 +356,7 @@ impl Stream for EventStream {
             self.is_over = is_late;
             return if is_late { Poll::Ready(None) } else { Poll::Pending };
         };
-        self.is_over = matches!(event.kind, EventKind::AgentEnd { .. });
+        self.is_over = event.is_own() && matches!(event.kind, EventKind::AgentEnd { .. });
         Poll::Ready(Some(event))
     }
 }

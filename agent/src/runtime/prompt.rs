@@ -12,6 +12,7 @@ use super::error::RunError;
 use super::handle::RunHandle;
 use super::listener::EventSlot;
 use super::output::ExpectedOutput;
+use super::parent::{ChildCall, ChildHandle};
 use super::run_output::RunOutput;
 use super::streamed::Run;
 use crate::loop_core::{RunState, StateError};
@@ -67,12 +68,17 @@ pub struct Prompt<T = ()> {
     run_id: Arc<str>,
     answer: Result<TypedAnswer<T>, RunError>,
     tools: ToolSet,
+    /// The call that the run is, if an assistant's tool is called.
+    within: Option<Arc<ChildCall>>,
+    /// The tool whose body makes the prompt, which must not end suspended.
+    in_tool: Option<Arc<str>>,
 }
 
 impl Prompt {
     pub(super) fn new(assistant: Assistant, start: RunStart) -> Self {
         let run_id = match &start {
             RunStart::Resume { run, .. } => run.0.as_loop().run_id().clone(),
+            RunStart::Child { run, .. } => run.run_id().clone(),
             RunStart::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
             RunStart::Prompts(_) | RunStart::Recorded { .. } => super::new_id("run").into(),
         };
@@ -84,13 +90,35 @@ impl Prompt {
             context = context.source(source);
         }
         let (state, tools) = (Ok(RunState::default()), ToolSet::new());
-        Self { assistant, start, context, state, cancel: None, run_id, answer: Ok(TypedAnswer::any()), tools }
+        let (answer, in_tool) = (Ok(TypedAnswer::any()), crate::tool::current::tool());
+        Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
+    }
+
+    /// Makes this the prompt of a call: with its cancellation, its state and its source.
+    pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
+        let state = cx.all_state().without(self.assistant.config().registry.state());
+        self.context = self.context.states(&state.without_type::<ChildHandle>());
+        if let Some(source) = cx.source() {
+            self.context = self.context.source(source.clone());
+        }
+        if let Some(session) = cx.session_id() {
+            self.context = self.context.session_id(session);
+        }
+        (self.cancel, self.in_tool) = (Some(cx.cancel_token().clone()), None);
+        self
+    }
+
+    /// Makes this the run of a call, within the run that makes it.
+    pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
+        self.run_id = call.run_id.clone();
+        self.within = Some(call);
+        self
     }
 
     /// Makes this a prompt for an answer of another type.
     pub(super) fn asking<T>(self, answer: Result<TypedAnswer<T>, RunError>) -> Prompt<T> {
-        let Self { assistant, start, context, state, cancel, run_id, tools, .. } = self;
-        Prompt { assistant, start, context, state, cancel, run_id, answer, tools }
+        let Self { assistant, start, context, state, cancel, run_id, tools, within, in_tool, .. } = self;
+        Prompt { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool }
     }
 }
 
@@ -113,6 +141,7 @@ impl<T> Prompt<T> {
     /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.start {
+            RunStart::Child { .. } => {}
             RunStart::Prompts(messages)
             | RunStart::Recorded { messages, .. }
             | RunStart::Resume { messages, .. } => {
@@ -348,6 +377,42 @@ impl<T> Prompt<T> {
         self
     }
 
+    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the prompt
+    /// fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps it.
+    ///
+    /// ```
+    /// use agent::model::reply;
+    /// use agent::{Assistant, RunError, ScriptedModel, SuspendedRun, tool, tools};
+    /// use std::sync::Mutex;
+    ///
+    /// /// Sends a letter.
+    /// #[tool(approval = "always")]
+    /// fn send(to: String) {}
+    ///
+    /// /// Asks the secretary, who may need a signature.
+    /// #[tool]
+    /// async fn ask_secretary(secretary: &Assistant, desk: &Mutex<Vec<SuspendedRun>>) -> Result<&'static str, RunError> {
+    ///     let output = secretary.fork().prompt("Write to Ann.").detached().await?;
+    ///     desk.lock().unwrap().extend(output.snapshot);
+    ///     Ok("The letter is on your desk.")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let secretary = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#)]);
+    /// let secretary = Assistant::builder(secretary).tools(tools![send]).build()?;
+    /// let model = ScriptedModel::new([reply().tool_call("ask_secretary", "{}"), reply().text("Sign it.")]);
+    /// let desk = std::sync::Arc::new(Mutex::new(Vec::<SuspendedRun>::new()));
+    /// let assistant =
+    ///     Assistant::builder(model).tools(tools![ask_secretary]).state(secretary).shared_state(desk.clone()).build()?;
+    /// assert_eq!(assistant.prompt("Write to Ann.").await?.text(), "Sign it.");
+    /// assert_eq!(desk.lock().unwrap().len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn detached(mut self) -> Self {
+        self.in_tool = None;
+        self
+    }
+
     /// Returns the run as a stream of events. Reading the stream drives the run.
     ///
     /// ```
@@ -408,7 +473,7 @@ impl<T> Prompt<T> {
 
     /// Separates the prompt from the answer that it asks for.
     fn split(self) -> (Prompt, Result<TypedAnswer<T>, RunError>) {
-        let Self { assistant, start, context, state, cancel, run_id, answer, tools } = self;
+        let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
             assistant,
             start,
@@ -418,6 +483,8 @@ impl<T> Prompt<T> {
             run_id,
             answer: Ok(TypedAnswer::any()),
             tools,
+            within,
+            in_tool,
         };
         (prompt, answer)
     }
@@ -455,7 +522,7 @@ impl Prompt {
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, state, run_id, tools, .. } = self;
+        let Self { assistant, start, context, state, run_id, tools, within, in_tool, .. } = self;
         let config = assistant.config();
         let (state, context) = start.add_state(state?, config, context)?;
         let mut context =
@@ -465,7 +532,9 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        BegunRun::new(assistant, start, state, run_id, cancel, context, slot, expected, tools)
+        let begun =
+            BegunRun::new(assistant, start, state, run_id, cancel, context, slot, expected, tools, within)?;
+        Ok(begun.in_tool(in_tool))
     }
 }
 

@@ -12,6 +12,7 @@ use super::body::{CallBody, max_attempts};
 use super::cache::CallKey;
 use super::config::Config;
 use super::in_process::InProcessSteps;
+use super::parent::{CHILD_GRACE, ChildCall, ChildHandle};
 #[cfg(feature = "durable-restate")]
 use super::perform::Performer;
 use super::records::RunRecords;
@@ -24,6 +25,7 @@ use crate::tool::{
     BoxFuture,
     cancel::CancelToken,
     outcome::{OutcomeCode, ToolOutcome},
+    value::Tool,
 };
 
 /// One call whose body runs.
@@ -169,16 +171,26 @@ impl InProcessSteps {
 
     fn begin_call(&mut self, key: &StepKey, call: ToolCall, token: &CancelToken) -> SegmentCall {
         let checked = self.checked.remove(&key.ord);
+        let is_child = self.performer.config.registry.get(&call.name).is_some_and(Tool::is_of_assistant);
+        let child = is_child.then(|| self.child_call(key, &call));
         let config = &self.performer.config;
         let tool = config.registry.get(&call.name);
-        let max_attempts = max_attempts(config, &call.name);
+        // A run of its own is not begun anew.
+        let max_attempts = if is_child { 1 } else { max_attempts(config, &call.name) };
         let run_context = &self.performer.context;
         let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
         let reads_results = config.spill.is_some() && call.name == READ_RESULT;
         let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
+        let context = match &child {
+            Some(child) => {
+                let grace = config.cancel_grace.saturating_add(CHILD_GRACE);
+                context.state(ChildHandle(child.clone())).cancel_grace(grace)
+            }
+            None => context,
+        };
         let context = context.attempt(1, max_attempts).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
-        let caches = tool.is_some_and(|tool| config.can_cache(tool, run_context));
+        let caches = tool.is_some_and(|tool| !is_child && config.can_cache(tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
@@ -187,7 +199,11 @@ impl InProcessSteps {
         let ord = key.ord;
         let begun = Instant::now();
         let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
-        SegmentCall { ord, body: Box::pin(run(body, keeper, records)), is_begun: false, end: None }
+        let body: BoxFuture<'static, CallEnd> = match child {
+            Some(child) => Box::pin(run_child(body, child, keeper, records)),
+            None => Box::pin(run(body, keeper, records)),
+        };
+        SegmentCall { ord, body, is_begun: false, end: None }
     }
 
     /// Returns the reply whose calls run.
@@ -268,6 +284,18 @@ fn run(
             (Err(not_run), _) => *not_run,
         }
     }
+}
+
+/// Runs a call of an assistant's tool, and takes what its run leaves behind.
+async fn run_child(
+    body: CallBody,
+    child: Arc<ChildCall>,
+    keeper: Option<(Assistant, bool)>,
+    records: Option<(Arc<RunRecords>, String)>,
+) -> CallEnd {
+    let mut end = run(body, keeper, records).await;
+    end.child = child.take_state();
+    end
 }
 
 /// Keeps the result of a body in a file or in the cache, where the application wants that, and returns its end.

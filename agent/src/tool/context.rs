@@ -80,6 +80,12 @@ impl ToolContext {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
 
+    /// Returns the state of the run and, below it, that of the registry.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn all_state(&self) -> StateMap {
+        self.inner.state.over(&self.inner.shared)
+    }
+
     /// Whether the prompt gave state of its own.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
@@ -103,6 +109,10 @@ impl ToolContext {
 
     /// Returns the name under which the tool was called; empty outside of a call.
     pub fn tool(&self) -> &str {
+        &self.inner.tool
+    }
+
+    pub(super) fn shared_tool(&self) -> &Arc<str> {
         &self.inner.tool
     }
 
@@ -339,7 +349,7 @@ impl ToolContextBuilder {
     }
 
     /// Adds all values of a map; earlier ones take precedence.
-    #[cfg(feature = "mcp-server")]
+    #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn states(mut self, states: &StateMap) -> Self {
         self.inner.state = self.inner.state.over(states);
         self

@@ -3,6 +3,7 @@
 use super::BoxFuture;
 use super::body::AcceptedArguments;
 use super::call_error::CallError;
+use super::current::Running;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
@@ -255,7 +256,9 @@ impl<'a> SupervisedBody<'a> {
             return Err(message);
         }
         let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
+        let running = Running::new(self.cx.shared_tool());
         let polled = self.span.in_scope(|| catch(|| body.as_mut().poll(task)));
+        drop(running);
         if polled.is_err() {
             self.finish();
         }

@@ -45,6 +45,7 @@ pub(crate) mod combine;
 pub(crate) mod composed;
 #[cfg(feature = "macros")]
 pub(crate) mod constraint;
+pub(crate) mod current;
 pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;

@@ -42,7 +42,7 @@ use std::time::Duration;
 #[must_use = "options do nothing until a tool has them"]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ToolOptions {
-    pub(super) name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Empty if the tool may have none.
     pub(super) description: Arc<str>,
     pub(super) may_be_undescribed: bool,
@@ -56,7 +56,7 @@ pub struct ToolOptions {
     /// Whether its texts are doc comments of this program. Only hints of the lint depend on it.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
-    pub(super) arguments: PlanOptions,
+    pub(crate) arguments: PlanOptions,
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
     pub(super) prepare: Option<Arc<Prepare>>,
@@ -64,6 +64,8 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
+    /// Whether a call is a run of an assistant.
+    pub(crate) is_of_assistant: bool,
 }
 
 type Prepare = dyn Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync;

@@ -303,6 +303,12 @@ impl Registry {
         self.inner.tools.iter()
     }
 
+    /// Returns the state of the registry.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn state(&self) -> &StateMap {
+        &self.inner.state
+    }
+
     /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.inner.tools.len()

@@ -158,7 +158,7 @@ impl StateMap {
     }
 
     /// Returns these values, and those of `below` whose types are not among them.
-    #[cfg(feature = "mcp-server")]
+    #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn over(&self, below: &Self) -> Self {
         if self.values.is_empty() {
             return below.clone();
@@ -171,6 +171,26 @@ impl StateMap {
             }
         }
         all
+    }
+
+    /// Returns the values whose types are not among those of `others`.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn without(&self, others: &Self) -> Self {
+        if !others.values.keys().any(|key| self.values.contains_key(key)) {
+            return self.clone();
+        }
+        let mut rest = self.clone();
+        Arc::make_mut(&mut rest.values).retain(|key, _| !others.values.contains_key(key));
+        rest
+    }
+
+    /// Returns the values without that of this type.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn without_type<T: 'static>(mut self) -> Self {
+        if self.contains(&StateKey::of::<T>()) {
+            Arc::make_mut(&mut self.values).remove(&StateKey::of::<T>());
+        }
+        self
     }
 
     /// Whether an `Arc` of that type was added where the value in it was meant.

@@ -144,6 +144,12 @@ impl Tool {
         &self.options().policy
     }
 
+    /// Whether a call of the tool is a run of an assistant.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn is_of_assistant(&self) -> bool {
+        self.options().is_of_assistant
+    }
+
     pub(super) fn options(&self) -> &ToolOptions {
         self.definition.options()
     }

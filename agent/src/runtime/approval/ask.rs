@@ -111,8 +111,8 @@ impl InProcessSteps {
         &mut self,
         resumption: Resumption,
     ) -> Result<(), StepError> {
-        let Resumption { decided, arrived } = resumption;
-        if decided.is_empty() && arrived.is_empty() {
+        let Resumption { decided, arrived, children } = resumption;
+        if decided.is_empty() && arrived.is_empty() && children.is_empty() {
             // With records of calls, it is known which of them had begun.
             if self.records.is_none() {
                 self.give_up_lost().await?;
@@ -135,6 +135,13 @@ impl InProcessSteps {
             self.run.lock().record_call_end(ord, end)?;
             self.emit().await;
         }
+        let mut run = self.run.lock();
+        for (ord, resumption) in children {
+            if let Some(child) = run.continue_child(ord) {
+                self.continued.insert(ord, (child, resumption));
+            }
+        }
+        run.continue_calls();
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::loop_core::ApprovalRequest;
+use crate::loop_core::{ApprovalRequest, PendingCall, RunPath};
 use crate::tool::BoxFuture;
 use crate::tool::outcome::ToolOutcome;
 
@@ -136,6 +136,9 @@ struct MadeDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
+    /// The run that waits; any, if it is not named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<RunPath>,
     outcome: ToolOutcome,
 }
 
@@ -235,7 +238,38 @@ impl Decisions {
     /// # Ok(()) }
     /// ```
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
-        self.arrived.push(DeliveredOutcome { call_id: call_id.into(), outcome: outcome.into() });
+        self.arrived.push(DeliveredOutcome { call_id: call_id.into(), path: None, outcome: outcome.into() });
+        self
+    }
+
+    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Calls of several runs within one
+    /// another may have the same id. A call that waits for a decision gets none.
+    ///
+    /// ```
+    /// use agent::model::reply;
+    /// use agent::{Assistant, Decisions, ScriptedModel, ToolOutcome, ToolOutput, tool, tools};
+    ///
+    /// /// Orders a translation; it comes tomorrow.
+    /// #[tool]
+    /// fn translate(text: String) -> ToolOutcome {
+    ///     ToolOutcome::Deferred { handle: format!("order of {text:?}") }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("translate", r#"{"text": "tea"}"#), reply().text("Thé.")]);
+    /// let translator = Assistant::builder(model).tools(tools![translate]).build()?;
+    /// let model = ScriptedModel::new([reply().tool_call("ask_translator", r#"{"task": "Tea?"}"#), reply().text("It is thé.")]);
+    /// let assistant = Assistant::builder(model).tools(translator.as_tool("ask_translator", "Translates.")).build()?;
+    ///
+    /// let suspended = assistant.prompt("Tea in French?").await?.snapshot.expect("it waits");
+    /// let arrived = Decisions::new().deliver_to(&suspended.pending()[0], ToolOutput::text("thé"));
+    /// assert_eq!(assistant.resume(&suspended, arrived).await?.text(), "It is thé.");
+    /// # Ok(()) }
+    /// ```
+    pub fn deliver_to(mut self, call: &PendingCall, outcome: impl Into<ToolOutcome>) -> Self {
+        let (PendingCall::Deferred { call_id, path, .. } | PendingCall::Approval { call_id, path, .. }) = call;
+        let (call_id, path) = (call_id.clone(), Some(path.clone()));
+        self.arrived.push(DeliveredOutcome { call_id, path, outcome: outcome.into() });
         self
     }
 }

@@ -3,27 +3,30 @@
 use std::sync::Arc;
 
 use super::sign::canonical_args;
-use super::{Decision, Decisions, Signer};
-use crate::loop_core::{AgentLoop, ApprovalRequest};
+use super::{Decision, Decisions, DeliveredOutcome, MadeDecision, Signer};
+use crate::loop_core::{AgentLoop, ApprovalRequest, MAX_DEPTH, PendingCall, RunPath};
 use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::config::Config;
 use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
 
-/// The validated input of a resumed run: decisions in the order of the requests, results by position.
+/// The validated input of a resumed run: decisions in the order of the requests, results and children by the position of their calls.
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
+    /// The children that continue. The others still wait.
+    pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run waits for these decisions and results.
+/// Checks that the run and its children wait for these decisions and results. Nothing is changed.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
     config: &Config,
 ) -> Result<Resumption, ResumeError> {
-    let (requests, deferred) = (core.approval_requests(), core.deferred_calls());
+    let Decisions { made, arrived } = decisions;
+    let requests = core.approval_requests();
     if core.end().is_some() {
         return Err(ResumeError::Over);
     }
@@ -32,49 +35,123 @@ pub(in crate::runtime) fn check(
     if !tools.is_empty() {
         return Err(ResumeError::MissingTools { tools });
     }
-    let Decisions { made, arrived } = decisions;
-    let mut resumption = Resumption::default();
     for one in &made {
         if !requests.iter().any(|request| request.request_id == one.request.request_id) {
             return Err(ResumeError::NotPending { request_id: one.request.request_id.clone() });
         }
     }
+    let depth = core.depth();
+    if depth > MAX_DEPTH {
+        return Err(ResumeError::TooDeep { depth, max: MAX_DEPTH });
+    }
     if core.was_stored() {
         verify(core, config.signer.as_deref())?;
     }
-    for request in requests {
-        let mut of_it = made.iter().filter(|one| one.request.request_id == request.request_id);
-        let request_id = || request.request_id.clone();
-        let Some(one) = of_it.next() else {
-            // The approver of this assistant decides instead, after the run was resumed.
-            if made.is_empty() && config.approver.is_some() {
-                break;
-            }
-            return Err(ResumeError::Undecided { request_id: request_id() });
-        };
-        if of_it.next().is_some() {
-            return Err(ResumeError::AnsweredTwice { id: request_id() });
-        }
-        if let Some(what) = difference(&one.request, &request) {
-            return Err(ResumeError::ApprovalMismatch { request_id: request_id(), what });
-        }
-        let decision = one.decision.clone();
-        resumption.decided.push((request, decision));
-    }
-    for one in arrived {
-        let Some((ord, _)) = deferred.iter().find(|(_, call_id)| *call_id == one.call_id) else {
-            return Err(ResumeError::NoSuchCall { call_id: one.call_id });
-        };
-        let ord = *ord;
-        if resumption.arrived.iter().any(|(other, _)| *other == ord) {
-            return Err(ResumeError::AnsweredTwice { id: one.call_id });
-        }
-        if matches!(one.outcome, ToolOutcome::Deferred { .. }) {
-            return Err(ResumeError::StillDeferred { call_id: one.call_id });
-        }
-        resumption.arrived.push((ord, one.outcome));
+    let arrived = addressed(&core.pending(), arrived)?;
+    let input = Input { requests, made, arrived, can_ask: config.approver.is_some() };
+    let resumption = input.of_run(core, &RunPath::default())?;
+    // With a child, a run waits for nothing that comes by itself.
+    if resumption.is_empty()
+        && depth > 0
+        && let Some(first) = input.requests.first()
+    {
+        return Err(ResumeError::Undecided { request_id: first.request_id.clone() });
     }
     Ok(resumption)
+}
+
+/// Finds the call of each result. Returns the results by the run that waits and the id of its call.
+fn addressed(
+    pending: &[PendingCall],
+    arrived: Vec<DeliveredOutcome>,
+) -> Result<Vec<(RunPath, String, ToolOutcome)>, ResumeError> {
+    let mut addressed: Vec<(RunPath, String, ToolOutcome)> = Vec::with_capacity(arrived.len());
+    for DeliveredOutcome { call_id: sent, path: named, outcome } in arrived {
+        let mut waiting = pending.iter().filter_map(|call| match call {
+            PendingCall::Deferred { call_id, path, .. } => {
+                let is_named = named.as_ref().is_none_or(|named| named == path);
+                (*call_id == sent && is_named).then_some(path)
+            }
+            PendingCall::Approval { .. } => None,
+        });
+        let Some(path) = waiting.next() else { return Err(ResumeError::NoSuchCall { call_id: sent }) };
+        if waiting.next().is_some() {
+            return Err(ResumeError::Ambiguous { call_id: sent });
+        }
+        if addressed.iter().any(|(other, call_id, _)| other == path && *call_id == sent) {
+            return Err(ResumeError::AnsweredTwice { id: sent });
+        }
+        if matches!(outcome, ToolOutcome::Deferred { .. }) {
+            return Err(ResumeError::StillDeferred { call_id: sent });
+        }
+        addressed.push((path.clone(), sent, outcome));
+    }
+    Ok(addressed)
+}
+
+/// The decisions and results for all runs of a tree.
+struct Input {
+    /// What all of them wait for.
+    requests: Vec<ApprovalRequest>,
+    made: Vec<MadeDecision>,
+    arrived: Vec<(RunPath, String, ToolOutcome)>,
+    /// Whether a function of the application decides on what is undecided.
+    can_ask: bool,
+}
+
+impl Input {
+    /// Returns what concerns the run at this place, and its children.
+    fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
+        let mut resumption = Resumption::default();
+        let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
+        let is_decided = |request: &&ApprovalRequest| {
+            self.made.iter().any(|one| one.request.request_id == request.request_id)
+        };
+        // A child of which nothing is decided still waits.
+        if path.is_root() || requests.iter().any(is_decided) {
+            self.decide(&requests, &mut resumption)?;
+        }
+        for (ord, call_id) in run.deferred_calls() {
+            let mut arrived = self.arrived.iter().filter(|(of, id, _)| of == path && *id == call_id);
+            resumption.arrived.extend(arrived.next().map(|(_, _, outcome)| (ord, outcome.clone())));
+        }
+        for (ord, path, child) in run.waiting_children(path) {
+            let of_child = self.of_run(child, &path)?;
+            let asks = self.can_ask && !child.approval_requests().is_empty();
+            if asks || !of_child.is_empty() {
+                resumption.children.push((ord, of_child));
+            }
+        }
+        Ok(resumption)
+    }
+
+    fn decide(&self, requests: &[&ApprovalRequest], resumption: &mut Resumption) -> Result<(), ResumeError> {
+        for request in requests {
+            let mut of_it = self.made.iter().filter(|one| one.request.request_id == request.request_id);
+            let request_id = || request.request_id.clone();
+            let Some(one) = of_it.next() else {
+                // The approver of this assistant decides instead, after the run was resumed.
+                if self.made.is_empty() && self.can_ask {
+                    break;
+                }
+                return Err(ResumeError::Undecided { request_id: request_id() });
+            };
+            if of_it.next().is_some() {
+                return Err(ResumeError::AnsweredTwice { id: request_id() });
+            }
+            if let Some(what) = difference(&one.request, request) {
+                return Err(ResumeError::ApprovalMismatch { request_id: request_id(), what });
+            }
+            resumption.decided.push(((*request).clone(), one.decision.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl Resumption {
+    fn is_empty(&self) -> bool {
+        self.decided.is_empty() && self.arrived.is_empty() && self.children.is_empty()
+    }
 }
 
 /// Returns whether a run can be resumed in this conversation: it is empty, or equal to the conversation of the run.
@@ -96,6 +173,16 @@ pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> R
     if !core.state().is_empty() && signer.is_none() {
         return Err(ResumeError::NotSigned);
     }
+    verify_calls(core, signer)?;
+    let is_signed =
+        |signer: &Signer| core.mac().is_some_and(|mac| signer.verify_state(mac, &core.signed_state()));
+    if signer.is_some_and(|signer| !is_signed(signer)) {
+        return Err(ResumeError::Changed);
+    }
+    Ok(())
+}
+
+fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
         if call.mac.as_deref().is_some_and(|mac| signer.verify_call(mac, &call)) {
@@ -106,10 +193,9 @@ pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> R
             None => ResumeError::Tampered { call_id: call.call.id },
         });
     }
-    let is_signed =
-        |signer: &Signer| core.mac().is_some_and(|mac| signer.verify_state(mac, &core.signed_state()));
-    if signer.is_some_and(|signer| !is_signed(signer)) {
-        return Err(ResumeError::Changed);
+    for (_, _, child) in core.waiting_children(&RunPath::default()) {
+        // Its steps are those of the application: none of them is taken over unsigned.
+        verify_calls(child, Some(signer.ok_or(ResumeError::NotSigned)?))?;
     }
     Ok(())
 }
@@ -117,6 +203,7 @@ pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> R
 /// Returns the first part of the request that was decided on that differs from the one that waits.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
+        (seen.path == waits.path, "path"),
         (seen.call.id == waits.call.id, "call"),
         (seen.call.name == waits.call.name, "tool"),
         (is_same_json(&seen.call.args, &waits.call.args), "arguments"),

@@ -50,7 +50,7 @@ impl Signer {
 
     /// Signs the current state of a run.
     pub(in crate::runtime) fn sign(&self, run: &mut AgentLoop) {
-        run.sign(|call| self.signature(&bound_call(call)), |state| self.signature(&bound_state(state)));
+        run.sign(&|call| self.signature(&bound_call(call)), &|state| self.signature(&bound_state(state)));
     }
 
     /// Returns whether `mac` is the signature of the call.

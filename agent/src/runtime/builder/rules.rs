@@ -1,7 +1,10 @@
 //! Options of a builder for runs: limits, the order of calls, queued messages.
 
+use std::sync::Arc;
+
 use super::AssistantBuilder;
 use crate::loop_core::{LoopGuard, SteeringPolicy, UsageLimits};
+use crate::runtime::child::ChildTool;
 use crate::runtime::queue::QueueMode;
 
 impl AssistantBuilder {
@@ -9,6 +12,67 @@ impl AssistantBuilder {
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.rules.max_turns = turns.max(1);
         self
+    }
+
+    /// Sets how many runs may be within one another below a run of this assistant, whose tools are [assistants](super::Assistant::as_tool): 3 by
+    /// default, at most 8. At the limit, a run does not see such tools, and a call of one fails with the code `depth_limit`. The limit of the
+    /// outermost run counts.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let expert = Assistant::builder(ScriptedModel::new(["At 8:15."])).build()?;
+    /// let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "When?"}"#), reply().text("I do not know.")]);
+    /// let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Knows trains.")).max_depth(0).build()?;
+    /// assistant.prompt("When?").await?;
+    /// assert!(assistant.messages().get(2).unwrap().text().contains("this run is at depth 0, the limit"));
+    /// # Ok(()) }
+    /// ```
+    pub fn max_depth(mut self, runs: u8) -> Self {
+        self.max_depth = runs.min(8);
+        self
+    }
+
+    /// Sets how many runs of [assistants as tools](super::Assistant::as_tool) a run may start in all, within one another or side by side: 200 by
+    /// default. A call beyond it fails with the code `limit`. The limit of the outermost run counts.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let expert = Assistant::builder(ScriptedModel::from_fn(|_| reply().text("At 8:15."))).build()?;
+    /// let asks = || reply().tool_call("ask", r#"{"task": "When?"}"#);
+    /// let model = ScriptedModel::new([asks(), asks(), reply().text("At a quarter past eight.")]);
+    /// let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Knows trains.")).max_children(1).build()?;
+    /// assistant.prompt("When?").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "At 8:15.");
+    /// assert!(assistant.messages().get(4).unwrap().text().contains("the run has started 1, the limit"));
+    /// # Ok(()) }
+    /// ```
+    pub fn max_children(mut self, runs: u32) -> Self {
+        self.max_children = runs;
+        self
+    }
+
+    /// Adds the assistant itself as a tool, whose calls are runs with conversations of their own, down to the [depth
+    /// limit](Self::max_depth).
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("delegate", r#"{"task": "Read chapter 1."}"#),
+    ///     reply().text("It is about whales."),                     // the run of the call
+    ///     reply().text("The first chapter is about whales."),
+    /// ]);
+    /// let assistant = Assistant::builder(model).self_as_tool("delegate", "Does a part of the work.").build()?;
+    /// assert_eq!(assistant.prompt("Sum up the book.").await?.text(), "The first chapter is about whales.");
+    /// # Ok(()) }
+    /// ```
+    pub fn self_as_tool(self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
+        self.tools(ChildTool::new(None, name.into(), description.into()))
     }
 
     /// Limits the requests, tool calls, tokens, time and cost of a run. By default, none of them is limited.

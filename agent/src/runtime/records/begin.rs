@@ -218,14 +218,17 @@ impl RunRecords {
         again: &NewInvocation,
         attempt: u32,
     ) -> Option<CallEnd> {
-        if let Some(handle) = &found.handle {
+        let tool = config.registry.get(&again.tool);
+        // A run of its own knows which of its steps were taken.
+        let continues = tool.is_some_and(Tool::is_of_assistant) && self.session.is_some();
+        if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }
-        let policy = config.registry.get(&again.tool).map(Tool::policy);
+        let policy = tool.map(Tool::policy);
         let is_the_same = found.call.tool == again.tool
             && found.call.fingerprint == again.fingerprint
             && found.call.args == again.args;
-        let may_run = policy.is_some_and(|policy| {
+        let may_run = continues || policy.is_some_and(|policy| {
             policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
         });
         if may_run && is_the_same {

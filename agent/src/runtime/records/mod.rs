@@ -12,5 +12,5 @@ pub(super) use begin::{InterruptedCall, RunRecords};
 pub use invoke::InvokeError;
 pub(super) use keeper::{StoreAccess, StoreOptions};
 pub(super) use owed::UnrecordedEnds;
-pub(super) use session::{InterruptedTurn, RestoredRun, SessionState};
+pub(super) use session::{InterruptedTurn, RestoredRun, SessionState, StoredRun};
 pub(super) use steps::RecordingSteps;

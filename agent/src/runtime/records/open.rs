@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::begin::result_message;
 use super::keeper::{StoreAccess, now};
-use super::session::{InterruptedRun, SessionState};
+use super::session::{InterruptedRun, SessionState, StoredRun};
 use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall};
 use crate::runtime::assistant::Assistant;
@@ -137,6 +137,11 @@ impl Assistant {
         let state = self.state();
         let core = &state.session.as_ref()?.interrupted.as_ref()?.core;
         Some((core.run_id().clone(), core.added().to_vec()))
+    }
+
+    /// Returns what the session has of the only run in it.
+    pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
+        self.state().session.as_ref().map_or(StoredRun::New, SessionState::only_run)
     }
 
     /// Returns the id of the session.

@@ -52,7 +52,29 @@ pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
 
+/// What a session has of the only run in it.
+pub(in crate::runtime) enum StoredRun {
+    /// Nothing.
+    New,
+    /// Its beginning: it continues.
+    Unfinished,
+    /// Its beginning, which does not fit the assistant any more.
+    Lost,
+    /// All of it.
+    Ended,
+}
+
 impl SessionState {
+    /// Returns what the session has of its only run.
+    pub(super) fn only_run(&self) -> StoredRun {
+        match (&self.interrupted, &self.run) {
+            _ if self.seq == 0 => StoredRun::New,
+            (Some(_), _) => StoredRun::Unfinished,
+            (None, Some(_)) => StoredRun::Lost,
+            (None, None) => StoredRun::Ended,
+        }
+    }
+
     /// Returns the number of messages that are stored.
     pub(in crate::runtime) fn stored(&self) -> usize {
         self.stored

@@ -97,7 +97,7 @@ impl UiEncoder {
         let mut waiting_calls = Vec::new();
         for one in pending {
             let (call_id, tool, request) = match one {
-                PendingCall::Approval { call_id, tool, request_id } => (call_id, tool, Some(request_id)),
+                PendingCall::Approval { call_id, tool, request_id, .. } => (call_id, tool, Some(request_id)),
                 PendingCall::Deferred { call_id, tool, .. } => (call_id, tool, None),
             };
             let at = self.known_call(call_id, tool);

@@ -1,0 +1,377 @@
+//! An assistant as a tool: each call is a run of its own, within the run that makes the call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::assistant::Assistant;
+use super::begin::RunStart;
+use super::error::RunError;
+use super::output::{AnswerReader, TOOL};
+use super::parent::{CHILD_HANDLE, ChildCall, ChildHandle};
+use super::prompt::Prompt;
+use super::records::StoredRun;
+use super::run_output::RunOutput;
+use crate::args::{InvalidArguments, Plan, PlanOptions};
+use crate::message::{AssistantMessage, UserMessage};
+use crate::model::OutputSchema;
+use crate::tool::BoxFuture;
+use crate::tool::arguments::{Argument, ToolArgs};
+use crate::tool::body::{AcceptedArguments, ToolBody};
+use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::definition_error::DefinitionError;
+use crate::tool::options::ToolOptions;
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
+use crate::tool::output::ToolOutput;
+use crate::tool::set::{IntoTools, ToolSet};
+use crate::tool::value::Tool;
+
+/// The maximum length of a task, in characters.
+const MAX_TASK: u32 = 64 << 10;
+
+/// An [assistant as a tool](Assistant::as_tool). Give it to [`AssistantBuilder::tools`](super::AssistantBuilder::tools).
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, ToolArgs, json, model::reply};
+///
+/// #[derive(ToolArgs)]
+/// struct Trip { from: String, to: String }
+///
+/// #[derive(ToolArgs)]
+/// struct Train { departs: String, changes: u8 }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let answer = reply().tool_call("structured_output", r#"{"departs": "8:15", "changes": 1}"#);
+/// let expert = Assistant::builder(ScriptedModel::new([answer])).build()?;
+/// let find_train = expert
+///     .as_tool("find_train", "Finds the next train.")
+///     .input(|trip: Trip| format!("The next train from {} to {}?", trip.from, trip.to))
+///     .output::<Train>()
+///     .options(|options| options.title("Trains"));
+///
+/// let model = ScriptedModel::new([
+///     reply().tool_call("find_train", r#"{"from": "Bern", "to": "Rome"}"#),
+///     reply().text("At a quarter past eight."),
+/// ]);
+/// let assistant = Assistant::builder(model).tools(find_train).build()?;
+/// assert_eq!(assistant.prompt("To Rome, please.").await?.text(), "At a quarter past eight.");
+/// assert_eq!(assistant.messages().get(2).unwrap().text(), r#"{"departs":"8:15","changes":1}"#);
+/// # Ok(()) }
+/// ```
+#[must_use = "an assistant has it as a tool with `tools`"]
+#[derive(Clone)]
+pub struct ChildTool {
+    /// `None` stands for the assistant that makes the call.
+    assistant: Option<Assistant>,
+    options: ToolOptions,
+    input: Input,
+    output: Option<Result<OutputSchema, DefinitionError>>,
+}
+
+/// The arguments of a call, and the message that its run begins with.
+#[derive(Clone)]
+struct Input {
+    plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
+    check: fn(&ToolDefinition, &str) -> Result<AcceptedArguments, InvalidArguments>,
+    message: Arc<dyn Fn(&AcceptedArguments) -> Result<UserMessage, InvalidArguments> + Send + Sync>,
+}
+
+impl Assistant {
+    /// Makes a tool of the assistant. Each call is a run of a [fork](Self::fork) with a conversation of its own, and its answer is the result
+    /// of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
+    ///
+    /// The run of a call is within the run that makes it: it is cancelled and dropped with it, its tools get its state and its source, its
+    /// events reach its listeners with their [path](crate::Event::path), its tokens, requests and calls count against its limits, and if it has
+    /// to wait for decisions, the run around it waits with it. The requests of all of them are in [one suspended run](super::SuspendedRun), and
+    /// resuming it continues each of them where it was. With a store, each is a session of its own, and continues after a crash.
+    ///
+    /// What the assistant itself has stays its own: its system prompt, model, tools, hooks, limits and approval rules. A function that decides on
+    /// calls ([`on_approval`](super::AssistantBuilder::on_approval)) is that of the run around it where it has none. State that its tools take
+    /// from the run around it is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
+    ///
+    /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
+    /// client, a run that would have to wait ends with the code `needs_decision`. On an engine a call runs in one step.
+    ///
+    /// ```
+    /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Books a train.
+    /// #[tool(approval = "always")]
+    /// fn book(to: String) -> String {
+    ///     format!("booked to {to}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("book", r#"{"to": "Rome"}"#), reply().text("It is booked.")]);
+    /// let expert = Assistant::builder(model).system("You book trains.").tools(tools![book]).build()?;
+    ///
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("ask_expert", r#"{"task": "Book a train to Rome."}"#),
+    ///     reply().text("You are on the train."),
+    /// ]);
+    /// let assistant =
+    ///     Assistant::builder(model).tools(expert.as_tool("ask_expert", "Books trains.")).build()?;
+    /// let output = assistant.prompt("To Rome, please.").await?;
+    /// assert_eq!(output.stop, RunStop::Suspended);
+    ///
+    /// let suspended = output.snapshot.expect("the expert waits");
+    /// let requests = suspended.requests();
+    /// assert_eq!(format!("{} > {}", requests[0].path, requests[0].call.name), "ask_expert > book");
+    /// let decisions = suspended.decide(|_| agent::Decision::Allow);
+    /// assert_eq!(assistant.resume(&suspended, decisions).await?.text(), "You are on the train.");
+    /// # Ok(()) }
+    /// ```
+    pub fn as_tool(&self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> ChildTool {
+        ChildTool::new(Some(self.clone()), name.into(), description.into())
+    }
+}
+
+impl ChildTool {
+    pub(super) fn new(assistant: Option<Assistant>, name: Arc<str>, description: Arc<str>) -> Self {
+        let mut options = ToolOptions::new(name).description(description).without_timeout();
+        options.is_of_assistant = true;
+        Self { assistant, options, input: Input::task(), output: None }
+    }
+
+    /// Sets the arguments, and the message that a run begins with.
+    pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
+        self,
+        message: impl Fn(A) -> M + Send + Sync + 'static,
+    ) -> Self {
+        let input = Input {
+            plan: |name, options| Plan::for_type::<A>(name, options).map_err(DefinitionError::from),
+            check: |definition, text| AcceptedArguments::parse::<A>(definition, text),
+            message: Arc::new(move |accepted| accepted.take::<A>().map(|args| message(args).into())),
+        };
+        Self { input, ..self }
+    }
+
+    /// Asks the assistant for an answer of type `T`, like [`Prompt::output`]. The result of a call is its JSON.
+    pub fn output<T: Argument>(self) -> Self {
+        let plan = Plan::for_type::<T>("output", PlanOptions::default()).map_err(DefinitionError::from);
+        Self { output: Some(plan.map(|plan| OutputSchema::new("output", plan.schema().clone()))), ..self }
+    }
+
+    /// Changes the options of the tool, for example its approval rule.
+    pub fn options(self, change: impl FnOnce(ToolOptions) -> ToolOptions) -> Self {
+        Self { options: change(self.options), ..self }
+    }
+
+    /// Makes the tool.
+    ///
+    /// # Errors
+    /// Fails if the name or a schema is invalid. A list of tools reports this when it is used.
+    pub fn build(self) -> Result<Tool, DefinitionError> {
+        let Self { assistant, options, input, output } = self;
+        let output = output.transpose()?;
+        let options = match &output {
+            Some(schema) if schema.schema["type"] == "object" => options.output_schema(Value::clone(&schema.schema)),
+            _ => options,
+        };
+        let plan = (input.plan)(&options.name, options.arguments)?;
+        Ok(Tool::from_body(ToolDefinition::with_options(plan, options)?, ChildBody { assistant, input, output }))
+    }
+}
+
+impl IntoTools for ChildTool {
+    fn into_tools(self) -> ToolSet {
+        let mut set = ToolSet::new();
+        let name = (*self.options.name).to_owned();
+        set.push(self.build().map_err(|error| (name, error)));
+        set
+    }
+}
+
+impl fmt::Debug for ChildTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildTool").field("name", &self.options.name).finish_non_exhaustive()
+    }
+}
+
+impl Input {
+    /// One text.
+    fn task() -> Self {
+        let message = |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
+        Self {
+            plan: |name, options| {
+                let task = json!({
+                    "type": "string",
+                    "description": "The task, with everything that is needed to do it.",
+                    "minLength": 1,
+                    "maxLength": MAX_TASK,
+                });
+                let schema = json!({"type": "object", "properties": {"task": task}, "required": ["task"]});
+                Plan::compile(name, &schema, options).map_err(DefinitionError::from)
+            },
+            check: |definition, text| AcceptedArguments::parse::<Value>(definition, text),
+            message: Arc::new(message),
+        }
+    }
+}
+
+struct ChildBody {
+    assistant: Option<Assistant>,
+    input: Input,
+    output: Option<OutputSchema>,
+}
+
+impl ToolBody for ChildBody {
+    fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
+        (self.input.check)(definition, text)
+    }
+
+    fn call<'a>(&'a self, arguments: &'a AcceptedArguments, cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            let message = match (self.input.message)(arguments) {
+                Ok(message) => message,
+                Err(report) => return ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, report.to_text()),
+            };
+            match cx.get::<ChildHandle>() {
+                Some(ChildHandle(call)) => self.run(call, message, cx).await,
+                None => self.run_alone(message, cx).await,
+            }
+        })
+    }
+}
+
+impl ChildBody {
+    /// Runs within the run that makes the call.
+    async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
+        let mut assistant = call.parent.assistant_of_child(self.assistant.as_ref());
+        let mut stored = StoredRun::New;
+        if call.parent.has_session {
+            match assistant.into_session(call.run_id.clone()).await {
+                Ok(opened) => assistant = opened,
+                Err(error) => return failed("store", format!("The sub-agent's session cannot be opened: {error}.")),
+            }
+            stored = assistant.stored_run();
+        }
+        let start = match (call.take_continued(), stored) {
+            (Some((run, resumption)), _) => RunStart::Child { run, resumption: Box::new(resumption) },
+            (None, StoredRun::Unfinished) => RunStart::Continue,
+            (None, StoredRun::Ended) => return self.stored_answer(&assistant),
+            (None, StoredRun::Lost) => {
+                return failed("child_gone", "The sub-agent was interrupted, and is not what it was. Call it again.");
+            }
+            (None, StoredRun::New) => {
+                if let Some(refused) = may_begin(call) {
+                    return refused;
+                }
+                RunStart::Prompts(vec![message.into()])
+            }
+        };
+        let prompt = Prompt::new(assistant, start).of_call(cx).within(call.clone());
+        self.outcome(prompt, Some(call)).await
+    }
+
+    /// Runs outside of a run, where nothing can wait.
+    async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
+        let Some(assistant) = &self.assistant else {
+            return failed("child_failed", "The tool is an assistant that calls itself, and there is no assistant here.");
+        };
+        let prompt = Prompt::new(assistant.fork(), RunStart::Prompts(vec![message.into()])).of_call(cx);
+        self.outcome(prompt, None).await
+    }
+
+    async fn outcome(&self, prompt: Prompt, call: Option<&ChildCall>) -> ToolOutcome {
+        let output = match &self.output {
+            None => prompt.await.map(|output| (None, output)),
+            Some(schema) => prompt.output_schema(schema.clone()).await.map(|output| {
+                let (value, output) = output.split_value();
+                (Some(value), output)
+            }),
+        };
+        match output {
+            Ok((value, mut output)) => match output.snapshot.take() {
+                Some(suspended) => waits(call, suspended.into_loop()),
+                None => answer(value, &output),
+            },
+            Err(RunError::Suspended(suspended)) => waits(call, suspended.into_loop()),
+            Err(error) => failure(error),
+        }
+    }
+
+    /// Returns the outcome of a run that ended before its call was recorded.
+    fn stored_answer(&self, assistant: &Assistant) -> ToolOutcome {
+        let messages = assistant.messages();
+        let replies = || messages.iter().rev().filter_map(|message| message.as_assistant());
+        let text = || replies().next().map(AssistantMessage::text).filter(|text| !text.is_empty());
+        let gone = || failed("child_failed", "The sub-agent ended, and its answer was not recorded. Call it again.");
+        let Some(schema) = &self.output else { return text().map_or_else(gone, |text| ToolOutput::text(text).into()) };
+        let submitted = replies().flat_map(AssistantMessage::tool_calls).find(|call| call.name == TOOL);
+        let text = submitted.map(|call| call.args.text().to_owned()).or_else(text).unwrap_or_default();
+        let reader = AnswerReader::of_schema(schema.clone()).ok();
+        let value = reader.and_then(|reader| reader.answer(&text).ok());
+        value.and_then(|value| ToolOutput::json(&value).ok()).map_or_else(gone, ToolOutcome::from)
+    }
+}
+
+/// Returns the outcome of a call whose run may not begin.
+fn may_begin(call: &ChildCall) -> Option<ToolOutcome> {
+    let parent = &call.parent;
+    if parent.is_too_deep() {
+        let depth = call.path.calls().len() - 1;
+        let text = format!("No sub-agent was started: this run is at depth {depth}, the limit (`max_depth`).");
+        return Some(failed("depth_limit", text));
+    }
+    if !parent.budget.take_run(parent.max_children) {
+        let text = format!(
+            "No sub-agent was started: the run has started {}, the limit (`max_children`).",
+            parent.max_children
+        );
+        return Some(failed("limit", text));
+    }
+    None
+}
+
+/// The run waits, and its call with it.
+fn waits(call: Option<&ChildCall>, run: crate::loop_core::AgentLoop) -> ToolOutcome {
+    match call {
+        Some(call) => {
+            call.suspended(run);
+            ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
+        }
+        None => failed(
+            "needs_decision",
+            "The sub-agent needs a person's decision, and nobody can be asked here. Go on without it.",
+        ),
+    }
+}
+
+fn answer(value: Option<Value>, output: &RunOutput) -> ToolOutcome {
+    let answered = match value {
+        Some(value) => match ToolOutput::json(&value) {
+            Ok(json) => json,
+            Err(error) => return failed("child_failed", error.to_string()),
+        },
+        None => {
+            let text = output.text();
+            if text.is_empty() {
+                let calls = output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+                ToolOutput::text(format!("The sub-agent gave no answer. It made {calls} calls."))
+            } else {
+                ToolOutput::text(text)
+            }
+        }
+    };
+    let answered = answered
+        .with_metadata("run_id", &*output.run_id)
+        .with_metadata("turns", output.turns)
+        .with_metadata("total_tokens", output.usage.total);
+    answered.into()
+}
+
+fn failure(error: RunError) -> ToolOutcome {
+    match error {
+        RunError::Limit(reached) => failed("limit", format!("The sub-agent did not finish: {reached}.")),
+        RunError::Aborted { reason } => ToolOutcome::aborted(&reason),
+        RunError::Store { error, .. } => failed("store", format!("The sub-agent could not be recorded: {error}.")),
+        error => failed("child_failed", format!("The sub-agent failed: {error}.")),
+    }
+}
+
+fn failed(code: &'static str, message: impl Into<String>) -> ToolOutcome {
+    ToolOutcome::failed(OutcomeCode::new(code), message)
+}
