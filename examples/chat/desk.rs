@@ -84,8 +84,9 @@ impl Desk {
         if self.always_allows(&call.name) {
             return Ok(Some(Decision::Allow));
         }
-        let mut lines =
-            vec![look.paint(Kind::Notice, &format!("? {} wants to run with", harmless(&call.name)))];
+        let of = if request.path.is_root() { String::new() } else { format!("{} › ", request.path) };
+        let asks = format!("? {}{} wants to run with", harmless(&of), harmless(&call.name));
+        let mut lines = vec![look.paint(Kind::Notice, &asks)];
         let args = call.args.value().unwrap_or_default();
         let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
         let args = plan.and_then(|plan| plan.without_secrets(&args)).unwrap_or(args);

@@ -6,7 +6,7 @@ use agent::args::{Coercion, Coercions};
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
 use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Lines of a result that are shown at once.
@@ -58,6 +58,8 @@ pub(crate) struct Teller {
     pub(crate) shown: Vec<Shown>,
     /// The parts of the reply that came as a whole.
     told: BTreeSet<usize>,
+    /// The arguments of the calls that sub-agents make now, by run and call.
+    within: BTreeMap<String, String>,
     /// Of the first of `shown`, its number for `/show`.
     first: usize,
     pub(crate) usage: Usage,
@@ -76,6 +78,7 @@ impl Teller {
             waiting: Vec::new(),
             shown: Vec::new(),
             told: BTreeSet::new(),
+            within: BTreeMap::new(),
             first,
             usage: Usage::default(),
             turns: 0,
@@ -85,6 +88,9 @@ impl Teller {
 
     /// Shows what an event says.
     pub(crate) fn tell(&mut self, event: &Event, registry: &Registry, show: &mut impl Show) {
+        if !event.is_own() {
+            return self.tell_of_sub_agent(event, show);
+        }
         match &event.kind {
             EventKind::TurnStart => {
                 self.turns += 1;
@@ -127,6 +133,28 @@ impl Teller {
                 self.ended(result, *ran, *cached, show);
             }
             EventKind::AgentEnd { usage, .. } => self.usage = usage.clone(),
+            _ => {}
+        }
+    }
+
+    /// Shows the calls of a sub-agent, one line each, deeper ones further in.
+    fn tell_of_sub_agent(&mut self, event: &Event, show: &mut impl Show) {
+        let key = |call_id: &str| format!("{}/{call_id}", event.run_id);
+        match &event.kind {
+            EventKind::ToolExecutionStart { call, .. } => {
+                // As JSON, without the secrets of tools that are not the assistant's.
+                let shown = serde_json::to_value(event).map(|event| event["args"].to_string()).unwrap_or_default();
+                self.within.insert(key(&call.id), shown);
+            }
+            EventKind::ToolExecutionEnd { result, .. } => {
+                show.end_text();
+                let args = self.within.remove(&key(&result.call_id)).unwrap_or_default();
+                let indent = "  ".repeat(event.path.calls().len());
+                let sign = if result.outcome.is_error() { "✗" } else { "✓" };
+                let text = one_line(&harmless(&result.outcome.text()));
+                let line = format!("{} › {} {} {sign} {text}", event.path, result.tool, one_line(&args));
+                show.line(&format!("{indent}{}", self.look.paint(Kind::Dim, &fit(&harmless(&line), LINE))));
+            }
             _ => {}
         }
     }

@@ -292,6 +292,10 @@ pub enum PendingCall {
         tool: String,
         /// The id of the request.
         request_id: String,
+        /// The arguments that a person is shown, without secrets, if the run is that of a sub-agent. Otherwise they are in the
+        /// [event](crate::EventKind::ApprovalRequired) before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<ToolArguments>,
         /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,

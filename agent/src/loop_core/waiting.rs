@@ -119,9 +119,11 @@ impl AgentLoop {
             let slot = self.batch.slots.get(at)?;
             let (call_id, tool, path) = (slot.call.id.clone(), slot.call.name.clone(), path.clone());
             match &slot.state {
-                SlotState::Undecided(_) if self.phase == Phase::Approve => {
+                SlotState::Undecided(asked) if self.phase == Phase::Approve => {
                     let request_id = self.request_id(at);
-                    Some(PendingCall::Approval { call_id, tool, request_id, path })
+                    let shown = || slot.shown.as_ref().unwrap_or(asked).clone();
+                    let args = (!path.is_root()).then(shown);
+                    Some(PendingCall::Approval { call_id, tool, request_id, args, path })
                 }
                 SlotState::Deferred(handle) if self.phase == Phase::Await => {
                     Some(PendingCall::Deferred { call_id, tool, handle: handle.clone(), path })

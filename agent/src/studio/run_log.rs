@@ -49,6 +49,10 @@ impl RunLog {
     }
 
     pub(super) fn push(&mut self, event: &Event) {
+        // Those of sub-agents have numbers of their own.
+        if !event.is_own() {
+            return;
+        }
         let mut json = match serde_json::to_value(event) {
             Ok(json) => json,
             Err(error) => return tracing::error!(%error, "an event is not shown in the studio"),

@@ -90,7 +90,8 @@ impl EventLog {
         self.lock().clear();
     }
 
-    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut after 60 characters.
+    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut after 60 characters. Lines of sub-agents
+    /// begin with their [path](crate::Event::path).
     pub fn outline(&self) -> String {
         self.lines().join("\n")
     }
@@ -139,6 +140,11 @@ impl EventLog {
 
 /// Returns the line of an event, or `None` for the start and the updates of a message.
 fn line(event: &Event) -> Option<String> {
+    let line = own_line(event)?;
+    Some(if event.is_own() { line } else { format!("{}: {line}", event.path) })
+}
+
+fn own_line(event: &Event) -> Option<String> {
     let turn = event.turn;
     Some(match &event.kind {
         EventKind::AgentStart => "run begins".to_owned(),

@@ -31,6 +31,8 @@ pub(super) struct UiCall {
     /// The end of a call with edited arguments: these are known from the result message, which follows.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
+    /// The call of the run within which a sub-agent makes this one.
+    pub(super) within: Option<String>,
     /// The id of the reply with the call; empty if it is not known.
     pub(super) message_id: String,
 }
@@ -84,6 +86,7 @@ impl UiCalls {
             was_edited: false,
             held_end: None,
             is_provider: false,
+            within: None,
             message_id: message_id.to_owned(),
         });
         self.list.len() - 1

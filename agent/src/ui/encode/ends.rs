@@ -7,7 +7,7 @@ use super::super::view::{ShownEnd, cut};
 use super::calls::{CallEnding, CallProgress};
 use super::wire::{RunEnding, WaitingCall, Wants, WireFormat};
 use super::{ResponsePhase, UiEncoder};
-use crate::loop_core::{PendingCall, RunStop};
+use crate::loop_core::{PendingCall, RunPath, RunStop};
 use crate::message::{ToolArguments, Usage};
 use crate::tool::outcome::ToolResult;
 
@@ -86,6 +86,25 @@ impl UiEncoder {
         }
     }
 
+    /// Ends the calls of sub-agents within a call that ends. Their results are theirs.
+    pub(super) fn end_calls_within(
+        &mut self,
+        call_id: &str,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        for at in self.calls.open_calls() {
+            let Some(call) = self.calls.get_mut(at).filter(|call| call.within.as_deref() == Some(call_id)) else {
+                continue;
+            };
+            let input =
+                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+            let shown = ShownEnd::Output(json!({"outcome": "ended"}));
+            format.call_end(w, call, &input, &CallEnding { shown, outcome: "ended".to_owned(), code: None });
+            call.progress = CallProgress::Ended;
+        }
+    }
+
     pub(super) fn suspend(
         &mut self,
         pending: &[PendingCall],
@@ -96,11 +115,19 @@ impl UiEncoder {
         self.waiting.clear();
         let mut waiting_calls = Vec::new();
         for one in pending {
-            let (call_id, tool, request) = match one {
-                PendingCall::Approval { call_id, tool, request_id, .. } => (call_id, tool, Some(request_id)),
-                PendingCall::Deferred { call_id, tool, .. } => (call_id, tool, None),
+            let (call_id, tool, path, request, args) = match one {
+                PendingCall::Approval { call_id, tool, path, request_id, args } => {
+                    (call_id, tool, path, Some(request_id), args.as_ref())
+                }
+                PendingCall::Deferred { call_id, tool, path, .. } => (call_id, tool, path, None, None),
             };
-            let at = self.known_call(call_id, tool);
+            let at = match path.calls() {
+                [] => self.known_call(call_id, tool),
+                [outermost, .., _] | [outermost] => {
+                    let id = id_of_child_call(path, call_id);
+                    self.child_call(&id, tool, args, &outermost.call_id, w, format)
+                }
+            };
             waiting_calls.push(at);
             let is_browser = self.view.runs_in_browser(tool);
             match request {
@@ -214,4 +241,9 @@ impl UiEncoder {
         let by_model = self.usage_by_model();
         format.run_end(w, &end, None, by_model.as_ref());
     }
+}
+
+/// Returns the id of a call of a sub-agent for a front end.
+fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
+    path.calls().last().map_or_else(|| call_id.to_owned(), |call| format!("{}/{call_id}", call.run_id))
 }

@@ -21,7 +21,7 @@ use super::chunk::ChunkWriter;
 use super::view::View;
 use super::{UiChunk, UiOptions, UiProtocol, UiRequest};
 use crate::loop_core::{Event, EventKind};
-use crate::message::{Message, StopReason, ToolCall, Usage};
+use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::tool::progress::Progress;
 use crate::tool::registry::Registry;
 
@@ -121,7 +121,8 @@ impl UiEncoder {
 
     /// Adds the chunks of an event.
     pub fn encode(&mut self, event: &Event, chunks: &mut Vec<UiChunk>) {
-        if self.phase == ResponsePhase::Over {
+        // What happens within a call of an assistant is told when the run waits for it.
+        if self.phase == ResponsePhase::Over || !event.is_own() {
             return;
         }
         if self.format.is_none() {
@@ -246,7 +247,10 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, edited } => {
                 self.decided(call_id, *allowed, *edited, w, format);
             }
-            EventKind::ToolExecutionEnd { result, ran, .. } => self.call_end(result, *ran, w, format),
+            EventKind::ToolExecutionEnd { result, ran, .. } => {
+                self.end_calls_within(&result.call_id, w, format);
+                self.call_end(result, *ran, w, format);
+            }
             EventKind::TurnEnd { assistant, usage, .. } => {
                 self.close_texts(w, format);
                 self.end_open_calls(false, w, format);
@@ -287,6 +291,28 @@ impl UiEncoder {
         let at = self.calls.add(id, tool, "");
         if let Some(call) = self.calls.get_mut(at) {
             call.progress = CallProgress::Started;
+        }
+        at
+    }
+
+    /// Returns the position of a call that a run within the call `outermost` waits for.
+    fn child_call(
+        &mut self,
+        id: &str,
+        tool: &str,
+        args: Option<&ToolArguments>,
+        outermost: &str,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) -> usize {
+        if let Some(at) = self.calls.open(id) {
+            return at;
+        }
+        let args = args.cloned().unwrap_or_else(|| "{}".into());
+        self.call_start(&ToolCall::new(id, tool, args), w, format);
+        let at = self.known_call(id, tool);
+        if let Some(call) = self.calls.get_mut(at) {
+            call.within = Some(outermost.to_owned());
         }
         at
     }

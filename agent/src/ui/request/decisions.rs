@@ -71,18 +71,18 @@ impl UiRequest {
             );
         }
         for pending in suspended.pending() {
-            let PendingCall::Deferred { call_id, tool, .. } = pending else { continue };
-            let run_id = suspended.run_id();
+            let PendingCall::Deferred { call_id, tool, path, .. } = &pending else { continue };
+            let run_id = path.calls().last().map_or(suspended.run_id(), |call| &*call.run_id);
             let mut outcomes = self.answers.iter().filter_map(|answer| {
-                let is_this = is_call(answer.call_id()?, run_id, &call_id);
-                is_this.then(|| outcome(answer, self.browser.contains(&tool))).flatten()
+                let is_this = is_call(answer.call_id()?, run_id, call_id);
+                is_this.then(|| outcome(answer, self.browser.contains(tool))).flatten()
             });
             let Some(outcome) = outcomes.next() else { continue };
             if outcomes.next().is_some() {
-                return Err(UiRequestError::AnsweredTwice { id: call_id });
+                return Err(UiRequestError::AnsweredTwice { id: call_id.clone() });
             }
             count += 1;
-            decisions = decisions.deliver(call_id, outcome);
+            decisions = decisions.deliver_to(&pending, outcome);
         }
         match (count, unanswered.is_empty()) {
             (0, _) if self.answers.is_empty() => Err(UiRequestError::Empty),
