@@ -22,15 +22,15 @@
 //! # #[cfg(not(feature = "runtime"))] fn main() {}
 //! ```
 
-pub use crate::loop_core::child::{PathCall, RunPath};
 pub use crate::loop_core::config::{LoopGuard, SteeringPolicy};
 pub use crate::loop_core::end::{Limit, LimitReached};
 pub use crate::loop_core::inputs::CallCoercions;
+pub use crate::loop_core::path::{PathCall, RunPath};
 pub use crate::loop_core::record::RecordedTurn;
 pub use crate::loop_core::state::StateError;
 pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    BuildError, ChildTool, Delivery, EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache,
-    ResumeError, Run, RunHandle, Subscription,
+    BuildError, ChildTool, Delivery, EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt,
+    ResultCache, ResumeError, Run, RunHandle, Subscription,
 };

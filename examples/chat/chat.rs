@@ -299,7 +299,8 @@ impl Setup<'_> {
             .on_approval(move |request| desk.clone().decide(request));
         if self.has_tools {
             builder = builder.tools(demo::tools::tools());
-            builder = builder.self_as_tool("delegate", "Does a part of the work in a conversation of its own.");
+            builder =
+                builder.self_as_tool("delegate", "Does a part of the work in a conversation of its own.");
         }
         for client in self.clients {
             // Somebody else's tools may do anything: each asks, until it is always allowed.

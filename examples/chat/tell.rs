@@ -143,7 +143,8 @@ impl Teller {
         match &event.kind {
             EventKind::ToolExecutionStart { call, .. } => {
                 // As JSON, without the secrets of tools that are not the assistant's.
-                let shown = serde_json::to_value(event).map(|event| event["args"].to_string()).unwrap_or_default();
+                let shown =
+                    serde_json::to_value(event).map(|event| event["args"].to_string()).unwrap_or_default();
                 self.within.insert(key(&call.id), shown);
             }
             EventKind::ToolExecutionEnd { result, .. } => {

@@ -7,24 +7,23 @@ use std::time::Duration;
 use agent::message::{Message, Usage};
 use agent::model::{ModelRequest, reply};
 use agent::run::{Limit, PendingCall, ResumeError};
-use agent::store::MemoryStore;
 use agent::{
-    Assistant, AssistantBuilder, CancelToken, Decision, Decisions, Event, EventKind, RunError, RunStop, ScriptedModel,
-    SuspendedRun, ToolContext, ToolOutcome, ToolOutput, UsageLimits, Value, json, tool, tools,
+    Assistant, AssistantBuilder, CancelToken, Decision, Decisions, Event, EventKind, RunError, RunStop,
+    ScriptedModel, SuspendedRun, ToolContext, ToolOutcome, ToolOutput, UsageLimits, Value, json, tool, tools,
 };
 
 const KEY: [u8; 32] = [7; 32];
 
 /// What was booked.
 #[derive(Default)]
-struct Log(Mutex<Vec<String>>);
+pub(crate) struct Log(Mutex<Vec<String>>);
 
 impl Log {
-    fn add(&self, line: impl Into<String>) {
+    pub(crate) fn add(&self, line: impl Into<String>) {
         self.0.lock().unwrap().push(line.into());
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = self.0.lock().unwrap().clone();
         lines.sort();
         lines
@@ -90,7 +89,7 @@ fn obedient() -> ScriptedModel {
 }
 
 /// The prompt for one call.
-fn one(tool: &str, argument: impl Into<Value>) -> Value {
+pub(crate) fn one(tool: &str, argument: impl Into<Value>) -> Value {
     json!([[[tool, argument.into()]]])
 }
 
@@ -100,21 +99,26 @@ fn expert(log: &Arc<Log>) -> AssistantBuilder {
 }
 
 /// An assistant with an expert at each of three depths.
-fn tree(log: &Arc<Log>) -> AssistantBuilder {
+pub(crate) fn tree(log: &Arc<Log>) -> AssistantBuilder {
     let third = expert(log).build().unwrap();
     let second = expert(log).tools(third.as_tool("third", "Knows more.")).build().unwrap();
     let first = expert(log).tools(second.as_tool("second", "Knows things.")).build().unwrap();
     expert(log).tools(first.as_tool("first", "Knows things.")).approval_key(KEY)
 }
 
-fn stored(run: &SuspendedRun) -> SuspendedRun {
+pub(crate) fn stored(run: &SuspendedRun) -> SuspendedRun {
     serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
 #[tokio::test]
 async fn a_request_at_the_leaf_reaches_the_root_and_the_decision_comes_back() {
     let log = Arc::new(Log::default());
-    let output = tree(&log).build().unwrap().prompt(one("first", one("second", one("third", one("book", "Rome")))).to_string()).await.unwrap();
+    let output = tree(&log)
+        .build()
+        .unwrap()
+        .prompt(one("first", one("second", one("third", one("book", "Rome")))).to_string())
+        .await
+        .unwrap();
     assert_eq!(output.stop, RunStop::Suspended);
     let suspended = stored(&output.snapshot.unwrap());
     let requests = suspended.requests();
@@ -122,7 +126,9 @@ async fn a_request_at_the_leaf_reaches_the_root_and_the_decision_comes_back() {
     assert_eq!(requests[0].path.to_string(), "first > second > third");
     let run = &output.run_id;
     assert_eq!(requests[0].request_id, format!("{run}/1/tool/0/1/tool/0/1/tool/0/1/approval/0"));
-    assert!(matches!(&suspended.pending()[..], [PendingCall::Approval { path, .. }] if path.calls().len() == 3));
+    assert!(
+        matches!(&suspended.pending()[..], [PendingCall::Approval { path, .. }] if path.calls().len() == 3)
+    );
 
     // In another process.
     let other = tree(&log).build().unwrap();
@@ -153,9 +159,13 @@ async fn two_children_wait_side_by_side_and_each_decision_reaches_its_call() {
     // One of two decisions of one run is not enough, and nothing happens.
     let other = tree(&log).build().unwrap();
     let error = other.resume(&suspended, Decisions::new().allow(oslo)).await.unwrap_err();
-    assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { request_id, .. }) if *request_id == wien.request_id));
+    assert!(
+        matches!(error.as_resume_error(), Some(ResumeError::Undecided { request_id, .. }) if *request_id == wien.request_id)
+    );
     let error = other.resume(&suspended, Decisions::new()).await.unwrap_err();
-    assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { request_id, .. }) if *request_id == rome.request_id));
+    assert!(
+        matches!(error.as_resume_error(), Some(ResumeError::Undecided { request_id, .. }) if *request_id == rome.request_id)
+    );
 
     // The children are independent: the third continues alone.
     let decisions = Decisions::new().allow_with(oslo, json!({"to": "Bergen"})).deny(wien, "too far");
@@ -167,7 +177,8 @@ async fn two_children_wait_side_by_side_and_each_decision_reaches_its_call() {
     assert!(matches!(error.as_resume_error(), Some(ResumeError::NotPending { .. })));
 
     // The same ids in both children: the call is named with its path.
-    let deferred = suspended.pending().into_iter().find(|call| matches!(call, PendingCall::Deferred { .. })).unwrap();
+    let deferred =
+        suspended.pending().into_iter().find(|call| matches!(call, PendingCall::Deferred { .. })).unwrap();
     let another = tree(&log).build().unwrap();
     let arrived = || Decisions::new().deliver_to(&deferred, ToolOutput::text("ticket"));
     let twice = arrived().deliver_to(&deferred, ToolOutput::text("ticket"));
@@ -198,7 +209,12 @@ async fn listeners_receive_the_events_of_all_depths_with_their_paths() {
     let second = expert(&log).on_event(record_child).build().unwrap();
     let first = expert(&log).tools(second.as_tool("second", "Knows things.")).build().unwrap();
     let root = expert(&log).tools(first.as_tool("first", "Knows things.")).on_event(record).build().unwrap();
-    let mut run = root.prompt(json!([[["first", one("second", one("look", "tea"))], ["first", one("look", "coffee")]]]).to_string()).stream();
+    let mut run = root
+        .prompt(
+            json!([[["first", one("second", one("look", "tea"))], ["first", one("look", "coffee")]]])
+                .to_string(),
+        )
+        .stream();
     let mut read = Vec::new();
     while let Some(event) = run.next().await {
         read.push((*event).clone());
@@ -206,7 +222,9 @@ async fn listeners_receive_the_events_of_all_depths_with_their_paths() {
     assert_eq!(run.output().await.unwrap().text(), "[[[tea found]], [coffee found]]");
     let events = events.lock().unwrap().clone();
     // Runs side by side hand over in turn, and each keeps its order.
-    let of_run = |events: &[Event], id: &str| events.iter().filter(|event| &*event.run_id == id).cloned().collect::<Vec<_>>();
+    let of_run = |events: &[Event], id: &str| {
+        events.iter().filter(|event| &*event.run_id == id).cloned().collect::<Vec<_>>()
+    };
     assert!(read.iter().all(|event| of_run(&read, &event.run_id) == of_run(&events, &event.run_id)));
     assert_eq!(read.len(), events.len());
     let mut by_run: std::collections::BTreeMap<String, Vec<Event>> = std::collections::BTreeMap::new();
@@ -228,7 +246,8 @@ async fn listeners_receive_the_events_of_all_depths_with_their_paths() {
     let ends = events.iter().rposition(|event| event.run_id.as_ref() == first_id).unwrap();
     let starts = at(&|event| event.is_own() && matches!(event.kind, EventKind::ToolExecutionStart { .. }));
     let end = at(&|event| {
-        event.is_own() && matches!(&event.kind, EventKind::ToolExecutionEnd { result, .. } if result.outcome.text() == "[[tea found]]")
+        event.is_own()
+            && matches!(&event.kind, EventKind::ToolExecutionEnd { result, .. } if result.outcome.text() == "[[tea found]]")
     });
     assert!(starts < begins && ends < end);
     let of_child = of_child.lock().unwrap().clone();
@@ -268,7 +287,8 @@ async fn usage_counts_once_and_the_limits_of_the_root_hold_for_all() {
     };
     let output = build(UsageLimits::default()).prompt("first").await.unwrap();
     assert_eq!((output.usage.input, output.usage.output), (400, 40));
-    let error = build(UsageLimits { requests: Some(2), ..UsageLimits::default() }).prompt("first").await.unwrap_err();
+    let error =
+        build(UsageLimits { requests: Some(2), ..UsageLimits::default() }).prompt("first").await.unwrap_err();
     assert_eq!(error.as_limit().unwrap().limit, Limit::Requests);
     assert_eq!(model.requests().len(), 4 + 2);
 }
@@ -295,7 +315,11 @@ async fn a_cancelled_parent_leaves_no_child_running() {
         "ask" => reply().tool_call("ask", r#"{"task": "a"}"#).tool_call("ask", r#"{"task": "b"}"#),
         _ => reply().tool_call("wait", "{}"),
     });
-    let child = Assistant::builder(model.clone()).tools(tools![wait]).state_per_prompt::<AtomicUsize>().build().unwrap();
+    let child = Assistant::builder(model.clone())
+        .tools(tools![wait])
+        .state_per_prompt::<AtomicUsize>()
+        .build()
+        .unwrap();
     let build = || {
         let root = Assistant::builder(model.clone()).tools(child.as_tool("ask", "Waits.").options(|own| own));
         root.shared_state(waiting.clone()).build().unwrap()
@@ -326,7 +350,15 @@ async fn a_cancelled_parent_leaves_no_child_running() {
 async fn a_new_prompt_ends_the_children_that_wait() {
     let log = Arc::new(Log::default());
     let root = tree(&log).build().unwrap();
-    let suspended = root.prompt(json!([[["first", one("book", "Rome")], ["first", one("second", one("book", "Bern"))]]]).to_string()).await.unwrap().snapshot.unwrap();
+    let suspended = root
+        .prompt(
+            json!([[["first", one("book", "Rome")], ["first", one("second", one("book", "Bern"))]]])
+                .to_string(),
+        )
+        .await
+        .unwrap()
+        .snapshot
+        .unwrap();
     root.prompt(one("look", "tea").to_string()).await.unwrap();
     assert!(root.messages().is_sound());
     let error = root.resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap_err();
@@ -338,18 +370,30 @@ async fn a_new_prompt_ends_the_children_that_wait() {
     let other = tree(&log).on_event(record).build().unwrap();
     let token = CancelToken::new();
     token.cancel("enough");
-    let error = other.resume(&suspended, suspended.decide(|_| Decision::Allow)).cancel(token).await.unwrap_err();
+    let error =
+        other.resume(&suspended, suspended.decide(|_| Decision::Allow)).cancel(token).await.unwrap_err();
     assert!(error.is_aborted());
-    let ends = events.lock().unwrap().iter().filter(|event| matches!(event.kind, EventKind::AgentEnd { .. })).count();
+    let ends = events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::AgentEnd { .. }))
+        .count();
     assert_eq!(ends, 4);
-    assert!(other.messages().get(2).unwrap().text().contains("while it waited for 1 decision"), "{:?}", other.messages().get(2));
+    assert!(
+        other.messages().get(2).unwrap().text().contains("while it waited for 1 decision"),
+        "{:?}",
+        other.messages().get(2)
+    );
 }
 
 #[tokio::test]
 async fn depth_and_number_are_limited() {
     let model = ScriptedModel::from_fn(|request| {
         let (text, results) = asked(request);
-        if results == 0 { reply().tool_call("again", json!({"task": format!("{text}!")}).to_string()) } else {
+        if results == 0 {
+            reply().tool_call("again", json!({"task": format!("{text}!")}).to_string())
+        } else {
             let last = request.messages.iter().last().unwrap().text();
             reply().text(last)
         }
@@ -358,7 +402,10 @@ async fn depth_and_number_are_limited() {
     let text = root.prompt("go").await.unwrap().text();
     assert_eq!(text, "No sub-agent was started: this run is at depth 3, the limit (`max_depth`).");
     // At the limit the tool is not shown.
-    assert_eq!(model.requests().iter().map(|request| request.tools.len()).collect::<Vec<_>>()[..4], [1, 1, 1, 0]);
+    assert_eq!(
+        model.requests().iter().map(|request| request.tools.len()).collect::<Vec<_>>()[..4],
+        [1, 1, 1, 0]
+    );
 }
 
 #[tokio::test]
@@ -370,7 +417,8 @@ async fn a_prompt_in_a_tool_that_ends_suspended_says_what_to_use() {
     }
     let log = Arc::new(Log::default());
     let model = ScriptedModel::new([reply().tool_call("ask", "{}"), reply().text("I could not.")]);
-    let root = Assistant::builder(model).tools(tools![ask]).state(expert(&log).build().unwrap()).build().unwrap();
+    let root =
+        Assistant::builder(model).tools(tools![ask]).state(expert(&log).build().unwrap()).build().unwrap();
     root.prompt("go").await.unwrap();
     let result = root.messages().get(2).unwrap().text();
     assert!(result.contains("`ask`") && result.contains("Assistant::as_tool"), "{result}");
@@ -383,9 +431,20 @@ async fn a_child_asks_the_function_of_the_run_around_it() {
     let seen = asked.clone();
     let root = tree(&log).on_approval(move |request| {
         seen.lock().unwrap().push(request.path.to_string());
-        async move { if request.path.calls().len() == 1 { Decision::Allow } else { Decision::Deny("too deep".into()) } }
+        async move {
+            if request.path.calls().len() == 1 { Decision::Allow } else { Decision::Deny("too deep".into()) }
+        }
     });
-    let text = root.build().unwrap().prompt(json!([[["first", one("book", "Rome")], ["first", one("second", one("book", "Bern"))]]]).to_string()).await.unwrap().text();
+    let text = root
+        .build()
+        .unwrap()
+        .prompt(
+            json!([[["first", one("book", "Rome")], ["first", one("second", one("book", "Bern"))]]])
+                .to_string(),
+        )
+        .await
+        .unwrap()
+        .text();
     assert!(text.contains("booked Rome") && text.contains("too deep"), "{text}");
     assert_eq!(*asked.lock().unwrap(), ["first", "first > second"]);
 }
@@ -394,7 +453,9 @@ async fn a_child_asks_the_function_of_the_run_around_it() {
 fn places(value: &Value, at: String, all: &mut Vec<String>) {
     all.push(at.clone());
     match value {
-        Value::Array(items) => items.iter().enumerate().for_each(|(key, item)| places(item, format!("{at}/{key}"), all)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(key, item)| places(item, format!("{at}/{key}"), all))
+        }
         Value::Object(fields) => fields.iter().for_each(|(key, item)| {
             places(item, format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), all);
         }),
@@ -471,57 +532,4 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
     let suspended: SuspendedRun = serde_json::from_value(whole).unwrap();
     let decisions = suspended.decide(|_| Decision::Deny("no".into()));
     assert!(other_key.resume(&suspended, decisions).await.is_err());
-}
-
-#[tokio::test]
-async fn with_a_store_a_tree_continues_after_its_process_died() {
-    for kill_after in 0..60 {
-        let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
-        let open = || tree(&log).store(store.clone()).session("s");
-        let prompt = json!([
-            [
-                ["first", [[["look", "a"]], [["second", one("look", "b")]]]],
-                ["first", [[["look", "c"]], [["look", "d"]]]],
-            ],
-            [["look", "e"]],
-        ])
-        .to_string();
-        let expected = "[[a found, [b found]], [c found, d found], e found]";
-        let mut polls = kill_after;
-        let finished = {
-            let root = open().await.unwrap();
-            let mut run = root.prompt(prompt).stream();
-            // Killed: the process does nothing more, also not what a drop does.
-            loop {
-                match run.next().await {
-                    Some(_) if polls == 0 => {
-                        std::mem::forget((run, root));
-                        break None;
-                    }
-                    Some(_) => polls -= 1,
-                    None => break Some(run.output().await.unwrap().text()),
-                }
-            }
-        };
-        let text = match finished {
-            Some(text) => text,
-            None => {
-                let root = open().await.unwrap();
-                if root.unfinished_run().is_some() {
-                    root.continue_run().await.unwrap();
-                } else {
-                    continue;
-                }
-                assert!(root.messages().is_sound());
-                root.messages().last().unwrap().text()
-            }
-        };
-        // `look` is `once`: a call whose body had begun is lost, and its own run continues.
-        let is_lost = text.contains("not known") || text.contains("interrupted") || text.contains("lost");
-        assert!(text == expected || is_lost, "after {kill_after} events: {text}");
-        let lines = log.lines();
-        let mut once = lines.clone();
-        once.dedup();
-        assert_eq!(lines, once, "after {kill_after} events");
-    }
 }

@@ -9,6 +9,7 @@
 //! | [schemas] | where the schema comes from, what each provider receives, your own JSON Schemas |
 //! | [what the model sees](what_the_model_sees) | the exact text: descriptions, schemas, reports, results |
 //! | [runtime] | prompts, events, steering, cancellation, limits, hooks, approvals, structured output |
+//! | [sub-agents](sub_agents) | assistants as tools: what is shared, how they wait, hand-off |
 //! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
 //! | [context] | another model where one fails, limits before the provider's, what fills the context window |
 //! | [testing] | testing tools and agents without a key or a network |

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
-use super::child::{RunPath, SharedBudget, Spent};
+use super::budget::{SharedBudget, Spent, exceeded};
 use super::guard::Repeats;
+use super::path::RunPath;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
 use super::{
     CallCoercions, End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step,
-    TurnDecision, TurnSummary, UsageLimits,
+    TurnDecision, TurnSummary,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
@@ -570,26 +571,6 @@ impl Phase {
             Self::Ending(_) | Self::Done(_) => "nothing",
         }
     }
-}
-
-/// Returns the first limit that forbids another request.
-#[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
-pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
-    let counts = [
-        (Limit::Requests, limits.requests, requests),
-        (Limit::InputTokens, limits.input_tokens, usage.input),
-        (Limit::OutputTokens, limits.output_tokens, usage.output),
-        (Limit::TotalTokens, limits.total_tokens, usage.total),
-    ];
-    let count = counts.into_iter().find_map(|(limit, allowed, used)| {
-        let allowed = allowed.filter(|allowed| used >= *allowed)?;
-        Some(LimitReached::new(limit, allowed as f64, used as f64))
-    });
-    let cost = || {
-        let (allowed, used) = (limits.cost?, usage.cost?.total);
-        (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
-    };
-    count.or_else(cost)
 }
 
 /// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
-use super::child::{ChildState, RunPath, SharedBudget};
 use super::guard::RepeatCheck;
 use super::{
     AgentLoop, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared,
@@ -231,11 +230,13 @@ impl AgentLoop {
         if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
             return;
         }
-        if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
-            return self.suspend_call(at, end);
-        }
-        self.end_children_of(at, &mut end);
+        self.end_child_of(at, &mut end);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
+        if let ToolOutcome::Deferred { handle } = end.outcome {
+            slot.state = SlotState::Deferred(handle);
+            slot.mac = None;
+            return;
+        }
         if !end.ran && matches!(slot.state, SlotState::Undecided(_) | SlotState::Ready) {
             // The call was counted against the limit when it was prepared, but did not run.
             self.tool_calls = self.tool_calls.saturating_sub(1);
@@ -252,7 +253,11 @@ impl AgentLoop {
             // Two runs word the same answer differently.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
-                if is_child { Signature::of_outcome(&ToolOutcome::lost()) } else { Signature::of_outcome(outcome) }
+                if is_child {
+                    Signature::of_outcome(&ToolOutcome::lost())
+                } else {
+                    Signature::of_outcome(outcome)
+                }
             };
             let result = end.ran.then(|| compared(&end.outcome));
             if let Some(number) = self.repeats.end(guard, signature, result) {
@@ -291,40 +296,17 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// A call that begins to wait, for a result from outside or with the run that it is.
-    fn suspend_call(&mut self, at: usize, end: CallEnd) {
-        let Some(slot) = self.batch.slots.get_mut(at) else { return };
-        slot.mac = None;
-        match (end.child.map(|child| *child), end.outcome) {
-            (Some(ChildState::Suspended(mut child)), _) => {
-                // They follow from the run that has the child.
-                (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
-                slot.state = SlotState::Child(child);
-                self.version = Self::VERSION;
-            }
-            (_, ToolOutcome::Deferred { handle }) => slot.state = SlotState::Deferred(handle),
-            _ => {}
-        }
-    }
-
-    /// Ends the run that a call is, if it waits, and counts what it used.
-    fn end_children_of(&mut self, at: usize, end: &mut CallEnd) {
-        let reason = match &end.outcome {
-            ToolOutcome::Interrupted { reason, .. } => reason.clone(),
-            _ => "its call ended".to_owned(),
-        };
-        match end.child.take().map(|child| *child) {
-            Some(ChildState::Ended(spent)) => self.count_child(spent),
-            Some(ChildState::Suspended(child)) => self.end_child(at, child, &reason),
-            None => {}
-        }
+    /// Ends the run that a call is, if it waits.
+    fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
-        let Some(state) = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started)) else { return };
-        let SlotState::Child(child) = state else { return };
-        if let ToolOutcome::Interrupted { reason, .. } = &mut end.outcome {
+        let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
+        let Some(SlotState::Child(child)) = state else { return };
+        let mut reason = "its call ended".to_owned();
+        if let ToolOutcome::Interrupted { reason: own, .. } = &mut end.outcome {
             let number = child.waits_for();
             let decisions = if number == 1 { "decision or result" } else { "decisions or results" };
-            *reason = format!("The sub-agent was stopped while it waited for {number} {decisions}.");
+            let text = format!("The sub-agent was stopped while it waited for {number} {decisions}.");
+            reason = std::mem::replace(own, text);
         }
         self.end_child(at, child, &reason);
     }

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::child::ChildState;
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
 use crate::message::{AssistantMessage, ToolArguments};
@@ -135,9 +134,6 @@ pub struct CallEnd {
     /// The signature of a call that was refused after validation, to compare with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
-    /// The run that the call is, if it is a call of an assistant. Boxed, because most calls are not.
-    #[serde(skip)]
-    pub(crate) child: Option<Box<ChildState>>,
 }
 
 impl CallEnd {
@@ -156,7 +152,6 @@ impl CallEnd {
             handle: None,
             edited_args: None,
             signature: None,
-            child: None,
         }
     }
 

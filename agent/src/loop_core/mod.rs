@@ -35,8 +35,9 @@
 mod again;
 mod agent_loop;
 mod batch;
+mod budget;
 mod calls;
-pub(crate) mod child;
+mod child;
 pub(crate) mod config;
 
 pub(crate) mod end;
@@ -45,6 +46,7 @@ mod event_json;
 mod guard;
 pub(crate) mod inputs;
 mod large;
+pub(crate) mod path;
 pub(crate) mod record;
 mod recording;
 #[cfg(feature = "runtime")]
@@ -64,9 +66,10 @@ pub use agent_loop::AgentLoop;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
-pub(crate) use child::RunPath;
 #[cfg(feature = "runtime")]
-pub(crate) use child::{ChildState, MAX_DEPTH, TreeBudget};
+pub(crate) use budget::TreeBudget;
+#[cfg(feature = "runtime")]
+pub(crate) use child::{ChildState, MAX_DEPTH};
 pub(crate) use config::UsageLimits;
 pub use config::{LoopConfig, ToolEntry};
 pub(crate) use config::{LoopGuard, SteeringPolicy};
@@ -78,6 +81,7 @@ pub(crate) use inputs::CallCoercions;
 pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};
+pub(crate) use path::RunPath;
 #[cfg(feature = "runtime")]
 pub(crate) use record::RecordedTurn;
 #[cfg(feature = "runtime")]

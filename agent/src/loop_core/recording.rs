@@ -245,9 +245,7 @@ impl AgentLoop {
             Phase::Prepare => is_over(|state| matches!(state, SlotState::Planned | SlotState::Started)),
             Phase::Approve => is_over(|state| matches!(state, SlotState::Undecided(_))),
             Phase::CallTools => is_over(|state| *state == SlotState::Ready),
-            Phase::Await => {
-                is_over(|state| matches!(state, SlotState::Deferred(_) | SlotState::Child(_)))
-            }
+            Phase::Await => is_over(|state| matches!(state, SlotState::Deferred(_) | SlotState::Child(_))),
             _ => None,
         }
     }
@@ -270,7 +268,7 @@ impl AgentLoop {
     }
 
     /// Returns the position of the call, if it may end now.
-    fn running(&self, ord: u32) -> Result<usize, RecordError> {
+    pub(super) fn running(&self, ord: u32) -> Result<usize, RecordError> {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
             let slot = self.batch.slots.get(at);

@@ -1,10 +1,15 @@
-//! The state of a run, for drivers.
+//! The state of a run, and the tools whose secrets it withholds, as drivers set them.
+
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::AgentLoop;
+use super::secrets::RunSecrets;
 use super::state::{RunState, StateError, read_state};
+use crate::tool::definition::ToolDefinition;
+use crate::tool::secrets::SecretArguments;
 
 impl AgentLoop {
     /// Adds a value to the state of the run, under a name. It is stored with the run as JSON. [`drive`](crate::steps::drive)rs read it with
@@ -63,6 +68,42 @@ impl AgentLoop {
             self.version = self.version.max(Self::STATE_VERSION);
         }
         self.state = state;
+    }
+}
+
+impl AgentLoop {
+    /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments. If any of the tools has secret
+    /// arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
+    ///
+    /// An assistant sets its tools itself; this method is for other drivers.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};
+    /// use agent::message::{AssistantMessage, Conversation, Message, Part};
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Signs in.
+    /// #[tool]
+    /// fn log_in(user: String, #[arg(secret)] password: String) {}
+    ///
+    /// let tools = Registry::new(tools![log_in])?;
+    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")])
+    ///     .with_tools(tools.definitions());
+    /// run.record_messages(Vec::new())?;
+    /// let call = Part::tool_call("c1", "log_in", r#"{"user": "ann", "password": "hunter2"}"#);
+    /// run.record_reply(ModelReply::new(AssistantMessage::new([call])))?;
+    /// while let Some(event) = run.take_event() {
+    ///     assert!(!serde_json::to_string(&event)?.contains("hunter2"));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_tools(mut self, tools: Arc<[ToolDefinition]>) -> Self {
+        self.set_secrets(SecretArguments::new([tools]));
+        self
+    }
+
+    pub(crate) fn set_secrets(&mut self, secrets: SecretArguments) {
+        self.secrets = RunSecrets::new(secrets);
     }
 }
 

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::AgentLoop;
 use crate::args::Plan;
 use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
-use crate::tool::definition::ToolDefinition;
 use crate::tool::secrets::SecretArguments;
 
 /// The plans of the run's tools, which withhold secret arguments and parse arguments. They do not affect the steps of the run, so two
@@ -142,41 +140,5 @@ impl RunSecrets {
             call.args = args;
             (part.provider_data, part.extra) = (None, serde_json::Map::new());
         }
-    }
-}
-
-impl AgentLoop {
-    /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments. If any of the tools has secret
-    /// arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
-    ///
-    /// An assistant sets its tools itself; this method is for other drivers.
-    ///
-    /// ```
-    /// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};
-    /// use agent::message::{AssistantMessage, Conversation, Message, Part};
-    /// use agent::{Registry, tool, tools};
-    ///
-    /// /// Signs in.
-    /// #[tool]
-    /// fn log_in(user: String, #[arg(secret)] password: String) {}
-    ///
-    /// let tools = Registry::new(tools![log_in])?;
-    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")])
-    ///     .with_tools(tools.definitions());
-    /// run.record_messages(Vec::new())?;
-    /// let call = Part::tool_call("c1", "log_in", r#"{"user": "ann", "password": "hunter2"}"#);
-    /// run.record_reply(ModelReply::new(AssistantMessage::new([call])))?;
-    /// while let Some(event) = run.take_event() {
-    ///     assert!(!serde_json::to_string(&event)?.contains("hunter2"));
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn with_tools(mut self, tools: Arc<[ToolDefinition]>) -> Self {
-        self.set_secrets(SecretArguments::new([tools]));
-        self
-    }
-
-    pub(crate) fn set_secrets(&mut self, secrets: SecretArguments) {
-        self.secrets = RunSecrets::new(secrets);
     }
 }

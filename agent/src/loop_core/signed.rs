@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::AgentLoop;
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
-use super::child::Spent;
+use super::budget::Spent;
 #[cfg(feature = "approvals-signed")]
 use super::waiting::SignedCall;
 use crate::message::Usage;

@@ -124,6 +124,24 @@ impl Assistant {
         fork
     }
 
+    /// Creates another assistant like [`fork`](Self::fork), with this conversation instead of a copy of its own: for example what one assistant
+    /// hands over to another. A conversation that is not sound is repaired with the next prompt.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, Message};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let billing = Assistant::builder(ScriptedModel::new(["It is paid."])).build()?;
+    /// let next = billing.fork_with(Conversation::from_iter([Message::user("I am Ann.")]));
+    /// assert_eq!(next.prompt("Is my invoice paid?").await?.text(), "It is paid.");
+    /// assert_eq!((next.messages().len(), billing.messages().len()), (3, 0));
+    /// # Ok(()) }
+    /// ```
+    pub fn fork_with(&self, conversation: Conversation) -> Self {
+        Self::new(self.shared.config.clone(), conversation)
+    }
+
     /// Queues a message for the current run, which reads it before its next request. While the assistant is idle, the message waits for the
     /// first turn of the next run.
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {

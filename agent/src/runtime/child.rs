@@ -66,13 +66,13 @@ pub struct ChildTool {
     /// `None` stands for the assistant that makes the call.
     assistant: Option<Assistant>,
     options: ToolOptions,
-    input: Input,
+    input: ChildInput,
     output: Option<Result<OutputSchema, DefinitionError>>,
 }
 
-/// The arguments of a call, and the message that its run begins with.
+/// The arguments of a call, and the message with which its run begins.
 #[derive(Clone)]
-struct Input {
+struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
     check: fn(&ToolDefinition, &str) -> Result<AcceptedArguments, InvalidArguments>,
     message: Arc<dyn Fn(&AcceptedArguments) -> Result<UserMessage, InvalidArguments> + Send + Sync>,
@@ -132,7 +132,7 @@ impl ChildTool {
     pub(super) fn new(assistant: Option<Assistant>, name: Arc<str>, description: Arc<str>) -> Self {
         let mut options = ToolOptions::new(name).description(description).without_timeout();
         options.is_of_assistant = true;
-        Self { assistant, options, input: Input::task(), output: None }
+        Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
     /// Sets the arguments, and the message that a run begins with.
@@ -140,7 +140,7 @@ impl ChildTool {
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,
     ) -> Self {
-        let input = Input {
+        let input = ChildInput {
             plan: |name, options| Plan::for_type::<A>(name, options).map_err(DefinitionError::from),
             check: |definition, text| AcceptedArguments::parse::<A>(definition, text),
             message: Arc::new(move |accepted| accepted.take::<A>().map(|args| message(args).into())),
@@ -167,11 +167,16 @@ impl ChildTool {
         let Self { assistant, options, input, output } = self;
         let output = output.transpose()?;
         let options = match &output {
-            Some(schema) if schema.schema["type"] == "object" => options.output_schema(Value::clone(&schema.schema)),
+            Some(schema) if schema.schema["type"] == "object" => {
+                options.output_schema(Value::clone(&schema.schema))
+            }
             _ => options,
         };
         let plan = (input.plan)(&options.name, options.arguments)?;
-        Ok(Tool::from_body(ToolDefinition::with_options(plan, options)?, ChildBody { assistant, input, output }))
+        Ok(Tool::from_body(
+            ToolDefinition::with_options(plan, options)?,
+            ChildBody { assistant, input, output },
+        ))
     }
 }
 
@@ -190,10 +195,11 @@ impl fmt::Debug for ChildTool {
     }
 }
 
-impl Input {
+impl ChildInput {
     /// One text.
     fn task() -> Self {
-        let message = |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
+        let message =
+            |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
         Self {
             plan: |name, options| {
                 let task = json!({
@@ -213,7 +219,7 @@ impl Input {
 
 struct ChildBody {
     assistant: Option<Assistant>,
-    input: Input,
+    input: ChildInput,
     output: Option<OutputSchema>,
 }
 
@@ -222,7 +228,11 @@ impl ToolBody for ChildBody {
         (self.input.check)(definition, text)
     }
 
-    fn call<'a>(&'a self, arguments: &'a AcceptedArguments, cx: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(
+        &'a self,
+        arguments: &'a AcceptedArguments,
+        cx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let message = match (self.input.message)(arguments) {
                 Ok(message) => message,
@@ -244,7 +254,9 @@ impl ChildBody {
         if call.parent.has_session {
             match assistant.into_session(call.run_id.clone()).await {
                 Ok(opened) => assistant = opened,
-                Err(error) => return failed("store", format!("The sub-agent's session cannot be opened: {error}.")),
+                Err(error) => {
+                    return failed("store", format!("The sub-agent's session cannot be opened: {error}."));
+                }
             }
             stored = assistant.stored_run();
         }
@@ -253,7 +265,10 @@ impl ChildBody {
             (None, StoredRun::Unfinished) => RunStart::Continue,
             (None, StoredRun::Ended) => return self.stored_answer(&assistant),
             (None, StoredRun::Lost) => {
-                return failed("child_gone", "The sub-agent was interrupted, and is not what it was. Call it again.");
+                return failed(
+                    "child_gone",
+                    "The sub-agent was interrupted, and is not what it was. Call it again.",
+                );
             }
             (None, StoredRun::New) => {
                 if let Some(refused) = may_begin(call) {
@@ -269,7 +284,10 @@ impl ChildBody {
     /// Runs outside of a run, where nothing can wait.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.assistant else {
-            return failed("child_failed", "The tool is an assistant that calls itself, and there is no assistant here.");
+            return failed(
+                "child_failed",
+                "The tool is an assistant that calls itself, and there is no assistant here.",
+            );
         };
         let prompt = Prompt::new(assistant.fork(), RunStart::Prompts(vec![message.into()])).of_call(cx);
         self.outcome(prompt, None).await
@@ -298,8 +316,11 @@ impl ChildBody {
         let messages = assistant.messages();
         let replies = || messages.iter().rev().filter_map(|message| message.as_assistant());
         let text = || replies().next().map(AssistantMessage::text).filter(|text| !text.is_empty());
-        let gone = || failed("child_failed", "The sub-agent ended, and its answer was not recorded. Call it again.");
-        let Some(schema) = &self.output else { return text().map_or_else(gone, |text| ToolOutput::text(text).into()) };
+        let gone =
+            || failed("child_failed", "The sub-agent ended, and its answer was not recorded. Call it again.");
+        let Some(schema) = &self.output else {
+            return text().map_or_else(gone, |text| ToolOutput::text(text).into());
+        };
         let submitted = replies().flat_map(AssistantMessage::tool_calls).find(|call| call.name == TOOL);
         let text = submitted.map(|call| call.args.text().to_owned()).or_else(text).unwrap_or_default();
         let reader = AnswerReader::of_schema(schema.clone()).ok();
@@ -313,7 +334,8 @@ fn may_begin(call: &ChildCall) -> Option<ToolOutcome> {
     let parent = &call.parent;
     if parent.is_too_deep() {
         let depth = call.path.calls().len() - 1;
-        let text = format!("No sub-agent was started: this run is at depth {depth}, the limit (`max_depth`).");
+        let text =
+            format!("No sub-agent was started: this run is at depth {depth}, the limit (`max_depth`).");
         return Some(failed("depth_limit", text));
     }
     if !parent.budget.take_run(parent.max_children) {
@@ -349,7 +371,8 @@ fn answer(value: Option<Value>, output: &RunOutput) -> ToolOutcome {
         None => {
             let text = output.text();
             if text.is_empty() {
-                let calls = output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+                let calls =
+                    output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
                 ToolOutput::text(format!("The sub-agent gave no answer. It made {calls} calls."))
             } else {
                 ToolOutput::text(text)
@@ -367,7 +390,9 @@ fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => failed("limit", format!("The sub-agent did not finish: {reached}.")),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),
-        RunError::Store { error, .. } => failed("store", format!("The sub-agent could not be recorded: {error}.")),
+        RunError::Store { error, .. } => {
+            failed("store", format!("The sub-agent could not be recorded: {error}."))
+        }
         error => failed("child_failed", format!("The sub-agent failed: {error}.")),
     }
 }

@@ -49,9 +49,9 @@ pub(super) struct Config {
     pub(super) steering_mode: QueueMode,
     pub(super) follow_up_mode: QueueMode,
     pub(super) max_concurrency: usize,
-    /// How many runs may be within one another below a run of this assistant.
+    /// The maximum number of runs within one another below a run of this assistant.
     pub(super) max_depth: u8,
-    /// How many runs may be within a run of this assistant in all.
+    /// The maximum number of runs within a run of this assistant.
     pub(super) max_children: u32,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,

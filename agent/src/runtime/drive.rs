@@ -134,7 +134,9 @@ impl BegunRun {
         telemetry::end_run(&span, &usage, stop.as_str(), stop == RunStop::Error);
         let output = output(&mut steps, &run, store_error, answer.as_deref())?;
         match in_tool {
-            Some(tool) if output.snapshot.is_some() => Err(RunError::SuspendedInTool { tool: tool.to_string() }),
+            Some(tool) if output.snapshot.is_some() => {
+                Err(RunError::SuspendedInTool { tool: tool.to_string() })
+            }
             _ => Ok(output),
         }
     }

@@ -77,7 +77,9 @@ pub enum RunError {
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
     /// A tool made a prompt whose run waits for decisions or results, and the body of a tool cannot keep it.
-    #[error("the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`")]
+    #[error(
+        "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
+    )]
     #[non_exhaustive]
     SuspendedInTool {
         /// The tool.
@@ -431,7 +433,9 @@ pub enum ResumeError {
         tools: Vec<String>,
     },
     /// Several calls that wait have this id, or this handle. Name the run, with `Decisions::deliver_to`.
-    #[error("several calls that wait are named `{call_id}`, in the run and its sub-agents: name the one that is meant with `Decisions::deliver_to`")]
+    #[error(
+        "several calls that wait are named `{call_id}`, in the run and its sub-agents: name the one that is meant with `Decisions::deliver_to`"
+    )]
     #[non_exhaustive]
     Ambiguous {
         /// The call.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tracing::{Instrument as _, Span};
 
@@ -24,13 +23,12 @@ use super::stop::StopSignal;
 use super::telemetry;
 use super::turn_tools::before_reply;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, RecordError,
-    SteeringPolicy, TurnDecision, TurnSummary, steered,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
+    RecordError, SteeringPolicy, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
-use crate::tool::cancel::CancelToken;
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
@@ -298,7 +296,8 @@ impl InProcessSteps {
     /// Notifies the listeners and the reader of an event, one after the other.
     async fn notify(&mut self, event: Arc<Event>) {
         let (cancel, grace) = (&self.stop.cancel, self.performer.config.cancel_grace);
-        notify_listeners(&self.assistant, &event, cancel, grace).await;
+        let listeners = self.assistant.state().listeners.clone();
+        listeners.notify_all(&event, cancel, grace).await;
         if let Some(parent) = &self.parent {
             Box::pin(parent.notify(&event, cancel, grace)).await;
         }
@@ -541,21 +540,6 @@ impl InProcessSteps {
         let reply = self.performer.finish(*reply, Some(&ModelError::aborted(DROPPED)));
         if is_started && let Err(error) = self.run.lock().record_reply(reply) {
             tracing::error!(%error, "the reply of a dropped run was not recorded");
-        }
-    }
-}
-
-/// Notifies the listeners of an assistant of an event, one after the other.
-pub(super) async fn notify_listeners(
-    assistant: &Assistant,
-    event: &Arc<Event>,
-    cancel: &CancelToken,
-    grace: Duration,
-) {
-    let listeners = assistant.state().listeners.clone();
-    for listener in listeners.iter() {
-        if let Some(wait) = listener.notify_async(event) {
-            Box::pin(listener.wait(wait, cancel, grace)).await;
         }
     }
 }

@@ -400,6 +400,15 @@ impl Listeners {
         Self { list: std::mem::replace(&mut self.list, list) }
     }
 
+    /// Notifies all of them of an event, one after the other.
+    pub(super) async fn notify_all(&self, event: &Arc<Event>, cancel: &CancelToken, grace: Duration) {
+        for listener in self.iter() {
+            if let Some(wait) = listener.notify_async(event) {
+                Box::pin(listener.wait(wait, cancel, grace)).await;
+            }
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a run gives to the runs that its calls start, and what such a call leaves behind.
+//! A run as the runs within it see it, and the calls that start these.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::approval::{Approver, Resumption};
 use super::assistant::Assistant;
 use super::config::Config;
-use super::in_process::{InProcessSteps, notify_listeners};
+use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::records::StoreAccess;
 use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
@@ -16,7 +16,7 @@ use crate::steps::SharedLoop;
 use crate::tool::cancel::CancelToken;
 use crate::tool::definition::ToolDefinition;
 
-/// How much longer than for other calls a cancelled run waits for a child, so that the ends of its calls are recorded.
+/// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
 pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The handle under which the record of a call waits whose child waits. No tool may give a handle that begins with `agent:`.
@@ -35,7 +35,7 @@ pub(super) struct ParentRun {
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// How many more runs may be within one another.
+    /// The number of further runs that may be within one another.
     depth_left: u8,
     above: Option<Arc<ParentRun>>,
 }
@@ -45,7 +45,8 @@ impl ParentRun {
     pub(super) async fn notify(&self, event: &Arc<Event>, cancel: &CancelToken, grace: Duration) {
         let mut parent = Some(self);
         while let Some(run) = parent {
-            notify_listeners(&run.assistant, event, cancel, grace).await;
+            let listeners = run.assistant.state().listeners.clone();
+            listeners.notify_all(event, cancel, grace).await;
             if let Some(reader) = &run.reader {
                 reader.hand_over(event.clone()).await;
             }
@@ -130,12 +131,12 @@ impl ChildCall {
     }
 
     /// Takes what the call leaves behind; `None` if no run began.
-    pub(super) fn take_state(&self) -> Option<Box<ChildState>> {
+    pub(super) fn take_state(&self) -> Option<ChildState> {
         let Inner { run, suspended, .. } = std::mem::take(&mut *self.inner());
         if let Some(run) = suspended {
-            return Some(Box::new(ChildState::Suspended(run)));
+            return Some(ChildState::Suspended(run));
         }
-        run.map(|run| Box::new(ChildState::Ended(run.lock().spent())))
+        run.map(|run| ChildState::Ended(run.lock().spent()))
     }
 }
 

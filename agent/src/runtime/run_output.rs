@@ -101,9 +101,20 @@ impl RunOutput {
 impl<T> RunOutput<T> {
     /// Returns the answer, and the output without it.
     pub(super) fn split_value(self) -> (T, RunOutput) {
-        let Self { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } = self;
-        let output =
-            RunOutput { value: (), run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted };
+        let Self { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } =
+            self;
+        let output = RunOutput {
+            value: (),
+            run_id,
+            messages,
+            usage,
+            turns,
+            stop,
+            coercions,
+            answer,
+            snapshot,
+            submitted,
+        };
         (value, output)
     }
 }

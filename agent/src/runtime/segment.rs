@@ -32,6 +32,8 @@ use crate::tool::{
 struct SegmentCall {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
+    /// Set if the body is a run of an assistant.
+    child: Option<Arc<ChildCall>>,
     /// Whether the body was polled.
     is_begun: bool,
     end: Option<CallEnd>,
@@ -112,11 +114,17 @@ impl InProcessSteps {
         is_cancelled: bool,
     ) -> Result<(), RecordError> {
         let Some(at) = running.iter().position(|running| running.end.is_some()) else { return Ok(()) };
-        let SegmentCall { ord, end: Some(mut end), .. } = running.remove(at) else { return Ok(()) };
+        let SegmentCall { ord, end: Some(mut end), child, .. } = running.remove(at) else { return Ok(()) };
         if is_cancelled {
             mark_steered(&mut end.outcome);
         }
-        self.run.lock().record_call_end(ord, end)
+        let mut run = self.run.lock();
+        if let Some(state) = child.and_then(|child| child.take_state())
+            && run.record_child(ord, state)?
+        {
+            return Ok(());
+        }
+        run.record_call_end(ord, end)
     }
 
     /// Ends the calls that have not begun.
@@ -199,11 +207,7 @@ impl InProcessSteps {
         let ord = key.ord;
         let begun = Instant::now();
         let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
-        let body: BoxFuture<'static, CallEnd> = match child {
-            Some(child) => Box::pin(run_child(body, child, keeper, records)),
-            None => Box::pin(run(body, keeper, records)),
-        };
-        SegmentCall { ord, body, is_begun: false, end: None }
+        SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }
 
     /// Returns the reply whose calls run.
@@ -284,18 +288,6 @@ fn run(
             (Err(not_run), _) => *not_run,
         }
     }
-}
-
-/// Runs a call of an assistant's tool, and takes what its run leaves behind.
-async fn run_child(
-    body: CallBody,
-    child: Arc<ChildCall>,
-    keeper: Option<(Assistant, bool)>,
-    records: Option<(Arc<RunRecords>, String)>,
-) -> CallEnd {
-    let mut end = run(body, keeper, records).await;
-    end.child = child.take_state();
-    end
 }
 
 /// Keeps the result of a body in a file or in the cache, where the application wants that, and returns its end.

@@ -115,7 +115,9 @@ impl<T> Stream for Run<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let event = ready!(self.poll_event(cx));
-        if let (Some(event), Some(partial)) = (event.as_ref().filter(|event| event.is_own()), &mut self.partial) {
+        if let (Some(event), Some(partial)) =
+            (event.as_ref().filter(|event| event.is_own()), &mut self.partial)
+        {
             partial.update(&event.kind);
         }
         Poll::Ready(event)

@@ -3,9 +3,9 @@
 use super::BoxFuture;
 use super::body::AcceptedArguments;
 use super::call_error::CallError;
-use super::current::Running;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
+use super::current::Running;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use super::policy::{Timeout, ToolPolicy};
 use super::state::StateMap;

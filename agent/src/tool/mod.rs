@@ -45,10 +45,10 @@ pub(crate) mod combine;
 pub(crate) mod composed;
 #[cfg(feature = "macros")]
 pub(crate) mod constraint;
-pub(crate) mod current;
 pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;
+pub(crate) mod current;
 #[cfg(feature = "macros")]
 pub(crate) mod debug_secrets;
 pub(crate) mod definition;

@@ -43,7 +43,6 @@ use std::time::Duration;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ToolOptions {
     pub(crate) name: Arc<str>,
-    /// Empty if the tool may have none.
     pub(super) description: Arc<str>,
     pub(super) may_be_undescribed: bool,
     pub(super) title: Option<Arc<str>>,
@@ -53,7 +52,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether its texts are doc comments of this program. Only hints of the lint depend on it.
+    /// Whether its texts are doc comments of this program, for hints of the lint.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -64,7 +63,6 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    /// Whether a call is a run of an assistant.
     pub(crate) is_of_assistant: bool,
 }
 

@@ -267,7 +267,8 @@ impl Decisions {
     /// # Ok(()) }
     /// ```
     pub fn deliver_to(mut self, call: &PendingCall, outcome: impl Into<ToolOutcome>) -> Self {
-        let (PendingCall::Deferred { call_id, path, .. } | PendingCall::Approval { call_id, path, .. }) = call;
+        let (PendingCall::Deferred { call_id, path, .. } | PendingCall::Approval { call_id, path, .. }) =
+            call;
         let (call_id, path) = (call_id.clone(), Some(path.clone()));
         self.arrived.push(DeliveredOutcome { call_id, path, outcome: outcome.into() });
         self

@@ -48,7 +48,7 @@ pub(in crate::runtime) fn check(
         verify(core, config.signer.as_deref())?;
     }
     let arrived = addressed(&core.pending(), arrived)?;
-    let input = Input { requests, made, arrived, can_ask: config.approver.is_some() };
+    let input = TreeInput { requests, made, arrived, can_ask: config.approver.is_some() };
     let resumption = input.of_run(core, &RunPath::default())?;
     // With a child, a run waits for nothing that comes by itself.
     if resumption.is_empty()
@@ -90,8 +90,8 @@ fn addressed(
 }
 
 /// The decisions and results for all runs of a tree.
-struct Input {
-    /// What all of them wait for.
+struct TreeInput {
+    /// The requests of all of them.
     requests: Vec<ApprovalRequest>,
     made: Vec<MadeDecision>,
     arrived: Vec<(RunPath, String, ToolOutcome)>,
@@ -99,7 +99,7 @@ struct Input {
     can_ask: bool,
 }
 
-impl Input {
+impl TreeInput {
     /// Returns what concerns the run at this place, and its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();

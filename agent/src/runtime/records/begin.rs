@@ -228,9 +228,10 @@ impl RunRecords {
         let is_the_same = found.call.tool == again.tool
             && found.call.fingerprint == again.fingerprint
             && found.call.args == again.args;
-        let may_run = continues || policy.is_some_and(|policy| {
-            policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
-        });
+        let may_run = continues
+            || policy.is_some_and(|policy| {
+                policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
+            });
         if may_run && is_the_same {
             return None;
         }

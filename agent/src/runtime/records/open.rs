@@ -139,7 +139,7 @@ impl Assistant {
         Some((core.run_id().clone(), core.added().to_vec()))
     }
 
-    /// Returns what the session has of the only run in it.
+    /// Returns the part of its only run that the session has.
     pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
         self.state().session.as_ref().map_or(StoredRun::New, SessionState::only_run)
     }

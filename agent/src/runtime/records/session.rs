@@ -52,20 +52,20 @@ pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
 
-/// What a session has of the only run in it.
+/// The part of its only run that a session has.
 pub(in crate::runtime) enum StoredRun {
     /// Nothing.
     New,
     /// Its beginning: it continues.
     Unfinished,
-    /// Its beginning, which does not fit the assistant any more.
+    /// Its beginning, which does not fit the assistant now.
     Lost,
     /// All of it.
     Ended,
 }
 
 impl SessionState {
-    /// Returns what the session has of its only run.
+    /// Returns the part of its only run that the session has.
     pub(super) fn only_run(&self) -> StoredRun {
         match (&self.interrupted, &self.run) {
             _ if self.seq == 0 => StoredRun::New,

@@ -94,7 +94,8 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         for at in self.calls.open_calls() {
-            let Some(call) = self.calls.get_mut(at).filter(|call| call.within.as_deref() == Some(call_id)) else {
+            let Some(call) = self.calls.get_mut(at).filter(|call| call.within.as_deref() == Some(call_id))
+            else {
                 continue;
             };
             let input =

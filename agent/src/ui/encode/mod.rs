@@ -121,7 +121,7 @@ impl UiEncoder {
 
     /// Adds the chunks of an event.
     pub fn encode(&mut self, event: &Event, chunks: &mut Vec<UiChunk>) {
-        // What happens within a call of an assistant is told when the run waits for it.
+        // A sub-agent is shown when the run waits for it.
         if self.phase == ResponsePhase::Over || !event.is_own() {
             return;
         }

@@ -199,7 +199,7 @@ impl UiThread {
 
     /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
-        // Its numbers are those of another run. A page is told when the run waits for it.
+        // The numbers of a sub-agent are those of another run. A page shows it when the run waits for it.
         if !event.is_own() {
             return false;
         }

@@ -1,0 +1,130 @@
+//! The requests, calls, tokens and cost of the runs of a tree, and their limits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::config::UsageLimits;
+use super::end::{Limit, LimitReached};
+use crate::message::Usage;
+
+/// The use of runs: of a tree, or of the children of a run that ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spent {
+    pub(crate) requests: u64,
+    pub(crate) tool_calls: u64,
+    /// The number of runs.
+    pub(crate) runs: u32,
+    pub(crate) usage: Usage,
+}
+
+impl Spent {
+    pub(super) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.tool_calls += other.tool_calls;
+        self.runs = self.runs.saturating_add(other.runs);
+        self.usage += &other.usage;
+    }
+}
+
+/// The limits that the runs of a tree share. The counters are shared, so that children that run at the same time never exceed a limit
+/// of requests or calls: each is counted before it is made.
+#[derive(Debug)]
+pub(crate) struct TreeBudget {
+    limits: UsageLimits,
+    spent: Mutex<Spent>,
+}
+
+/// The budget of the tree that a run belongs to, if it has one. Loops are equal regardless of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedBudget(pub(super) Option<Arc<TreeBudget>>);
+
+impl PartialEq for SharedBudget {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl TreeBudget {
+    #[cfg(feature = "runtime")]
+    pub(super) fn new(limits: UsageLimits, spent: Spent) -> Self {
+        Self { limits, spent: Mutex::new(spent) }
+    }
+
+    fn spent(&self) -> MutexGuard<'_, Spent> {
+        // Nothing can panic while the lock is held.
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the first limit that forbids another request.
+    pub(super) fn exceeded(&self) -> Option<LimitReached> {
+        let spent = self.spent();
+        exceeded(&self.limits, spent.requests, &spent.usage)
+    }
+
+    /// Counts a request, unless a limit is reached.
+    pub(super) fn take_request(&self) -> Option<LimitReached> {
+        let mut spent = self.spent();
+        let reached = exceeded(&self.limits, spent.requests, &spent.usage);
+        if reached.is_none() {
+            spent.requests += 1;
+        }
+        reached
+    }
+
+    /// Counts a call, unless the limit is reached. Returns the limit.
+    pub(super) fn take_call(&self) -> Result<(), u64> {
+        let mut spent = self.spent();
+        match self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
+            Some(allowed) => Err(allowed),
+            None => {
+                spent.tool_calls += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns a call that was counted and did not run.
+    pub(super) fn return_call(&self) {
+        let mut spent = self.spent();
+        spent.tool_calls = spent.tool_calls.saturating_sub(1);
+    }
+
+    pub(super) fn add_usage(&self, usage: &Usage) {
+        self.spent().usage += usage;
+    }
+
+    /// Counts a new run. Returns false if the tree has had this number of them.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn take_run(&self, max: u32) -> bool {
+        let mut spent = self.spent();
+        let may = spent.runs < max;
+        spent.runs += u32::from(may);
+        may
+    }
+}
+
+/// Returns the first limit that forbids another request.
+#[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
+pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
+    let counts = [
+        (Limit::Requests, limits.requests, requests),
+        (Limit::InputTokens, limits.input_tokens, usage.input),
+        (Limit::OutputTokens, limits.output_tokens, usage.output),
+        (Limit::TotalTokens, limits.total_tokens, usage.total),
+    ];
+    let count = counts.into_iter().find_map(|(limit, allowed, used)| {
+        let allowed = allowed.filter(|allowed| used >= *allowed)?;
+        Some(LimitReached::new(limit, allowed as f64, used as f64))
+    });
+    let cost = || {
+        let (allowed, used) = (limits.cost?, usage.cost?.total);
+        (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
+    };
+    count.or_else(cost)
+}

@@ -1,0 +1,265 @@
+//! Runs within runs: with a store, with state, with types, and many of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent::model::{ModelError, ModelErrorKind, reply};
+use agent::run::Limit;
+use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
+use agent::{
+    Assistant, Decision, Registry, RunStop, ScriptedModel, ToolArgs, ToolContext, UsageLimits, json,
+    message::ToolCall, tool, tools,
+};
+
+use crate::subagents::{Log, one, stored, tree};
+
+#[tokio::test]
+async fn with_a_store_a_tree_continues_after_its_process_died() {
+    for kill_after in 0..60 {
+        let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
+        let open = || tree(&log).store(store.clone()).session("s");
+        let prompt = json!([
+            [
+                ["first", [[["look", "a"]], [["second", one("look", "b")]]]],
+                ["first", [[["look", "c"]], [["look", "d"]]]],
+            ],
+            [["look", "e"]],
+        ])
+        .to_string();
+        let expected = "[[a found, [b found]], [c found, d found], e found]";
+        let mut polls = kill_after;
+        let finished = {
+            let root = open().await.unwrap();
+            let mut run = root.prompt(prompt).stream();
+            // Killed: the process does nothing more, also not what a drop does.
+            loop {
+                match run.next().await {
+                    Some(_) if polls == 0 => {
+                        std::mem::forget((run, root));
+                        break None;
+                    }
+                    Some(_) => polls -= 1,
+                    None => break Some(run.output().await.unwrap().text()),
+                }
+            }
+        };
+        let text = match finished {
+            Some(text) => text,
+            None => {
+                let root = open().await.unwrap();
+                if root.unfinished_run().is_some() {
+                    root.continue_run().await.unwrap();
+                } else {
+                    continue;
+                }
+                assert!(root.messages().is_sound());
+                root.messages().last().unwrap().text()
+            }
+        };
+        // `look` is `once`: a call whose body had begun is lost, and its own run continues.
+        let is_lost = text.contains("not known") || text.contains("interrupted") || text.contains("lost");
+        assert!(text == expected || is_lost, "after {kill_after} events: {text}");
+        let lines = log.lines();
+        let mut once = lines.clone();
+        once.dedup();
+        assert_eq!(lines, once, "after {kill_after} events");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_waits_in_a_store_is_resumed_in_another_process() {
+    let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
+    let open = || tree(&log).store(store.clone()).session("s");
+    let prompt =
+        json!([[["first", json!([[["look", "a"]], [["second", one("book", "Rome")]]])], ["look", "b"]]])
+            .to_string();
+    let suspended = {
+        let root = open().await.unwrap();
+        stored(&root.prompt(prompt).await.unwrap().snapshot.unwrap())
+    };
+    // The process died; a new one asks again, and the request is the same.
+    let root = open().await.unwrap();
+    let again = root.continue_run().await.unwrap();
+    assert_eq!(again.stop, RunStop::Suspended);
+    let now = again.snapshot.unwrap();
+    assert_eq!(now.requests()[0].request_id, suspended.requests()[0].request_id);
+    assert_eq!(now.requests()[0].path, suspended.requests()[0].path);
+    assert_eq!(log.lines(), ["look a", "look b"]);
+    drop(root);
+
+    // Resumed from the run that was suspended before.
+    let root = open().await.unwrap();
+    let decisions = suspended.decide(|_| Decision::Allow);
+    let output = root.resume(&suspended, decisions).await.unwrap();
+    assert_eq!(output.text(), "[[a found, [booked Rome]], b found]");
+    assert_eq!(log.lines(), ["book Rome", "look a", "look b"]);
+    let page = store.list(InvocationQuery::new()).await.unwrap();
+    assert_eq!(page.records.len(), 5);
+    assert!(
+        page.records.iter().all(|record| record.status == InvocationStatus::Completed),
+        "{:?}",
+        page.records
+    );
+    // Each run is a session of its own.
+    let child = page.records.iter().find(|record| record.call.tool == "book").unwrap();
+    assert_eq!(child.call.session.as_deref(), Some(&*child.call.key.run));
+    let entries = store.load(&child.call.key.run, 0, 100).await.unwrap();
+    assert!(entries.len() >= 6);
+}
+
+#[derive(ToolArgs)]
+struct Trip {
+    from: String,
+    to: String,
+}
+
+#[derive(ToolArgs)]
+struct Train {
+    #[expect(dead_code, reason = "only the schema counts")]
+    departs: String,
+}
+
+#[tokio::test]
+async fn arguments_and_answers_have_types_and_refusals_are_reports() {
+    let answers = ScriptedModel::from_fn(|request| {
+        let refused = request.messages.iter().any(|message| message.as_tool_result().is_some());
+        let text = request.messages.iter().next().unwrap().text();
+        assert_eq!(text, "From Bern to Rome?");
+        let args = if refused { r#"{"departs": "8:15"}"# } else { r#"{"leaves": "8:15"}"# };
+        reply().tool_call("structured_output", args)
+    });
+    let expert = Assistant::builder(answers).build().unwrap();
+    let find = || {
+        let find = expert
+            .as_tool("find", "Finds a train.")
+            .input(|trip: Trip| format!("From {} to {}?", trip.from, trip.to));
+        find.output::<Train>()
+    };
+    let registry = Registry::new(find()).unwrap();
+    let tool = registry.fetch("find").unwrap();
+    assert!(tool.definition().output_schema().is_some());
+    let call = |args: &str| ToolCall::new("1", "find", args);
+    let result = registry.call(&call(r#"{"from": "Bern"}"#), &ToolContext::new()).await;
+    assert_eq!(result.outcome.code(), Some("invalid_arguments"));
+    // Outside of a run it works, too.
+    let result = registry.call(&call(r#"{"from": "Bern", "to": "Rome"}"#), &ToolContext::new()).await;
+    assert_eq!(result.outcome.text(), r#"{"departs":"8:15"}"#);
+    let model = ScriptedModel::new([
+        reply().tool_call("find", r#"{"from": "Bern", "to": "Rome"}"#),
+        reply().text("8:15"),
+    ]);
+    let root = Assistant::builder(model).tools(find()).build().unwrap();
+    let output = root.prompt("Rome?").await.unwrap();
+    assert_eq!(output.messages[2].text(), r#"{"departs":"8:15"}"#);
+
+    let bad = Assistant::builder(ScriptedModel::new(["Hello!"]))
+        .tools(expert.as_tool("not a name", "Fails."))
+        .build();
+    assert!(bad.unwrap_err().to_string().contains("not a name"));
+}
+
+/// Says who asks, and what the sub-agent knows.
+#[tool]
+fn who(person: &str_state::Person, place: &str_state::Place) -> String {
+    format!("{} in {}", person.0, place.0)
+}
+
+/// State of tools.
+mod str_state {
+    pub(super) struct Person(pub(super) &'static str);
+    pub(super) struct Place(pub(super) &'static str);
+}
+
+#[tokio::test]
+async fn state_passes_down_and_own_state_takes_precedence() {
+    use str_state::{Person, Place};
+    let model = || ScriptedModel::new([reply().tool_call("who", "{}"), reply().text("done")]);
+    let expert = Assistant::builder(model()).tools(tools![who]).state(Place("Rome"));
+    let expert = expert.state_per_prompt::<Person>().build().unwrap();
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let heard = seen.clone();
+    let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "Who?"}"#), reply().text("done")]);
+    let root = Assistant::builder(model).tools(expert.as_tool("ask", "Knows who asks.")).state(Place("Bern"));
+    let root = root.on_event(move |event| {
+        if let agent::EventKind::ToolExecutionEnd { result, .. } = &event.kind
+            && !event.is_own()
+        {
+            *heard.lock().unwrap() = result.outcome.text().into_owned();
+        }
+    });
+    root.build().unwrap().prompt("Who?").with_state(Person("Ann")).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), "Ann in Rome");
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_fails_is_a_failed_call() {
+    let failing =
+        ScriptedModel::new([reply().error(ModelError::new(ModelErrorKind::Auth, "the key is not valid"))]);
+    let long = ScriptedModel::from_fn(|_| reply().tool_call("nothing", "{}"));
+    let silent = ScriptedModel::new([""]);
+    let agents = [("failing", failing), ("long", long), ("silent", silent)];
+    let tools = agents.map(|(name, model)| {
+        let limits = UsageLimits { requests: Some(2), ..UsageLimits::default() };
+        Assistant::builder(model).limits(limits).build().unwrap().as_tool(name, "Answers.").build().unwrap()
+    });
+    let model = ScriptedModel::from_fn(|request| {
+        if request.messages.len() > 1 {
+            return reply().text("done");
+        }
+        ["failing", "long", "silent"]
+            .iter()
+            .fold(reply(), |said, name| said.tool_call(*name, r#"{"task": "go"}"#))
+    });
+    let root = Assistant::builder(model).tools(Vec::from(tools)).build().unwrap();
+    let output = root.prompt("go").await.unwrap();
+    let results: Vec<_> = output.messages.iter().filter_map(|message| message.as_tool_result()).collect();
+    let codes: Vec<_> = results.iter().map(|result| result.code.as_ref().map(|code| code.as_str())).collect();
+    assert_eq!(codes, [Some("child_failed"), Some("limit"), None]);
+    assert!(output.messages[4].text().contains("gave no answer"));
+    let limits = UsageLimits { requests: Some(1), ..UsageLimits::default() };
+    let expert = Assistant::builder(ScriptedModel::new(["never"])).build().unwrap();
+    let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "go"}"#)]);
+    let root =
+        Assistant::builder(model).tools(expert.as_tool("ask", "Answers.")).limits(limits).build().unwrap();
+    assert_eq!(root.prompt("go").await.unwrap_err().as_limit().unwrap().limit, Limit::Requests);
+}
+
+#[tokio::test]
+async fn a_thousand_sub_agents_wait_and_continue() {
+    static BOOKED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Books a place.
+    #[tool(approval = "always")]
+    fn reserve(place: u32) -> String {
+        BOOKED.fetch_add(1, Ordering::SeqCst);
+        format!("{place} reserved")
+    }
+    const MANY: usize = 1_000;
+    let model = ScriptedModel::from_fn(|request| {
+        let text = request.messages.iter().next().unwrap().text();
+        if request.messages.len() > 1 {
+            reply().text("done")
+        } else {
+            reply().tool_call("reserve", json!({"place": text}).to_string())
+        }
+    });
+    let expert = Assistant::builder(model).tools(tools![reserve]).build().unwrap();
+    let model = ScriptedModel::from_fn(|request| {
+        if request.messages.len() > 1 {
+            return reply().text("all done");
+        }
+        (0..MANY).fold(reply(), |said, place| {
+            said.tool_call("ask", json!({"task": place.to_string()}).to_string())
+        })
+    });
+    let build = || {
+        let root = Assistant::builder(model.clone()).tools(expert.as_tool("ask", "Reserves."));
+        root.max_children(2_000).max_concurrency(100).approval_key([7; 32]).build().unwrap()
+    };
+    let suspended = build().prompt("go").await.unwrap().snapshot.unwrap();
+    assert_eq!(suspended.requests().len(), MANY);
+    assert_eq!(BOOKED.load(Ordering::SeqCst), 0);
+    let suspended = stored(&suspended);
+    let output = build().resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap();
+    assert_eq!((output.text().as_str(), BOOKED.load(Ordering::SeqCst)), ("all done", MANY));
+}
