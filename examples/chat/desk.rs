@@ -84,7 +84,7 @@ impl Desk {
         if self.always_allows(&call.name) {
             return Ok(Some(Decision::Allow));
         }
-        let of = if request.path.is_root() { String::new() } else { format!("{} › ", request.path) };
+        let of = if request.path.is_root() { String::new() } else { format!("{} > ", request.path) };
         let asks = format!("? {}{} wants to run with", harmless(&of), harmless(&call.name));
         let mut lines = vec![look.paint(Kind::Notice, &asks)];
         let args = call.args.value().unwrap_or_default();

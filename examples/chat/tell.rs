@@ -153,7 +153,7 @@ impl Teller {
                 let indent = "  ".repeat(event.path.calls().len());
                 let sign = if result.outcome.is_error() { "✗" } else { "✓" };
                 let text = one_line(&harmless(&result.outcome.text()));
-                let line = format!("{} › {} {} {sign} {text}", event.path, result.tool, one_line(&args));
+                let line = format!("{} > {} {} {sign} {text}", event.path, result.tool, one_line(&args));
                 show.line(&format!("{indent}{}", self.look.paint(Kind::Dim, &fit(&harmless(&line), LINE))));
             }
             _ => {}

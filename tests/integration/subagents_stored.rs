@@ -263,3 +263,22 @@ async fn a_thousand_sub_agents_wait_and_continue() {
     let output = build().resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap();
     assert_eq!((output.text().as_str(), BOOKED.load(Ordering::SeqCst)), ("all done", MANY));
 }
+
+#[tokio::test]
+async fn limits_hold_for_a_tree_that_continues_in_another_process() {
+    let log = Arc::new(Log::default());
+    // Each run makes two requests, one of them after the decision.
+    for (allowed, ends) in [(3, false), (4, true)] {
+        let open = || {
+            let limits = UsageLimits { requests: Some(allowed), ..UsageLimits::default() };
+            tree(&log).limits(limits).build().unwrap()
+        };
+        let prompt = one("first", one("book", "Rome")).to_string();
+        let suspended = stored(&open().prompt(prompt).await.unwrap().snapshot.unwrap());
+        let result = open().resume(&suspended, suspended.decide(|_| Decision::Allow)).await;
+        match result {
+            Ok(output) => assert!(ends && output.text() == "[[booked Rome]]"),
+            Err(error) => assert!(!ends && error.as_limit().unwrap().limit == Limit::Requests, "{error}"),
+        }
+    }
+}

@@ -57,8 +57,8 @@ pub struct AgentLoop {
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
     /// What the children have used that ended. Their tokens and cost are those of the run.
-    #[serde(default, skip_serializing_if = "Spent::is_nothing")]
-    pub(super) children: Spent,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) children: Option<Box<Spent>>,
     /// The initial state of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
@@ -185,7 +185,7 @@ impl AgentLoop {
             retries: BTreeMap::new(),
             tries: BTreeMap::new(),
             coercions: Vec::new(),
-            children: Spent::default(),
+            children: None,
             streaming: None,
             is_suspended: false,
             state: RunState::default(),

@@ -20,10 +20,6 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(super) fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.tool_calls += other.tool_calls;
@@ -97,6 +93,12 @@ impl TreeBudget {
 
     pub(super) fn add_usage(&self, usage: &Usage) {
         self.spent().usage += usage;
+    }
+
+    /// Adds the use of a run that began in an earlier process.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn add(&self, spent: &Spent) {
+        self.spent().add(spent);
     }
 
     /// Counts a new run. Returns false if the tree has had this number of them.

@@ -44,7 +44,7 @@ impl AgentLoop {
 
     /// Returns what the run and its children have used.
     pub(crate) fn spent(&self) -> Spent {
-        let mut spent = self.children.clone();
+        let mut spent = self.children.as_deref().cloned().unwrap_or_default();
         // The usage of children that ended is in that of the run.
         spent.usage = self.usage.clone();
         spent.requests += self.requests;
@@ -63,7 +63,7 @@ impl AgentLoop {
         self.turn_usage += &spent.usage;
         spent.usage = Usage::default();
         spent.runs = spent.runs.saturating_add(1);
-        self.children.add(&spent);
+        self.children.get_or_insert_default().add(&spent);
     }
 
     /// Ends a child that waits, whose call ends. Its events come before the end of the call.

@@ -88,8 +88,9 @@ impl AgentLoop {
             signed.insert("state".to_owned(), to_value(&self.state));
         }
         if is_in_tree && let Some(signed) = signed.as_object_mut() {
-            let Spent { requests, tool_calls, runs, .. } = &self.children;
-            signed.insert("children".to_owned(), json!([self.version, requests, tool_calls, runs]));
+            let children = self.children.as_deref();
+            let children = children.map(|Spent { requests, tool_calls, runs, .. }| json!([requests, tool_calls, runs]));
+            signed.insert("children".to_owned(), json!([self.version, children]));
             let coercions = self.coercions.iter().map(to_value).collect();
             signed.insert("coercions".to_owned(), without_floats(Value::Array(coercions)));
             signed.insert("conversation".to_owned(), without_floats(to_value(&self.conversation)));

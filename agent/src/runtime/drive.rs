@@ -80,7 +80,7 @@ impl BegunRun {
         let started =
             assistant.begin_run(run_id.clone(), start, state, cancel.clone(), is_watched, &config)?;
         if let Some(call) = &within {
-            run_begins(call, &started.run);
+            run_begins(call, &started);
         }
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
@@ -143,9 +143,13 @@ impl BegunRun {
 }
 
 /// A call of an assistant's tool has become a run.
-fn run_begins(call: &ChildCall, run: &SharedLoop) {
-    run.lock().set_tree(call.path.clone(), call.parent.budget.clone());
-    call.begun(run);
+fn run_begins(call: &ChildCall, started: &StartedRun) {
+    let mut run = started.run.lock();
+    if started.interrupted.is_some() {
+        call.parent.budget.add(&run.spent());
+    }
+    run.set_tree(call.path.clone(), call.parent.budget.clone());
+    call.begun(&started.run);
 }
 
 /// Gives the conversation back to the assistant, and returns the output of the run.

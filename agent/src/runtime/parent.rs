@@ -151,7 +151,7 @@ impl InProcessSteps {
     }
 
     /// Returns this run as its children see it.
-    fn as_parent(&mut self) -> Arc<ParentRun> {
+    pub(super) fn as_parent(&mut self) -> Arc<ParentRun> {
         if let Some(parent) = &self.as_parent {
             return parent.clone();
         }

@@ -245,7 +245,10 @@ struct SupervisedBody<'a> {
 
 impl<'a> SupervisedBody<'a> {
     fn start(tool: &'a Tool, arguments: &'a AcceptedArguments, cx: &'a ToolContext, span: Span) -> Self {
-        match span.in_scope(|| catch(|| tool.start(arguments, cx))) {
+        let running = Running::new(cx.shared_tool());
+        let started = span.in_scope(|| catch(|| tool.start(arguments, cx)));
+        drop(running);
+        match started {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },
             Err(panic) => Self { body: None, panicked: Some(panic), cx, span },
         }

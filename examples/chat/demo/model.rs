@@ -29,6 +29,7 @@ I am the demo model: no language model, just a few rules that show what this cha
   weather in Rome for 3 days     a tool; \"3\" becomes 3, and you see that
   weather for 99 days            a refused call, and its mending
   pay Ann 50, or pay Ann 500     the second one asks you first
+  delegate pay Ann 500           a sub-agent does it, and asks you
   unlock door Garage, 4711       a secret argument, which stays hidden
   slow work for 8 seconds        type something meanwhile, or press Ctrl-C
   count up to 200                a long result: /show
@@ -94,6 +95,11 @@ fn to_words(said: &str, request: &ModelRequest) -> ScriptedReply {
         let said = said.to_lowercase();
         words.iter().any(|word| said.split(|c: char| !c.is_alphanumeric()).any(|one| one == *word))
     };
+    let delegated =
+        said.strip_prefix("delegate ").filter(|_| request.tools.iter().any(|tool| tool.name() == "delegate"));
+    if let Some(task) = delegated {
+        return reply().tool_call("delegate", json!({"task": task}));
+    }
     if has(&["fail", "error"]) {
         return reply()
             .text("I am about to")

@@ -135,6 +135,27 @@ fn approvals_are_asked_inline() {
 }
 
 #[test]
+fn sub_agents_are_shown_further_in_and_ask_with_their_path() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("delegate delegate pay Bob 600");
+    chat.wait_for("? delegate > delegate > pay wants to run with");
+    chat.say("yes");
+    chat.wait_for("delegate > delegate > pay {");
+    chat.wait_for_prompt();
+    let screen = chat.screen();
+    for shown in [
+        "600 paid to Bob",
+        "delegate > delegate {",
+        "⚙ delegate {",
+        "delegate says: delegate says: pay says: 600 paid",
+    ] {
+        assert!(screen.contains(shown), "{shown:?} is missing in\n{screen}");
+    }
+    chat.quit();
+}
+
+#[test]
 fn arguments_are_edited_until_they_fit() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]));

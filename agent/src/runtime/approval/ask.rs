@@ -135,6 +135,10 @@ impl InProcessSteps {
             self.run.lock().record_call_end(ord, end)?;
             self.emit().await;
         }
+        if !children.is_empty() {
+            // While they are in the run, what they have used counts.
+            self.as_parent();
+        }
         let mut run = self.run.lock();
         for (ord, resumption) in children {
             if let Some(child) = run.continue_child(ord) {
