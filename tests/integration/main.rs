@@ -135,3 +135,4 @@ mod ui_readers;
 mod ui_requests;
 mod ui_restart;
 mod ui_server;
+mod ui_sub_agents;

@@ -89,7 +89,8 @@ impl AgentLoop {
         }
         if is_in_tree && let Some(signed) = signed.as_object_mut() {
             let children = self.children.as_deref();
-            let children = children.map(|Spent { requests, tool_calls, runs, .. }| json!([requests, tool_calls, runs]));
+            let children =
+                children.map(|Spent { requests, tool_calls, runs, .. }| json!([requests, tool_calls, runs]));
             signed.insert("children".to_owned(), json!([self.version, children]));
             let coercions = self.coercions.iter().map(to_value).collect();
             signed.insert("coercions".to_owned(), without_floats(Value::Array(coercions)));

@@ -121,7 +121,7 @@ impl Accumulator {
                 self.part(content_index)?;
                 self.end_part(content_index, out);
             }
-            E::Part { content_index, part } => self.complete_part(content_index, part, out)?,
+            E::Part { content_index, part } => self.complete_part(content_index, *part, out)?,
             E::PartData { content_index, ref data } => {
                 self.part(content_index)?.provider_data = Some(data.clone());
                 out.push_back(event);
@@ -137,6 +137,23 @@ impl Accumulator {
             E::Stop { reason, detail, raw } => self.stop(reason, detail, raw, out),
         }
         Ok(())
+    }
+
+    /// Appends to an open part what most events are. Returns false if this is another event; then nothing has changed.
+    pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
+        let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
+        if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
+            return false;
+        }
+        match (self.message.content.get_mut(index).map(|part| &mut part.content), event) {
+            (Some(Content::Text(text)), ModelEvent::TextDelta { .. })
+            | (Some(Content::Thinking { text, .. }), ModelEvent::ThinkingDelta { .. }) => {
+                text.push_str(delta)
+            }
+            (Some(Content::ToolCall(call)), ModelEvent::ToolCallDelta { .. }) => call.args.push_str(delta),
+            _ => return false,
+        }
+        true
     }
 
     fn part(&mut self, index: usize) -> Result<&mut Part, ModelError> {
@@ -247,7 +264,7 @@ impl Accumulator {
                 call.id = id;
             }
             if !is_told {
-                out.push_back(ModelEvent::Part { content_index: index, part: old.clone() });
+                out.push_back(ModelEvent::Part { content_index: index, part: Box::new(old.clone()) });
             }
             return Ok(());
         }
@@ -263,7 +280,7 @@ impl Accumulator {
             _ => None,
         };
         if delta.is_none() {
-            out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
+            out.push_back(ModelEvent::Part { content_index: index, part: Box::new(part.clone()) });
         }
         self.start_part(index, part, out)?;
         out.extend(delta.filter(|delta| delta.delta() != Some("")));

@@ -42,7 +42,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// assert_eq!((said.content_index(), said.delta(), said.text_delta()), (Some(1), Some("It is"), Some("It is")));
 /// let thought = ModelEvent::ThinkingDelta { content_index: 0, delta: "Is it?".into() };
 /// assert_eq!((thought.delta(), thought.text_delta()), (Some("Is it?"), None));
-/// assert_eq!(ModelEvent::Usage { usage: Usage::new(12, 3) }.content_index(), None);
+/// assert_eq!(ModelEvent::Usage { usage: Usage::new(12, 3).into() }.content_index(), None);
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
@@ -123,8 +123,8 @@ pub enum ModelEvent {
     Part {
         /// The index of the part.
         content_index: usize,
-        /// The part.
-        part: Part,
+        /// The part. Boxed, because most events are small deltas, which are moved often.
+        part: Box<Part>,
     },
     /// Provider state of a part that started; it replaces earlier state.
     PartData {
@@ -141,7 +141,7 @@ pub enum ModelEvent {
     /// The token usage of the reply so far; it replaces earlier counts.
     Usage {
         /// The counts.
-        usage: Usage,
+        usage: Box<Usage>,
     },
     /// The reply is complete. Only usage and provider state may follow.
     Stop {

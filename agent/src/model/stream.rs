@@ -243,6 +243,9 @@ impl Stream for ModelStream {
                     if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
                         author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
                     }
+                    if this.arguments.is_none() && this.accumulator.append_to_open(&event) {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
                     let pushed = this.accumulator.push(event, &mut this.ready);
                     if let Some(arguments) = &mut this.arguments {
                         let told = std::mem::take(&mut this.ready).into_iter();
@@ -313,9 +316,10 @@ fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let (raw, model) = (message.provider_stop_reason, message.response_model.unwrap_or(model));
     let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
     let parts = content.into_iter().enumerate();
-    events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));
+    events
+        .extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part: Box::new(part) }));
     events.extend(provider_data.map(|data| ModelEvent::MessageData { data }));
-    events.push_back(ModelEvent::Usage { usage });
+    events.push_back(ModelEvent::Usage { usage: Box::new(usage) });
     events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error, raw });
     events
 }

@@ -58,12 +58,13 @@ impl WrappedReply {
             | ModelEvent::ThinkingEnd { content_index }
             | ModelEvent::ToolCallEnd { content_index } => {
                 let (content_index, part) = (*content_index, content.get(*content_index).cloned());
-                let whole = part.map(|part| ModelEvent::Part { content_index, part });
+                let whole = part.map(|part| ModelEvent::Part { content_index, part: Box::new(part) });
                 self.ready.push_back(whole.unwrap_or(event));
             }
             ModelEvent::Stop { .. } => {
                 let parts = content.iter().cloned().enumerate();
-                let whole = parts.map(|(content_index, part)| ModelEvent::Part { content_index, part });
+                let whole = parts
+                    .map(|(content_index, part)| ModelEvent::Part { content_index, part: Box::new(part) });
                 self.ready.extend(whole);
                 self.ready.push_back(event);
             }

@@ -26,7 +26,7 @@ impl Growing {
             ModelEvent::TextStart { .. } => Part::text(""),
             ModelEvent::ThinkingStart { .. } => Part::thinking(""),
             ModelEvent::ToolCallStart { id, name, .. } => Part::tool_call(id, name, ""),
-            ModelEvent::Part { part, .. } => part.clone(),
+            ModelEvent::Part { part, .. } => *part.clone(),
             _ => return self.append(event),
         };
         let Some(index) = event.content_index() else { return };

@@ -255,7 +255,7 @@ impl ScriptedReply {
             play_part(content_index, part, chunks, &mut events);
         }
         if let Some(usage) = self.usage {
-            events.push_back(Ok(ModelEvent::Usage { usage }));
+            events.push_back(Ok(ModelEvent::Usage { usage: Box::new(usage) }));
         }
         match self.end {
             ReplyEnd::Stop(reason) => {
@@ -302,7 +302,7 @@ fn play_part(
         _ => {}
     }
     // The final version, with provider data and everything else that the part has.
-    events.push_back(Ok(ModelEvent::Part { content_index, part }));
+    events.push_back(Ok(ModelEvent::Part { content_index, part: Box::new(part) }));
 }
 
 impl From<&str> for ScriptedReply {

@@ -198,7 +198,7 @@ impl AnthropicDecoder {
         let Value::Object(mut block) = block else {
             out.push(ModelEvent::Part {
                 content_index,
-                part: blocks::read(&self.provider, block, None, JsonSource::Reply),
+                part: Box::new(blocks::read(&self.provider, block, None, JsonSource::Reply)),
             });
             return;
         };
@@ -224,7 +224,7 @@ impl AnthropicDecoder {
             BlockKind::Other => {
                 let part =
                     blocks::read(&self.provider, Value::Object(block.clone()), None, JsonSource::Reply);
-                out.push(ModelEvent::Part { content_index, part });
+                out.push(ModelEvent::Part { content_index, part: Box::new(part) });
             }
         }
         // These fields were emitted. Only fields without a neutral form stay.
@@ -291,7 +291,7 @@ impl AnthropicDecoder {
         if kind == BlockKind::Other {
             let input = (!input.is_empty()).then_some(input);
             let part = blocks::read(&self.provider, Value::Object(block), input, JsonSource::Reply);
-            out.push(ModelEvent::Part { content_index, part });
+            out.push(ModelEvent::Part { content_index, part: Box::new(part) });
             return;
         }
         if kind == BlockKind::ToolUse {
@@ -331,7 +331,7 @@ impl AnthropicDecoder {
     /// Emits the usage and state that were held back.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if self.has_usage {
-            out.push(ModelEvent::Usage { usage: usage(&self.usage) });
+            out.push(ModelEvent::Usage { usage: Box::new(usage(&self.usage)) });
         }
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
@@ -440,7 +440,7 @@ impl Decoder for AnthropicDecoder {
             {
                 call.args = crate::message::ToolArguments::default();
             }
-            out.push(ModelEvent::Part { content_index: self.parts, part });
+            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
             self.parts += 1;
         }
         self.complete(out);

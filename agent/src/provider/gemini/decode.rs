@@ -220,7 +220,7 @@ impl GeminiDecoder {
                 {
                     call.args = ToolArguments::default();
                 }
-                out.push(ModelEvent::Part { content_index: self.next_part(), part });
+                out.push(ModelEvent::Part { content_index: self.next_part(), part: Box::new(part) });
             }
         }
     }
@@ -270,7 +270,7 @@ impl GeminiDecoder {
     /// Emits the usage and state that were held back.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         let latest = serde_json::from_str(&std::mem::take(&mut self.usage_text)).ok();
-        out.extend(latest.or(self.usage.take()).map(|raw| ModelEvent::Usage { usage: usage(raw) }));
+        out.extend(latest.or(self.usage.take()).map(|raw| ModelEvent::Usage { usage: Box::new(usage(raw)) }));
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
             out.push(ModelEvent::MessageData { data });

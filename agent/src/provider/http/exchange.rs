@@ -118,7 +118,7 @@ impl Exchange {
         let event = self.events.pop_front()?;
         self.has_delivered = true;
         if let ModelEvent::Usage { usage } = &event {
-            self.usage = Some(usage.clone());
+            self.usage = Some(*usage.clone());
         }
         Some(event)
     }

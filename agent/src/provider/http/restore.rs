@@ -66,7 +66,7 @@ impl NullRestorer {
             }
             ModelEvent::ToolCallEnd { content_index } => out.extend(self.restore_call(*content_index)),
             ModelEvent::Part { content_index, part } if part.as_tool_call().is_some() => {
-                self.calls.insert(*content_index, part.clone());
+                self.calls.insert(*content_index, *part.clone());
                 let last = self.restore_call(*content_index);
                 out.extend([last.unwrap_or(event)]);
                 return;
@@ -78,7 +78,7 @@ impl NullRestorer {
                 }
             }
             ModelEvent::Part { content_index, part } if self.answer.is_some() && part.as_text().is_some() => {
-                self.texts.insert(*content_index, part.clone());
+                self.texts.insert(*content_index, *part.clone());
             }
             ModelEvent::Stop { .. } => {
                 out.extend(self.restore_answer());
@@ -99,7 +99,7 @@ impl NullRestorer {
             return None;
         }
         *text = restored.into_owned();
-        Some(ModelEvent::Part { content_index, part })
+        Some(ModelEvent::Part { content_index, part: Box::new(part) })
     }
 
     /// Returns the rewritten call, if it has such a null.
@@ -112,7 +112,7 @@ impl NullRestorer {
             return None;
         }
         call.args = restored.into_owned().into();
-        Some(ModelEvent::Part { content_index, part })
+        Some(ModelEvent::Part { content_index, part: Box::new(part) })
     }
 }
 

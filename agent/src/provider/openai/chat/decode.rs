@@ -237,7 +237,7 @@ impl ChatDecoder {
             },
             _ => {
                 let part = Part::opaque(self.provider.as_str(), part.clone());
-                out.push(ModelEvent::Part { content_index: self.parts, part });
+                out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
                 self.parts += 1;
             }
         }
@@ -259,7 +259,7 @@ impl ChatDecoder {
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };
-        out.push(ModelEvent::Part { content_index: self.parts, part });
+        out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
         self.parts += 1;
     }
 
@@ -298,7 +298,7 @@ impl ChatDecoder {
             && piece.get("function").is_none_or(Value::is_null)
         {
             let part = Part::opaque(self.provider.as_str(), piece.clone());
-            out.push(ModelEvent::Part { content_index: self.parts, part });
+            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
             self.parts += 1;
             return;
         }
@@ -388,7 +388,7 @@ impl ChatDecoder {
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
             let part = Part::refusal(std::mem::take(&mut self.refusal));
-            out.push(ModelEvent::Part { content_index: self.parts, part });
+            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
             self.parts += 1;
         }
         if !self.message_data.is_empty() {
@@ -396,7 +396,7 @@ impl ChatDecoder {
             out.push(ModelEvent::MessageData { data });
         }
         if let Some(raw) = self.usage.take() {
-            out.push(ModelEvent::Usage { usage: usage(raw) });
+            out.push(ModelEvent::Usage { usage: Box::new(usage(raw)) });
         }
     }
 

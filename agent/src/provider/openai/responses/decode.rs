@@ -156,7 +156,7 @@ impl ResponsesDecoder {
                 let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
                     let content_index = self.next_part(at, None);
-                    out.push(ModelEvent::Part { content_index, part });
+                    out.push(ModelEvent::Part { content_index, part: Box::new(part) });
                 }
             }
         }
@@ -282,7 +282,7 @@ impl ResponsesDecoder {
                 continue;
             }
             self.is_refused = true;
-            out.push(ModelEvent::Part { content_index: self.parts, part: Part::refusal(refusal) });
+            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(Part::refusal(refusal)) });
             self.parts += 1;
         }
     }
@@ -306,12 +306,12 @@ impl ResponsesDecoder {
                 let content_index = self.parts;
                 self.parts += 1;
                 self.record_part(at, content_index);
-                out.push(ModelEvent::Part { content_index, part });
+                out.push(ModelEvent::Part { content_index, part: Box::new(part) });
                 continue;
             };
             self.record_part(at, content_index);
             out.extend(items::missing_delta(&mut part, &emitted, content_index));
-            out.push(ModelEvent::Part { content_index, part });
+            out.push(ModelEvent::Part { content_index, part: Box::new(part) });
         }
         // Parts that the completed item does not have stay as they were emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
@@ -399,7 +399,7 @@ impl ResponsesDecoder {
         let status = by_kind.filter(|word| *word == "failed").or(some_text(response, "status")).or(by_kind);
         let error = [response, event].into_iter().find(|value| failure::find_error(value).is_some());
         if error.is_some() || status == Some("failed") {
-            out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
+            out.extend(usage.map(|usage| ModelEvent::Usage { usage: Box::new(usage) }));
             return Err(match error {
                 Some(error) => failure::event_error(error, errors::read_report),
                 None if some_text(event, "message").is_some() => {
@@ -429,7 +429,7 @@ impl ResponsesDecoder {
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
         if let Some(ResponseEnd { reason, detail, raw, usage }) = self.end.take() {
-            out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
+            out.extend(usage.map(|usage| ModelEvent::Usage { usage: Box::new(usage) }));
             out.push(ModelEvent::Stop { reason, detail, raw });
         }
     }
