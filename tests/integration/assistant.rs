@@ -272,7 +272,7 @@ async fn a_part_that_comes_whole_is_told_when_it_comes() {
                     told.push("begins".to_owned());
                 }
                 EventKind::MessageUpdate { update: ModelEvent::Part { content_index, part, .. }, .. } => {
-                    assert_eq!(*part, picture);
+                    assert_eq!(**part, picture);
                     told.push(format!("picture {content_index}"));
                 }
                 EventKind::MessageUpdate { update: ModelEvent::TextStart { content_index, .. }, .. } => {

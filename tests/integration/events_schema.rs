@@ -112,7 +112,7 @@ impl Model for EveryUpdate {
             ModelEvent::TextDelta { content_index: 1, delta: "Hi".into() },
             ModelEvent::TextEnd { content_index: 1 },
             ModelEvent::MessageData { data: data() },
-            ModelEvent::Usage { usage },
+            ModelEvent::Usage { usage: Box::new(usage) },
             ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: Some("end".into()) },
         ];
         ModelStream::from_events(cx, &self.0, updates.map(Ok))
