@@ -122,16 +122,16 @@ fn calls_overlap_and_have_unique_ids() {
 fn whole_parts_are_emitted_like_streamed_ones_and_final_ones_replace() {
     let signed = Part::text("hi").with_provider_data(ProviderData::new("acme", json!({"sig": "s"})));
     let (told, reply) = run([
-        E::Part { content_index: 0, part: signed.clone() },
-        E::Part { content_index: 1, part: Part::image(b"png", "image/png") },
+        E::Part { content_index: 0, part: Box::new(signed.clone()) },
+        E::Part { content_index: 1, part: Box::new(Part::image(b"png", "image/png")) },
         call(2, "c"),
         args(2, "{\"a\":"),
-        E::Part { content_index: 2, part: Part::tool_call("other", "f", "{\"a\":1}") },
-        E::Part { content_index: 3, part: Part::text("") },
+        E::Part { content_index: 2, part: Box::new(Part::tool_call("other", "f", "{\"a\":1}")) },
+        E::Part { content_index: 3, part: Box::new(Part::text("")) },
         stop(StopReason::ToolUse),
         E::PartData { content_index: 3, data: ProviderData::new("acme", "late") },
         E::MessageData { data: ProviderData::new("acme", "whole") },
-        E::Usage { usage: Usage::new(3, 4) },
+        E::Usage { usage: Box::new(Usage::new(3, 4)) },
     ]);
     let expected = [
         "text_start 0",
@@ -179,7 +179,7 @@ fn contradictions_and_broken_replies_are_protocol_errors() {
 
 #[test]
 fn nothing_follows_an_error() {
-    let part = E::Part { content_index: 0, part: Part::refusal("no") };
+    let part = E::Part { content_index: 0, part: Box::new(Part::refusal("no")) };
     let mut stream = stream([Ok(text(0, "Hi")), Ok(part), Ok(stop(StopReason::Stop))]);
     let mut seen = Vec::new();
     while let Some(event) = now(stream.next()) {

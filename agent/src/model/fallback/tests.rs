@@ -90,18 +90,18 @@ fn events(name: &str) -> Vec<E> {
     let signed = Part::thinking("hm").with_provider_data(ProviderData::new(name, "signature"));
     vec![
         E::ReplyStart { response_id: Some(format!("{name}-7")), model: Some(format!("{name}-1-dated")) },
-        E::Usage { usage: Usage::new(5, 0) },
+        E::Usage { usage: Box::new(Usage::new(5, 0)) },
         E::ThinkingStart { content_index: 0 },
         E::ThinkingDelta { content_index: 0, delta: "hm".into() },
-        E::Part { content_index: 0, part: signed },
+        E::Part { content_index: 0, part: Box::new(signed) },
         E::TextDelta { content_index: 1, delta: format!("Hello from {name}") },
         E::ToolCallStart { content_index: 2, id: String::new(), name: "f".into() },
         E::ToolCallDelta { content_index: 2, delta: "{\"a\": 1}".into() },
         E::PartData { content_index: 2, data: ProviderData::new(name, "call") },
-        E::Part { content_index: 3, part: Part::image(b"png", "image/png") },
+        E::Part { content_index: 3, part: Box::new(Part::image(b"png", "image/png")) },
         E::MessageData { data: ProviderData::new(name, "state") },
         E::Stop { reason: StopReason::Stop, detail: None, raw: Some("end".into()) },
-        E::Usage { usage: Usage::new(5, 9) },
+        E::Usage { usage: Box::new(Usage::new(5, 9)) },
     ]
 }
 
