@@ -10,6 +10,7 @@ use agent::steps::{StepKey, StepKind};
 use agent::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
     MemoryStore, NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
+    StoredSession,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -220,6 +221,15 @@ impl Store for Faulty {
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
         let after = if self.fault == Fault::StartsAgain { 0 } else { after };
         self.ask(self.inner.load(session, after, limit))
+    }
+
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+        self.ask(self.inner.list_sessions(containing, after, limit))
     }
 
     fn push_steering<'a>(
