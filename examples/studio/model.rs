@@ -18,7 +18,7 @@ book a room: waits for your decision
 order a letter: its result is delivered later, by you
 unlock the door: a secret argument, which stays hidden
 tell a story: a long reply
-stumble: a request that fails and is sent again";
+stumble: a reply that fails";
 
 /// The rules, at the pace of a model that is far away.
 pub(crate) struct DemoModel(ScriptedModel);
@@ -26,9 +26,7 @@ pub(crate) struct DemoModel(ScriptedModel);
 impl DemoModel {
     pub(crate) fn new() -> Self {
         let info = ModelInfo::new("demo", "demo", "demo");
-        let mut has_stumbled = false;
-        let rules = ScriptedModel::from_fn(move |request| answer(request, &mut has_stumbled));
-        Self(rules.with_info(info).with_chunk_size(5).without_record())
+        Self(ScriptedModel::from_fn(answer).with_info(info).with_chunk_size(5).without_record())
     }
 }
 
@@ -51,7 +49,7 @@ impl Model for DemoModel {
     }
 }
 
-fn answer(request: &ModelRequest, has_stumbled: &mut bool) -> ScriptedReply {
+fn answer(request: &ModelRequest) -> ScriptedReply {
     let sent: usize = request.messages.iter().map(|message| message.text().len()).sum();
     let mut usage = Usage::new(u64::try_from(sent / 4).unwrap_or_default() + 400, 60);
     // As if a million tokens cost a dollar.
@@ -74,7 +72,7 @@ fn answer(request: &ModelRequest, has_stumbled: &mut bool) -> ScriptedReply {
     } else if has("book") {
         reply().text("I book room 12.").tool_call(
             "book_room",
-            r#"{"room": 12, "guest": {"name": "Ann", "children": "7"}, "payment": {"method": "card", "last_digits": "4242"}}"#,
+            r#"{"room": "12", "guest": {"name": "Ann", "children": [7]}, "payment": {"method": "card", "last_digits": "4242"}}"#,
         )
     } else if has("letter") {
         reply().tool_call("order_letter", r#"{"name": "Ann"}"#)
@@ -82,11 +80,10 @@ fn answer(request: &ModelRequest, has_stumbled: &mut bool) -> ScriptedReply {
         reply().tool_call("unlock_door", r#"{"door": "Garage", "code": "4711"}"#)
     } else if has("story") {
         reply().text("The crab walked along the beach, and found a shell. ".repeat(40))
-    } else if has("stumble") && !std::mem::replace(has_stumbled, true) {
-        reply().error(ModelError::new(ModelErrorKind::Overloaded, "the demo model stumbled"))
     } else if has("stumble") {
-        *has_stumbled = false;
-        reply().text("That worked the second time.")
+        reply()
+            .text("I am about to")
+            .error(ModelError::new(ModelErrorKind::Overloaded, "the demo model stumbled"))
     } else {
         reply().text(HINTS)
     };

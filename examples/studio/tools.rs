@@ -67,10 +67,7 @@ pub(crate) async fn find_rooms(
     if budget.is_some_and(|budget| budget < price) {
         return Err(ToolError::new(format!("No room for {guests} costs less than {price} euros.")));
     }
-    Ok(vec![
-        format!("Room 12, {view:?}, {nights} nights, {price} euros a night"),
-        format!("Room 31, {view:?}"),
-    ])
+    Ok(vec![format!("Room 12, {view:?}, nights: {nights}, {price} euros each"), format!("Room 31, {view:?}")])
 }
 
 /// Books a room.

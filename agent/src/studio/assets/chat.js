@@ -62,15 +62,16 @@ function callCard(name, isOpen) {
 }
 
 /**
- * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; and `message(message)`, which shows a stored one.
+ * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; `message(message)`, which shows a stored one;
+ * and `queued(text)`, which shows a message until the run takes it.
  * `run()` returns the id of the run.
  */
 export function chatLog(run) {
   const element = h("div", { class: "log", role: "log", "aria-label": "Conversation" });
   const calls = new Map();
   let parts = new Map();
-  let reply = null;
   let turn = null;
+  const waiting = [];
   const add = (child) => { element.append(child); return child; };
   const card = (id, name) => {
     if (!calls.has(id)) {
@@ -148,7 +149,12 @@ export function chatLog(run) {
     made.element.querySelector("details").open = true;
   };
   const shownMessage = (message) => {
-    if (message.role === "user") add(h("div", { class: "text user" }, textOf(message.content)));
+    if (message.role === "user") {
+      waiting.find((one) => one.textContent === visible(textOf(message.content)))?.remove();
+      const said = add(h("div", { class: "text user" }, textOf(message.content)));
+      // The loop adds it when the turn has begun; a reader expects it before.
+      if (said.previousSibling === turn) turn?.before(said);
+    }
     else if (message.role === "assistant") message.content.forEach((part, at) => {
       // A page that comes late gets the whole message without its deltas.
       if (part.type === "text" || part.type === "thinking") textPart(at, part.type).set(part.text);
@@ -163,15 +169,9 @@ export function chatLog(run) {
   const show = {
     turn_start: (event) => { turn = add(h("div", { class: "turn" }, h("a", { href: `#timeline/${run()}/${event.turn}`, title: "its request and reply" }, `Turn ${event.turn}`), h("span", { class: "facts" }))); },
     turn_end: (event) => turn?.lastChild.replaceChildren(usageText(event.usage)),
-    message_start: (event) => {
-      parts = new Map();
-      if (event.message.role !== "assistant") return;
-      // A reply that failed is asked for again: what arrived of it is not a part of the conversation.
-      reply?.forEach((child) => child.remove());
-      reply = [];
-    },
+    message_start: () => { parts = new Map(); },
     message_update: (event) => grow[event.update]?.(event),
-    message_end: ({ message }) => { reply = null; shownMessage(message); },
+    message_end: ({ message }) => shownMessage(message),
     tool_execution_start: (event) => {
       const made = card(event.call_id, event.tool);
       made.raw = argsText(event.args);
@@ -202,10 +202,12 @@ export function chatLog(run) {
       `${event.stop}${event.detail ? `: ${event.detail}` : ""} · ${usageText(event.usage) || "no usage reported"} · ${duration(event.at)}`)),
   };
   const event = (one) => show[one.type]?.(one);
+  /** Shows a message that was sent while the run works. It waits for the next request, or for the next run. */
+  const queued = (text) => waiting.push(add(h("div", { class: "text user queued", title: "waits for the next request" }, text)));
   const message = (one) => {
     parts = new Map();
     shownMessage(one);
     if (one.role === "tool_result") finished(card(one.call_id, one.tool), { ...one, coercions: [] });
   };
-  return { element, event, message };
+  return { element, event, message, queued };
 }

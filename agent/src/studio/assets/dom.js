@@ -27,6 +27,9 @@ export const chip = (text, kind = "") => h("span", { class: `chip ${kind}` }, te
 /** What a view shows if there is nothing else. */
 export const empty = (title, ...more) => h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", {}, ...more));
 
+/** A part that is closed at first, and made when it is opened. */
+export const later = (title, make) => h("details", { ontoggle: (event) => { if (event.target.children.length === 1) event.target.append(make()); } }, h("summary", {}, title));
+
 /** Formats a time in milliseconds. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -95,7 +95,7 @@ export function argumentsForm(schema, write, isSecret) {
     changed();
     render();
     const field = [...element.querySelectorAll("[data-path]")].find((one) => one.dataset.path === path);
-    (field?.matches("input, select, textarea, button") ? field : field?.querySelector("input, select, textarea, button"))?.focus();
+    (field?.querySelector("input, select, textarea") || field?.querySelector("button"))?.focus();
   };
   const context = { root: schema, changed, restructure, isSecret };
   const render = () => {
@@ -167,8 +167,10 @@ function valueControl(schema, node, replace, path, label, context) {
   const variants = variantsOf(schema, context.root);
   if (variants) return union(variants, node, replace, path, label, context);
   if (onlyValue(schema) !== undefined && node.raw === JSON.stringify(onlyValue(schema))) return h("output", { class: "fixed" }, node.raw);
-  if (schema.enum && schema.enum.some((one) => JSON.stringify(one) === node.raw)) {
-    return h("select", { "aria-label": name, "data-path": path, onchange: (event) => edit(nodeOf(schema.enum[event.target.value])) },
+  if (schema.enum && node.raw !== undefined) {
+    const isKnown = schema.enum.some((one) => JSON.stringify(one) === node.raw);
+    return h("select", { "aria-label": name, "data-path": path, onchange: (event) => event.target.value && edit(nodeOf(schema.enum[event.target.value])) },
+      !isKnown && h("option", { value: "", selected: true }, `${node.raw}, as written`),
       schema.enum.map((one, at) => h("option", { value: at, selected: JSON.stringify(one) === node.raw }, typeof one === "string" ? one : JSON.stringify(one))));
   }
   if (!schema.enum && node.kind === "object" && fits(schema, node, context.root)) return h("div", { class: "nested" }, objectFields(schema, node, path, context));

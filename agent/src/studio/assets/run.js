@@ -79,7 +79,10 @@ export async function showRun(view, of, leaving) {
     fault.replaceChildren();
     isAtEnd = true;
     try {
-      if (run) await post(`/api/runs/${run}/steer`, { text });
+      if (run) {
+        await post(`/api/runs/${run}/steer`, { text });
+        log.queued(text);
+      }
       else {
         const begun = await post("/api/runs", current ? { text, session: current } : { text });
         if (!current) {

@@ -1,7 +1,7 @@
 // Timeline: the turns and calls of a run on a time axis, and what was sent and received.
 import { follow, get } from "./api.js";
 import { coercions, longText, outcomeKind, textOf } from "./calls.js";
-import { chip, duration, empty, h, perFrame, pretty, usageText } from "./dom.js";
+import { chip, duration, empty, h, later, perFrame, pretty, usageText } from "./dom.js";
 import { tryArguments } from "./tools.js";
 
 /** Number of times on the axis. */
@@ -68,7 +68,7 @@ function draw(area, run, firstTurn, leaving) {
   };
   const turnOf = (number, at) => {
     if (!turns.has(number)) {
-      const row = lane(`Turn ${number}`, "model", (element) => choose(element, () => turnDetail(run, number, turns.get(number), steps)));
+      const row = lane(`Turn ${number}`, "model", (element) => choose(element, () => turnDetail(run, number, turns.get(number))));
       turns.set(number, { at, row, calls: [] });
       rows.append(row.element);
       if (number === firstTurn) row.element.click();
@@ -181,8 +181,8 @@ function draw(area, run, firstTurn, leaving) {
 }
 
 /** What was sent for a turn, and what came back. */
-async function turnDetail(run, number, turn, steps) {
-  const own = steps.filter((step) => step.turn === number);
+async function turnDetail(run, number, turn) {
+  const own = (await get(`/api/runs/${run}/steps`)).filter((step) => step.turn === number);
   const requests = await Promise.all(own.map(async (step) => {
     const sent = await get(`/api/runs/${run}/steps/${number}/${step.attempt}`).catch(() => null);
     return h("details", { open: own.length === 1 }, h("summary", {}, `Request${own.length > 1 ? ` ${step.attempt}` : ""}, ${step.messages} messages`),
@@ -193,7 +193,7 @@ async function turnDetail(run, number, turn, steps) {
     h("h2", {}, `Turn ${number}`), h("p", { class: "dim" }, usageText(turn.usage) || "no usage reported"), ...requests,
     !own.length && h("p", { class: "dim" }, "The request of this turn is not kept any more."),
     reply ? h("details", { open: true }, h("summary", {}, `Reply of ${reply.model || "the model"}, ${reply.stop_reason || "unknown end"}`), reply.content.map(partDetail),
-      h("details", {}, h("summary", {}, "As JSON"), longText(pretty(reply)))) : h("p", { class: "dim" }, "The reply is not complete."),
+      later("As JSON", () => longText(pretty(reply)))) : h("p", { class: "dim" }, "The reply is not complete."),
   ];
 }
 
@@ -208,7 +208,7 @@ function requestDetail(sent) {
       message.role === "assistant" ? message.content.map(partDetail) : longText(textOf(message.content)))),
     h("p", { class: "dim" }, `${sent.tools.length} tools: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
     options.length > 0 && h("p", { class: "dim" }, options.map((key) => `${key}: ${JSON.stringify(sent[key])}`).join(" · ")),
-    h("details", {}, h("summary", {}, "As JSON"), longText(pretty(sent))));
+    later("As JSON", () => longText(pretty(sent))));
 }
 
 async function callDetail(run, call) {
