@@ -9,12 +9,12 @@ const { button, isTooWide, say, shows, view } = hands(page);
 let pictures = 0;
 
 /** Takes a picture of a view at each width, in both themes. */
-async function pictureOf(name) {
-  await page.evaluate(() => scrollTo(0, 0));
+async function pictureOf(name, isOfEnd = false) {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of WIDTHS) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: width < 500 ? 800 : 1000 });
+      await page.evaluate((end) => scrollTo(0, end ? document.documentElement.scrollHeight : 0), isOfEnd);
       assert.equal(await isTooWide(), false, `${name} at ${width}: no sideways scrolling`);
       await page.screenshot({ path: `${shots}/${name}-${colorScheme}-${width}.png` });
       pictures += 1;
@@ -127,7 +127,7 @@ await shows("waits for your decision");
 const second = await open(url);
 await hands(second).view("Run");
 await second.getByText("waits for your decision").waitFor();
-await pictureOf("decision");
+await pictureOf("decision", true);
 await page.setViewportSize({ width: 1600, height: 1000 });
 const changed = page.getByRole("textbox", { name: "Changed arguments" });
 await page.keyboard.press("Escape");
@@ -165,8 +165,7 @@ assert.ok(boxes[0][0] < boxes[2][1] && boxes[2][0] < boxes[0][1], "calls that ra
 await page.getByRole("button", { name: /Turn 2/ }).press("Enter");
 const details = page.getByRole("region", { name: "Details" });
 await details.getByText("You are the desk of a small hotel.", { exact: true }).waitFor();
-await details.getByText("One call was refused; once more.").waitFor();
-await page.evaluate(() => scrollTo(0, 0));
+await details.getByText("One call was refused; once more.", { exact: true }).waitFor();
 await pictureOf("timeline");
 await page.setViewportSize({ width: 1600, height: 1000 });
 await calls.nth(1).click();

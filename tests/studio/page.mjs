@@ -27,7 +27,7 @@ export function hands(page) {
   const button = (name) => page.getByRole("button", { name, exact: true });
   return {
     button,
-    shows: (text) => page.getByText(text).first().waitFor(),
+    shows: (text) => page.getByText(text).filter({ visible: true }).first().waitFor(),
     view: (name) => page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click(),
     /** Sends a message when no run is active. */
     say: async (text) => {

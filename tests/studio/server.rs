@@ -163,6 +163,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .store(Hanging(SqlStore::sqlite(file).await?))
         .store_timeout(Duration::from_secs(2))
         .max_concurrency(16)
+        .max_result_bytes(20 << 20)
         .build()?;
     // The same token each time, so that a page that was open goes on with it.
     let studio = Studio::new(assistant).allow_remote([format!("127.0.0.1:{port}")], token);

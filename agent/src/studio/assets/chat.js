@@ -167,6 +167,8 @@ export function chatLog(run) {
     else if (message.role !== "tool_result") add(h("div", { class: "text dim" }, `${message.role}: ${textOf(message.content)}`));
   };
   const show = {
+    // Ids of calls may be repeated by another run.
+    agent_start: () => calls.clear(),
     turn_start: (event) => { turn = add(h("div", { class: "turn" }, h("a", { href: `#timeline/${run()}/${event.turn}`, title: "its request and reply" }, `Turn ${event.turn}`), h("span", { class: "facts" }))); },
     turn_end: (event) => turn?.lastChild.replaceChildren(usageText(event.usage)),
     message_start: () => { parts = new Map(); },
@@ -206,6 +208,7 @@ export function chatLog(run) {
   const queued = (text) => waiting.push(add(h("div", { class: "text user queued", title: "waits for the next request" }, text)));
   const message = (one) => {
     parts = new Map();
+    if (one.role === "assistant") one.content.forEach((part) => calls.delete(part.id));
     shownMessage(one);
     if (one.role === "tool_result") finished(card(one.call_id, one.tool), { ...one, coercions: [] });
   };

@@ -24,6 +24,8 @@ export async function showRun(view, of, leaving) {
   view.replaceChildren(h("div", { class: "run-head" }, choice, h("button", { onclick: () => start(null) }, "New conversation")), area,
     h("div", { class: "composer" }, fault, prompt, h("div", { class: "actions" }, sendButton, cancel, h("span", { class: "dim small grow" }, "While a run is active, a message steers it."))));
   let run = null;
+  /** The run that the log shows, also when it is over. */
+  let latest = null;
   let log = null;
   let following = new AbortController();
   leaving.addEventListener("abort", () => following.abort());
@@ -35,7 +37,7 @@ export async function showRun(view, of, leaving) {
 
   const watch = async (id) => {
     const mine = following;
-    run = id;
+    [run, latest] = [id, id];
     cancel.disabled = false;
     sendButton.textContent = "Steer";
     area.querySelector(".empty")?.remove();
@@ -52,8 +54,8 @@ export async function showRun(view, of, leaving) {
     current = id;
     choice.value = id || "";
     fault.replaceChildren();
-    let latest = null;
-    log = chatLog(() => run || latest);
+    latest = null;
+    log = chatLog(() => latest);
     area.replaceChildren(log.element);
     isAtEnd = true;
     const { signal } = following;

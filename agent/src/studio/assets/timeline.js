@@ -200,12 +200,19 @@ async function turnDetail(run, number, turn) {
 const partDetail = (part) => h("div", { class: "part" }, h("h3", {}, part.type === "tool_call" ? `call of ${part.name}` : part.type),
   longText(part.type === "tool_call" ? (typeof part.args === "string" ? part.args : pretty(part.args)) : part.text ?? pretty(part)));
 
+const previewOf = (message) => (textOf(message.content.filter((part) => part.type === "text")) || message.content.map((part) => part.name || part.type).join(", ")).slice(0, 60);
+
 function requestDetail(sent) {
   const options = ["tool_choice", "max_tokens", "temperature", "top_p", "stop"].filter((key) => sent[key] != null && sent[key].length !== 0);
   return h("div", {},
     sent.system && h("div", { class: "part" }, h("h3", {}, "system"), longText(typeof sent.system === "string" ? sent.system : pretty(sent.system))),
-    sent.messages.map((message) => h("div", { class: "part" }, h("h3", {}, message.role === "tool_result" ? `result of ${message.tool}` : message.role),
-      message.role === "assistant" ? message.content.map(partDetail) : longText(textOf(message.content)))),
+    sent.messages.map((message, at) => {
+      const one = later(`${message.role === "tool_result" ? `result of ${message.tool}` : message.role}: ${previewOf(message)}`,
+        () => h("div", { class: "part" }, message.role === "assistant" ? message.content.map(partDetail) : longText(textOf(message.content))));
+      // What the request adds to the one before.
+      one.open = at + 1 === sent.messages.length;
+      return one;
+    }),
     h("p", { class: "dim" }, `${sent.tools.length} tools: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
     options.length > 0 && h("p", { class: "dim" }, options.map((key) => `${key}: ${JSON.stringify(sent[key])}`).join(" · ")),
     later("As JSON", () => longText(pretty(sent))));

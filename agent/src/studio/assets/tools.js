@@ -72,12 +72,14 @@ function workbench(tool, { schema, examples, secrets }) {
   };
   const later = () => {
     drafts.set(tool.name, editor.area.value);
+    result.classList.toggle("stale", result.hasChildNodes());
     asked += 1;
     clearTimeout(timer);
     timer = setTimeout(check, CHECK_AFTER);
   };
   const call = async (confirmed) => {
     await check();
+    result.classList.remove("stale");
     result.replaceChildren(h("p", { class: "dim" }, "Running…"));
     try {
       const answer = await post(`${path}/call`, { text: editor.area.value, confirmed });
