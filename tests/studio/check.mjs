@@ -86,6 +86,7 @@ await button("Add an item").click();
 await field("guest children 0").fill("7");
 await page.getByRole("combobox", { name: "payment: alternative" }).selectOption({ label: "card: By a card." });
 await field("payment last_digits").fill("4242");
+assert.match(await args.inputValue(), /onerror=alert\(1\)>\\u202e\\u0007"/, "marks are escapes in the text");
 assert.deepEqual(await text(), { room: 1, guest: { name: hostile, children: [7] }, payment: { method: "card", last_digits: "4242" } });
 await pictureOf("tools");
 await page.setViewportSize({ width: 1600, height: 1000 });

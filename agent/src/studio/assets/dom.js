@@ -1,8 +1,11 @@
 // Elements and texts. Every text is data: it becomes a text node.
 
-/** Control characters and marks that change the direction of text are shown as symbols. */
+/** Control characters, and characters that are not seen or that change the direction of text. */
+const MARKS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Shows marks as symbols. */
 export function visible(text) {
-  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+  return String(text).replace(MARKS,
     (mark) => mark < " " ? String.fromCharCode(0x2400 + mark.charCodeAt(0)) : `⟦U+${mark.charCodeAt(0).toString(16).padStart(4, "0").toUpperCase()}⟧`);
 }
 
@@ -18,8 +21,11 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Writes marks in a JSON text as escapes. It stays the same JSON, and cannot look like another. */
+export const escaped = (json) => json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /** Formats a value as JSON. */
-export const pretty = (value) => JSON.stringify(value, null, 2);
+export const pretty = (value) => escaped(JSON.stringify(value, null, 2));
 
 /** A short label of one word or two. */
 export const chip = (text, kind = "") => h("span", { class: `chip ${kind}` }, text);

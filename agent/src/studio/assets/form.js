@@ -1,10 +1,10 @@
 // A form for the arguments of a tool, rendered from the schema of its plan. It edits the nodes of `json.js`, so that what it does not show
 // stays as it was written.
-import { h, pretty } from "./dom.js";
+import { escaped, h, pretty } from "./dom.js";
 import { nodeOf, parseJson, writeJson } from "./json.js";
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-const textNode = (text) => ({ kind: "string", raw: JSON.stringify(text) });
+const textNode = (text) => ({ kind: "string", raw: escaped(JSON.stringify(text)) });
 const hasType = (schema, type) => schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
 
 /** Follows references within the schema. */

@@ -26,7 +26,7 @@ export async function showSessions(view, _, leaving) {
   view.replaceChildren(
     h("div", { class: "run-head" }, h("h1", {}, "Sessions"), h("form", { class: "inline", onsubmit: goTo }, name, h("button", {}, "Open by name"))),
     h("h2", {}, "Open in this studio"), openList,
-    h("div", { class: "run-head" }, h("h2", {}, "In the store"), search), stored, state, h("p", { class: "center" }, more));
+    h("div", { class: "run-head" }, h("h2", {}, "In the store"), search), state, stored, h("p", { class: "center" }, more));
   const { open } = await get("/api/sessions");
   openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, `${one.messages} messages`), one.is_active ? chip("active", "warn") : "")));
   if (!open.length) openList.append(h("p", { class: "dim" }, "None. A conversation is opened under ", h("a", { href: "#run" }, "Run"), ", or from the list below."));
@@ -49,6 +49,7 @@ export async function showSessions(view, _, leaving) {
         : search.value ? empty("Nothing found", `No session of the store has “${search.value}” in its name.`) : empty("The store is empty", "Sessions appear here once they have messages."));
     } catch (error) {
       if (mine !== turn || leaving.aborted) return;
+      if (isFirst) stored.replaceChildren();
       state.replaceChildren(h("div", { class: "callout warn" }, h("p", {}, error.message), h("button", { onclick: () => load(isFirst) }, "Try again")));
     }
   };

@@ -1,7 +1,7 @@
 // Tools: what a model sees of them, and what becomes of arguments.
 import { get, post } from "./api.js";
 import { callOutcome, coercions, faults } from "./calls.js";
-import { chip, empty, h, pretty } from "./dom.js";
+import { chip, empty, escaped, h, pretty } from "./dom.js";
 import { codeEditor } from "./editor.js";
 import { argumentsForm, skeleton } from "./form.js";
 import { parseJson, rangesOf } from "./json.js";
@@ -60,7 +60,7 @@ function workbench(tool, { schema, examples, secrets }) {
     const issues = (answer.report?.issues || []).map((issue) => ({ issue, ranges: rangesOf(issue, editor.area.value, parsed) }));
     editor.mark(issues.flatMap(({ issue, ranges }) => ranges.map(([start, end]) => ({ start, end, label: issue.message }))));
     const go = ([start, end]) => editor.select({ start, end });
-    const take = () => setText(answer.corrected);
+    const take = () => setText(escaped(answer.corrected));
     checked.replaceChildren(answer.is_accepted ? accepted(answer) : refused(answer, issues, go, answer.corrected && take));
   };
   const check = async () => {
