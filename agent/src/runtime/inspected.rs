@@ -39,6 +39,11 @@ impl Assistant {
         keeper.load_first(session, limit).await.unwrap_or_default()
     }
 
+    /// Returns the model itself, to show a request as its provider gets it.
+    pub(crate) fn model_handle(&self) -> &dyn Model {
+        &*self.config().model
+    }
+
     pub(crate) fn has_store(&self) -> bool {
         self.config().keeper.is_some()
     }

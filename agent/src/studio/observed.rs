@@ -86,22 +86,24 @@ impl ObservedRequest {
         (self.turn, self.attempt) == (turn, attempt)
     }
 
-    /// Returns the request without secret arguments.
-    pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
-        let request = &self.request;
+    /// Returns the request without secret arguments, and its body as the provider of a model gets it.
+    pub(super) fn shown(&self, secrets: &SecretArguments, model: &dyn Model) -> Value {
+        let mut request = self.request.clone();
+        request.messages = request.messages.iter().map(|message| secrets.shown(message)).collect();
+        let request = &request;
         let tools = request.tools.iter().map(|tool| {
             json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
         });
-        let messages = request.messages.iter().map(|message| json!(secrets.shown(message)));
         let mut shown = json!({
             "system": request.system,
-            "messages": messages.collect::<Vec<_>>(),
+            "messages": request.messages.iter().map(|message| json!(message)).collect::<Vec<_>>(),
             "tools": tools.collect::<Vec<_>>(),
             "tool_choice": format!("{:?}", request.tool_choice),
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "top_p": request.top_p,
             "stop": request.stop,
+            "body": model.request_body(request),
             "output": request.output.as_ref().map(|output| &output.schema),
         });
         cut_texts(&mut shown, MAX_TEXT);
@@ -135,6 +137,10 @@ impl Model for ObservedModel {
 
     fn max_output(&self) -> Option<u64> {
         self.model.max_output()
+    }
+
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        self.model.request_body(request)
     }
 
     fn count_tokens(
@@ -189,6 +195,10 @@ mod tests {
             Some(100)
         }
 
+        fn request_body(&self, request: &ModelRequest) -> Option<String> {
+            Some(json!(*request.messages).to_string())
+        }
+
         fn count_tokens(
             &self,
             _: &StepCx,
@@ -205,6 +215,8 @@ mod tests {
         assert_eq!((observed.context_window(), observed.max_output()), (Some(1000), Some(100)));
         let counted = observed.count_tokens(&StepCx::new(), &ModelRequest::default()).await;
         assert_eq!(counted.unwrap(), Some(7));
+        let request = ModelRequest::new([crate::message::Message::user("Hi")]);
+        assert!(observed.request_body(&request).unwrap().contains("Hi"));
         let report = crate::Assistant::builder(observed).build().unwrap().context();
         assert_eq!((report.window, report.usable), (Some(1000), Some(900)));
     }

@@ -129,7 +129,9 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
             let requests = shared.requests.of_run(id);
             let request = requests.iter().find(|request| request.is_of(turn, attempt));
-            request.ok_or_else(|| Rejection::not_found("request"))?.shown(&shared.secrets)
+            request
+                .ok_or_else(|| Rejection::not_found("request"))?
+                .shown(&shared.secrets, shared.template.model_handle())
         }
         ["api", "runs", id, "calls", call] => {
             let run = shared.conversations.run(id)?;

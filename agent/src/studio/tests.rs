@@ -244,6 +244,33 @@ async fn sessions_of_the_store_are_listed_in_pages() {
     assert!(json_of(&without.get("/api/stored").await)["cannot_list"].as_str().unwrap().contains("no store"));
 }
 
+/// A request is shown as the provider would get it, without secrets and keys.
+#[cfg(feature = "openai")]
+#[tokio::test(flavor = "current_thread")]
+async fn a_request_has_its_body_without_secrets() {
+    use crate::message::{AssistantMessage, ToolCall};
+    use crate::model::{ModelRequest, StepCx};
+    let model = crate::provider::http::HttpModel::builder("openai/gpt-5")
+        .key("sk-123")
+        .base_url("http://127.0.0.1:9");
+    let assistant = Assistant::builder(model.build().unwrap()).tools(tools![pay]).build().unwrap();
+    let call = ToolCall::new("1", "pay", r#"{"amount": 5, "pin": "hunter2"}"#);
+    let messages =
+        [Message::user("Pay."), AssistantMessage::new([call.into()]).into(), Message::user("Did you?")];
+    let shared = super::StudioShared::new(
+        &assistant,
+        crate::serve::HostPolicy::new(None, &[]).unwrap(),
+        String::new(),
+    );
+    let key = crate::step_key::StepKey::new("run-1", 1, crate::step_key::StepKind::Model, 0);
+    let request = ModelRequest::new(messages).with_tools(assistant.registry().definitions());
+    drop(shared.template.model_handle().stream(&StepCx::new().with_key(key), &request));
+    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets, shared.template.model_handle());
+    let body = shown["body"].as_str().unwrap();
+    assert!(body.contains(r#""model":"gpt-5""#) && body.contains("Did you?"), "{body}");
+    assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn a_failed_reply_is_told_with_its_error() {
     let error = ModelError::new(ModelErrorKind::Overloaded, "too much");

@@ -1,7 +1,8 @@
 // Timeline: the turns and calls of a run on a time axis, and what was sent and received.
 import { follow, get } from "./api.js";
 import { coercions, longText, outcomeKind, textOf } from "./calls.js";
-import { chip, duration, empty, h, later, perFrame, pretty, usageText } from "./dom.js";
+import { chip, duration, empty, escaped, h, later, perFrame, pretty, usageText } from "./dom.js";
+import { parseJson, writeJson } from "./json.js";
 import { tryArguments } from "./tools.js";
 
 /** Number of times on the axis. */
@@ -200,6 +201,12 @@ async function turnDetail(run, number, turn) {
 const partDetail = (part) => h("div", { class: "part" }, h("h3", {}, part.type === "tool_call" ? `call of ${part.name}` : part.type),
   longText(part.type === "tool_call" ? (typeof part.args === "string" ? part.args : pretty(part.args)) : part.text ?? pretty(part)));
 
+/** A text of JSON over several lines; one that is cut stays as it is. */
+function indented(text) {
+  const { root, fault } = parseJson(text);
+  return fault ? text : escaped(writeJson(root));
+}
+
 const previewOf = (message) => (textOf(message.content.filter((part) => part.type === "text")) || message.content.map((part) => part.name || part.type).join(", ")).slice(0, 60);
 
 function requestDetail(sent) {
@@ -215,7 +222,8 @@ function requestDetail(sent) {
     }),
     h("p", { class: "dim" }, `${sent.tools.length} tools: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
     options.length > 0 && h("p", { class: "dim" }, options.map((key) => `${key}: ${JSON.stringify(sent[key])}`).join(" · ")),
-    later("As JSON", () => longText(pretty(sent))));
+    sent.body && later("Body, as the provider gets it", () => longText(indented(sent.body))),
+    later("As JSON", () => longText(pretty({ ...sent, body: undefined }))));
 }
 
 async function callDetail(run, call) {
