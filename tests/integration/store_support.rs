@@ -9,8 +9,8 @@ use agent::message::UserMessage;
 use agent::steps::{StepKey, StepKind};
 use agent::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    MemoryStore, NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
-    StoredSession,
+    MemoryStore, NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
+    StoredEntry,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -228,7 +228,7 @@ impl Store for Faulty {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         self.ask(self.inner.list_sessions(containing, after, limit))
     }
 

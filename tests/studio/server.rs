@@ -9,7 +9,7 @@ use agent::model::{ModelRequest, ScriptedReply, reply};
 use agent::steps::StepKey;
 use agent::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
-    SessionEntry, SqlStore, Store, StoreError, StoredEntry, StoredSession,
+    SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoredEntry,
 };
 use agent::studio::Studio;
 use agent::{Assistant, BoxFuture, ScriptedModel, ToolOutcome, json, tool, tools};
@@ -131,7 +131,7 @@ impl Store for Hanging {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> Answer<'a, Vec<StoredSession>> {
+    ) -> Answer<'a, Vec<SessionSummary>> {
         unless_hanging(containing, self.0.list_sessions(containing, after, limit))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::assistant::Assistant;
 use super::error::BuildError;
 use crate::model::Model;
-use crate::store::{StoreError, StoredEntry, StoredSession};
+use crate::store::{SessionSummary, StoreError, StoredEntry};
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::{ToolContext, ToolContextBuilder};
 use crate::tool::secrets::SecretArguments;
@@ -29,7 +29,7 @@ impl Assistant {
         containing: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Option<Result<Vec<StoredSession>, StoreError>> {
+    ) -> Option<Result<Vec<SessionSummary>, StoreError>> {
         Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::record::Position;
 use super::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind, StoredEntry, StoredSession,
+    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind, StoredEntry,
 };
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
@@ -132,7 +132,7 @@ impl MemoryStore {
         Ok(to_u64(last))
     }
 
-    fn do_list_sessions(&self, containing: &str, after: Option<&str>, limit: usize) -> Vec<StoredSession> {
+    fn do_list_sessions(&self, containing: &str, after: Option<&str>, limit: usize) -> Vec<SessionSummary> {
         let containing = containing.to_ascii_lowercase();
         let inner = self.lock();
         let matching = inner.sessions.iter().filter(|(name, _)| {
@@ -140,9 +140,9 @@ impl MemoryStore {
         });
         let listed = matching.filter_map(|(name, session)| {
             let last = session.entries.last()?;
-            Some((name.as_str(), StoredSession::new(name, to_u64(session.entries.len()), last.at)))
+            Some((name.as_str(), SessionSummary::new(name, to_u64(session.entries.len()), last.at)))
         });
-        let sorted: BTreeMap<&str, StoredSession> = listed.collect();
+        let sorted: BTreeMap<&str, SessionSummary> = listed.collect();
         sorted.into_values().take(limit).collect()
     }
 
@@ -258,7 +258,7 @@ impl Store for MemoryStore {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(async move { Ok(self.do_list_sessions(containing, after, limit)) })
     }
 

@@ -87,7 +87,7 @@ pub use record::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
     NewInvocation,
 };
-pub use session::{EntryKind, SessionEntry, StoredEntry, StoredSession};
+pub use session::{EntryKind, SessionEntry, SessionSummary, StoredEntry};
 #[cfg(feature = "store-sql")]
 pub use sql::SqlStore;
 
@@ -273,7 +273,7 @@ pub trait Store: Send + Sync {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         let _ = (containing, after, limit);
         let error = StoreError::new(StoreErrorKind::Unsupported, "it cannot list its sessions");
         Box::pin(std::future::ready(Err(error)))
@@ -355,7 +355,7 @@ impl<T: Store + ?Sized> Store for Arc<T> {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         (**self).list_sessions(containing, after, limit)
     }
 

@@ -186,14 +186,14 @@ impl StoredEntry {
 /// A session in a list of sessions.
 ///
 /// ```
-/// use agent::store::StoredSession;
+/// use agent::store::SessionSummary;
 ///
-/// let listed = StoredSession::new("ann", 4, 1_700_000_000_000);
+/// let listed = SessionSummary::new("ann", 4, 1_700_000_000_000);
 /// assert_eq!((listed.session.as_str(), listed.entries), ("ann", 4));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StoredSession {
+pub struct SessionSummary {
     /// The name of the session.
     pub session: String,
     /// The number of its entries, which is the number of the last one.
@@ -202,7 +202,7 @@ pub struct StoredSession {
     pub at: i64,
 }
 
-impl StoredSession {
+impl SessionSummary {
     /// Creates the facts of a session.
     pub fn new(session: impl Into<String>, entries: u64, at: i64) -> Self {
         Self { session: session.into(), entries, at }

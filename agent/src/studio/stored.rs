@@ -9,7 +9,7 @@ use super::response::Rejection;
 use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::Assistant;
-use crate::store::{EntryKind, StoreErrorKind, StoredSession};
+use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
 /// The sessions of one page.
 const PAGE: usize = 50;
@@ -46,7 +46,7 @@ async fn page(assistant: &Assistant, text: &str, after: Option<&str>) -> Result<
 }
 
 /// Returns the first message of a session. A session that cannot be read is listed without one.
-async fn title(assistant: &Assistant, session: &StoredSession) -> Option<String> {
+async fn title(assistant: &Assistant, session: &SessionSummary) -> Option<String> {
     let first = assistant.first_entries(&session.session, FIRST_ENTRIES).await;
     first.iter().find_map(|stored| match &stored.entry.kind {
         EntryKind::Message { message, .. } if matches!(**message, Message::User(_)) => {

@@ -3,7 +3,7 @@
 use crate::message::{Message, UserMessage};
 use crate::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind, StoredSession,
+    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
 };
 use crate::{
     json,
@@ -296,8 +296,8 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
         Err(error) if error.kind() == StoreErrorKind::Unsupported => return,
         first => assert_eq!(ok(first, "list_sessions").len(), 1, "a page has at most its limit"),
     }
-    let pages = async |containing: &str, limit| -> Vec<StoredSession> {
-        let mut all: Vec<StoredSession> = Vec::new();
+    let pages = async |containing: &str, limit| -> Vec<SessionSummary> {
+        let mut all: Vec<SessionSummary> = Vec::new();
         loop {
             let after = all.last().map(|last| last.session.as_str());
             let page = ok(store.list_sessions(containing, after, limit).await, "list_sessions");
@@ -318,7 +318,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let expected: Vec<_> = (1..)
         .zip(10..)
         .zip(&names)
-        .map(|((count, at), session)| StoredSession::new(session, count, at))
+        .map(|((count, at), session)| SessionSummary::new(session, count, at))
         .collect();
     assert_eq!(sorted, expected, "the number of entries, and the time of the last one");
     // The case of ASCII letters does not count, and no character has a meaning of its own.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::panics::catch_future;
 use crate::step_key::StepKey;
 #[cfg(feature = "studio")]
-use crate::store::StoredSession;
+use crate::store::SessionSummary;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError,
     StoreErrorKind, StoredEntry,
@@ -257,7 +257,7 @@ impl StoreAccess {
         containing: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<StoredSession>, StoreError> {
+    ) -> Result<Vec<SessionSummary>, StoreError> {
         let mut listed = self.retry(|| self.store.list_sessions(containing, after, limit)).await?;
         listed.truncate(limit);
         Ok(listed)

@@ -8,7 +8,7 @@ use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
 use crate::store::record::MAX_PAGE;
-use crate::store::{SessionEntry, StoreError, StoredEntry, StoredSession};
+use crate::store::{SessionEntry, SessionSummary, StoreError, StoredEntry};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
@@ -155,7 +155,7 @@ impl SqlStore {
         containing: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<StoredSession>, StoreError> {
+    ) -> Result<Vec<SessionSummary>, StoreError> {
         let rows = sqlx::query(LIST)
             .bind(i64::from(after.is_some()))
             .bind(encode(after.unwrap_or_default()))
@@ -170,7 +170,7 @@ impl SqlStore {
             let text = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
             let entry: SessionEntry = serde_json::from_str(&text)
                 .map_err(|error| error::corrupt_json(&format!("entry {last} of a session"), error))?;
-            Ok(StoredSession::new(name, from_sql(last), entry.at))
+            Ok(SessionSummary::new(name, from_sql(last), entry.at))
         };
         rows.iter().map(read).collect()
     }

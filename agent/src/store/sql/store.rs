@@ -5,7 +5,7 @@ use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
-    SessionEntry, Store, StoreError, StoredEntry, StoredSession,
+    SessionEntry, SessionSummary, Store, StoreError, StoredEntry,
 };
 use crate::tool::BoxFuture;
 
@@ -65,7 +65,7 @@ impl Store for SqlStore {
         containing: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredSession>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(self.do_list_sessions(containing, after, limit))
     }
 

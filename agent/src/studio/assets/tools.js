@@ -25,12 +25,16 @@ export async function showTools(view, name) {
       h("nav", { class: "list", "aria-label": "Tools" }, rows),
       h("p", { class: "dim small" }, `${tools.length} tools, ${tokens} tokens in each request`)),
     detail));
+  let opened = null;
   const open = async (next) => {
     const tool = tools.find((one) => one.name === next) || tools[0];
+    opened = tool;
     rows.forEach((row, at) => tools[at] === tool ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current"));
-    detail.replaceChildren(...toolDetail(tool, await get(`/api/tools/${encodeURIComponent(tool.name)}`)));
+    const shown = await get(`/api/tools/${encodeURIComponent(tool.name)}`).then((facts) => toolDetail(tool, facts), (error) => [empty("This cannot be shown", error.message)]);
+    // Another one was opened in the meantime.
+    if (opened === tool) detail.replaceChildren(...shown);
   };
-  await open(name);
+  open(name);
   return open;
 }
 
