@@ -101,6 +101,25 @@ await page.getByRole("link", { name: /^large/ }).click();
 await button("Call").click();
 await page.getByText("completed").waitFor();
 
+// A tool that is a union as a whole.
+await page.getByRole("link", { name: /^notes/ }).click();
+await page.getByRole("combobox", { name: "arguments: alternative" }).selectOption({ label: "remove: Removes a note." });
+await page.getByLabel("id", { exact: true }).fill("7");
+assert.deepEqual(JSON.parse(await page.getByRole("textbox", { name: "Arguments" }).inputValue()), { action: "remove", id: 7 });
+await button("Call").click();
+await shows("removed 7");
+
+// A message to an active run waits for its next request; the run is cancelled.
+await view("Run");
+await anew();
+await say("sleep");
+await page.getByText("running").waitFor();
+await page.getByRole("textbox", { name: "Message", exact: true }).fill("be quick");
+await button("Steer").click();
+await page.locator(".queued").getByText("be quick").waitFor();
+await button("Cancel").click();
+await shows(/^aborted: cancelled in the studio/);
+
 // Markup, control characters and marks of direction in every field are texts.
 await view("Run");
 await anew();

@@ -12,7 +12,7 @@ use agent::store::{
     SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoredEntry,
 };
 use agent::studio::Studio;
-use agent::{Assistant, BoxFuture, ScriptedModel, ToolOutcome, json, tool, tools};
+use agent::{Assistant, BoxFuture, RunTool, ScriptedModel, ToolContext, json, tool, tools};
 
 /// Markup, control characters, marks of direction, and a link.
 const HOSTILE: &str = "<img src=x onerror=alert(1)><script>alert(2)</script>\u{202e}\u{7}\u{1b}[31m javascript:alert(3) ${7*7} \u{0}";
@@ -50,10 +50,24 @@ fn change(what: String, #[arg(secret)] pin: String) -> String {
     format!("{what} is changed ({} digits)", pin.len())
 }
 
-/// Answers later.
-#[tool]
-fn later(what: String) -> ToolOutcome {
-    ToolOutcome::Deferred { handle: what }
+/// Manages notes.
+#[tool(read_only)]
+enum Notes {
+    /// Adds a note.
+    Add { text: String },
+    /// Removes a note.
+    Remove { id: u32 },
+}
+
+impl RunTool for Notes {
+    type Output = String;
+
+    async fn run(self, _: &ToolContext) -> String {
+        match self {
+            Self::Add { text } => format!("added {text}"),
+            Self::Remove { id } => format!("removed {id}"),
+        }
+    }
 }
 
 fn answer(request: &ModelRequest) -> ScriptedReply {
@@ -75,7 +89,6 @@ fn answer(request: &ModelRequest) -> ScriptedReply {
             .tool_call("echo", format!("{{\"{}\": 1", HOSTILE.replace('\u{0}', ""))),
         "sleep" => reply().tool_call("sleep", "{}"),
         "change" => reply().tool_call("change", r#"{"what": "x", "pin": "hunter2"}"#),
-        "later" => reply().tool_call("later", r#"{"what": "order 7"}"#),
         _ => reply().text(format!("I heard {} messages.", request.messages.len())),
     }
 }
@@ -159,7 +172,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [port, token, file] = &args[..] else { return Err("arguments: PORT TOKEN FILE".into()) };
     let port: u16 = port.parse()?;
     let assistant = Assistant::builder(ScriptedModel::from_fn(answer).with_chunk_size(1).without_record())
-        .tools(tools![echo, large, sleep, change, later])
+        .tools(tools![echo, large, sleep, change, Notes])
         .store(Hanging(SqlStore::sqlite(file).await?))
         .store_timeout(Duration::from_secs(2))
         .max_concurrency(16)

@@ -7,13 +7,18 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const textNode = (text) => ({ kind: "string", raw: escaped(JSON.stringify(text)) });
 const hasType = (schema, type) => schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
 
-/** Follows references within the schema. */
+/** Follows references within the schema, and joins the parts of an `allOf`. */
 function resolved(schema, root) {
   for (let hops = 0; schema && typeof schema.$ref === "string" && hops < 20; hops += 1) {
     const target = schema.$ref.split("/").slice(1).reduce((at, token) => at?.[decodeURIComponent(token).replaceAll("~1", "/").replaceAll("~0", "~")], root);
     schema = target && { ...target, ...schema, $ref: target.$ref };
   }
-  return schema && typeof schema === "object" ? schema : {};
+  if (!schema || typeof schema !== "object") return {};
+  if (!Array.isArray(schema.allOf)) return schema;
+  const parts = schema.allOf.map((part) => resolved(part, root));
+  const all = [schema, ...parts];
+  return { ...Object.assign({}, ...parts), ...schema, allOf: undefined,
+    properties: Object.assign({}, ...all.map((part) => part.properties)), required: all.flatMap((part) => part.required || []) };
 }
 
 /** The only value that a schema has, as a discriminator of a union has. */
@@ -99,7 +104,9 @@ export function argumentsForm(schema, write, isSecret) {
   };
   const context = { root: schema, changed, restructure, isSecret };
   const render = () => {
-    element.replaceChildren(...objectFields(resolved(schema, schema), tree, "", context));
+    const whole = resolved(schema, schema);
+    const variants = variantsOf(whole, schema);
+    element.replaceChildren(...(variants ? [union(variants, tree, (value) => { tree = value; }, "", "arguments", context)] : objectFields(whole, tree, "", context)));
     if (!element.firstChild) element.append(h("p", { class: "dim" }, "The tool has no arguments."));
   };
   const read = (text) => {
