@@ -161,7 +161,7 @@ await page.locator(".lane .failed").waitFor();
 await page.getByRole("combobox", { name: "Run" }).selectOption({ label: await page.getByRole("option", { name: /find a room/ }).innerText() });
 const calls = page.getByRole("button", { name: /find_rooms|forecast/ });
 await page.waitForFunction(() => document.querySelectorAll(".lane.tool").length === 4);
-const boxes = await calls.evaluateAll((all) => all.map((one) => one.querySelector(".bar:last-child").getBoundingClientRect()).map(({ left, right }) => [left, right]));
+const boxes = await calls.evaluateAll((all) => all.map((one) => one.querySelector(".bar.good, .bar.bad").getBoundingClientRect()).map(({ left, right }) => [left, right]));
 assert.ok(boxes[0][0] < boxes[2][1] && boxes[2][0] < boxes[0][1], "calls that ran side by side overlap on the axis");
 await page.getByRole("button", { name: /Turn 2/ }).press("Enter");
 const details = page.getByRole("region", { name: "Details" });
