@@ -9,7 +9,8 @@ use agent::message::UserMessage;
 use agent::steps::{StepKey, StepKind};
 use agent::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    MemoryStore, NewInvocation, SessionEntry, SqlStore, Store, StoreError, StoreErrorKind, StoredEntry,
+    MemoryStore, NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
+    StoredEntry,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -220,6 +221,15 @@ impl Store for Faulty {
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
         let after = if self.fault == Fault::StartsAgain { 0 } else { after };
         self.ask(self.inner.load(session, after, limit))
+    }
+
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        self.ask(self.inner.list_sessions(containing, after, limit))
     }
 
     fn push_steering<'a>(

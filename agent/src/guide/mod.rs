@@ -14,6 +14,7 @@
 //! | [context] | another model where one fails, limits before the provider's, what fills the context window |
 //! | [testing] | testing tools and agents without a key or a network |
 //! | [screens] | runs in a web page: the AI SDK, AG-UI, and what each of them loses |
+//! | [studio] | trying tools and following runs in a browser, on your own machine |
 //! | [mcp] | serving your tools over MCP, and using the tools of MCP servers |
 //! | [durable] | records of calls, sessions, crash recovery, what may run twice |
 //! | [observability] | traces, metrics, events, and how much of a conversation they contain |
@@ -52,6 +53,7 @@
         feature = "mcp-server",
         feature = "runtime",
         feature = "store-sql",
+        feature = "studio",
         feature = "testing",
         feature = "ui-ag-ui",
         feature = "ui-ai-sdk"
@@ -88,6 +90,10 @@ pub mod testing {}
 #[cfg(any(not(doctest), all(feature = "ui-ag-ui", feature = "ui-ai-sdk")))]
 #[doc = include_str!("screens.md")]
 pub mod screens {}
+
+#[cfg(any(not(doctest), all(feature = "http", feature = "studio")))]
+#[doc = include_str!("studio.md")]
+pub mod studio {}
 
 #[cfg(any(not(doctest), all(feature = "mcp-client", feature = "mcp-server")))]
 #[doc = include_str!("mcp.md")]

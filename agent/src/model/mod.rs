@@ -171,6 +171,27 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Returns the body of a request as the provider would get it, without address, headers and keys, for programs that show it. `None` if
+    /// the model has no such form, which is the default.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::Value;
+    /// use agent::message::Message;
+    /// use agent::model::{Model as _, ModelRequest};
+    /// use agent::provider::http::HttpModel;
+    ///
+    /// let model = HttpModel::builder("openai/gpt-5").key("sk-123").build().unwrap();
+    /// let body = model.request_body(&ModelRequest::new([Message::user("Hi")])).unwrap();
+    /// assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["model"], "gpt-5");
+    /// assert!(!body.contains("sk-123"));
+    /// # }
+    /// ```
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        let _ = request;
+        None
+    }
+
     /// Limits the requests to this model: see [`RateLimits`]. Clones of the result share the limits, and so do the forks of an assistant.
     ///
     /// ```
@@ -222,6 +243,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn max_output(&self) -> Option<u64> {
         (**self).max_output()
+    }
+
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        (**self).request_body(request)
     }
 
     fn count_tokens(

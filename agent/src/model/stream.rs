@@ -50,7 +50,14 @@ pub struct ModelStream {
     /// Set by the events when a reply begins, if they choose among models.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
+    /// Told of the end, once.
+    #[cfg(feature = "studio")]
+    on_end: Option<OnStreamEnd>,
 }
+
+/// A function that is told how a reply ended: with an error, or whole.
+#[cfg(feature = "studio")]
+type OnStreamEnd = Box<dyn FnOnce(Option<&ModelError>) + Send>;
 
 impl ModelStream {
     /// Creates a reply from the events of an adapter. The stream does what is the same for all adapters:
@@ -76,7 +83,16 @@ impl ModelStream {
             arguments: None,
             author: None,
             error: None,
+            #[cfg(feature = "studio")]
+            on_end: None,
         }
+    }
+
+    /// Sets a function of this library that is told how the reply ended.
+    #[cfg(feature = "studio")]
+    pub(crate) fn with_on_end(mut self, on_end: impl FnOnce(Option<&ModelError>) + Send + 'static) -> Self {
+        self.on_end = Some(Box::new(on_end));
+        self
     }
 
     /// Emits the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
@@ -219,6 +235,8 @@ impl ModelStream {
         self.events = None;
         // Nothing follows an error.
         self.ready.clear();
+        #[cfg(feature = "studio")]
+        self.on_end.take().into_iter().for_each(|on_end| on_end(Some(&error)));
         self.error = Some(error.clone());
         Poll::Ready(Some(Err(error)))
     }
@@ -261,7 +279,11 @@ impl Stream for ModelStream {
                     }
                 }
                 Some(Err(error)) => return this.fail(error),
-                None if this.accumulator.is_stopped() => this.events = None,
+                None if this.accumulator.is_stopped() => {
+                    this.events = None;
+                    #[cfg(feature = "studio")]
+                    this.on_end.take().into_iter().for_each(|on_end| on_end(None));
+                }
                 None => return this.fail(ModelError::protocol("the reply broke off before its end")),
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::assistant::Assistant;
 use super::error::BuildError;
 use crate::model::Model;
+use crate::store::{SessionSummary, StoreError, StoredEntry};
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::{ToolContext, ToolContextBuilder};
 use crate::tool::secrets::SecretArguments;
@@ -20,6 +21,27 @@ impl Assistant {
     /// Returns a fork that continues a session of the assistant's store.
     pub(crate) async fn fork_session(&self, id: Arc<str>) -> Result<Self, BuildError> {
         self.fork().into_session(id).await
+    }
+
+    /// Lists the sessions of the assistant's store, at most `limit`. `None` if it has no store.
+    pub(crate) async fn stored_sessions(
+        &self,
+        containing: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Option<Result<Vec<SessionSummary>, StoreError>> {
+        Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)
+    }
+
+    /// Returns at most `limit` entries from the beginning of a stored session; none if it cannot be read.
+    pub(crate) async fn first_entries(&self, session: &str, limit: usize) -> Vec<StoredEntry> {
+        let Some(keeper) = &self.config().keeper else { return Vec::new() };
+        keeper.load_first(session, limit).await.unwrap_or_default()
+    }
+
+    /// Returns the model itself, to show a request as its provider gets it.
+    pub(crate) fn model_handle(&self) -> &dyn Model {
+        &*self.config().model
     }
 
     pub(crate) fn has_store(&self) -> bool {

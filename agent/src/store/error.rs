@@ -66,6 +66,8 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The store did not answer in time. It is unknown whether the request took effect.
     Timeout,
+    /// The store does not have this operation.
+    Unsupported,
     /// Any other error.
     Other,
 }
@@ -81,6 +83,7 @@ impl StoreErrorKind {
             Self::Conflict => "conflict",
             Self::Corrupt => "corrupt",
             Self::Timeout => "timeout",
+            Self::Unsupported => "unsupported",
             Self::Other => "other",
         }
     }
@@ -94,6 +97,7 @@ impl StoreErrorKind {
             Self::Conflict => "another writer continued the session",
             Self::Corrupt => "stored data cannot be read",
             Self::Timeout => "the store did not answer in time",
+            Self::Unsupported => "the store cannot do this",
             Self::Other => "the store failed",
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::record::Position;
 use super::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind, StoredEntry,
+    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind, StoredEntry,
 };
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
@@ -132,6 +132,20 @@ impl MemoryStore {
         Ok(to_u64(last))
     }
 
+    fn do_list_sessions(&self, containing: &str, after: Option<&str>, limit: usize) -> Vec<SessionSummary> {
+        let containing = containing.to_ascii_lowercase();
+        let inner = self.lock();
+        let matching = inner.sessions.iter().filter(|(name, _)| {
+            after.is_none_or(|after| name.as_str() > after) && name.to_ascii_lowercase().contains(&containing)
+        });
+        let listed = matching.filter_map(|(name, session)| {
+            let last = session.entries.last()?;
+            Some((name.as_str(), SessionSummary::new(name, to_u64(session.entries.len()), last.at)))
+        });
+        let sorted: BTreeMap<&str, SessionSummary> = listed.collect();
+        sorted.into_values().take(limit).collect()
+    }
+
     fn do_take(&self, session: &str, key: &StepKey, limit: usize) -> Vec<UserMessage> {
         let mut inner = self.lock();
         let session = inner.sessions.entry(session.to_owned()).or_default();
@@ -237,6 +251,15 @@ impl Store for MemoryStore {
             let numbered = (1..).zip(entries).skip(usize::try_from(after).unwrap_or(usize::MAX)).take(limit);
             Ok(numbered.map(|(seq, entry)| StoredEntry::new(seq, entry.clone())).collect())
         })
+    }
+
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move { Ok(self.do_list_sessions(containing, after, limit)) })
     }
 
     fn push_steering<'a>(

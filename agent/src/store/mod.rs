@@ -87,7 +87,7 @@ pub use record::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
     NewInvocation,
 };
-pub use session::{EntryKind, SessionEntry, StoredEntry};
+pub use session::{EntryKind, SessionEntry, SessionSummary, StoredEntry};
 #[cfg(feature = "store-sql")]
 pub use sql::SqlStore;
 
@@ -170,6 +170,27 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 ///
+/// Sessions are listed one page at a time:
+///
+/// ```
+/// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// for name in ["ann/1", "ann/2", "ben/1"] {
+///     store.append(name, 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
+/// }
+/// let (mut names, mut after) = (Vec::new(), None);
+/// loop {
+///     let page = store.list_sessions("ann/", after.as_deref(), 1).await?;
+///     let Some(last) = page.last() else { break };
+///     after = Some(last.session.clone());
+///     names.extend(page.into_iter().map(|listed| listed.session));
+/// }
+/// assert_eq!(names, ["ann/1", "ann/2"]);
+/// # Ok(()) }
+/// ```
+///
 /// The inbox of a session takes messages from other processes:
 ///
 /// ```
@@ -242,6 +263,22 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>>;
 
+    /// Returns at most `limit` sessions with entries whose names contain a text, in ascending order of names, after the name `after`. The
+    /// case of ASCII letters does not count for the text. The order is the store's own, and the same for each request.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions, as this default does.
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        let _ = (containing, after, limit);
+        let error = StoreError::new(StoreErrorKind::Unsupported, "it cannot list its sessions");
+        Box::pin(std::future::ready(Err(error)))
+    }
+
     /// Puts a message into the inbox. Returns false if a message with the same id was put there before. The message must have an id.
     fn push_steering<'a>(
         &'a self,
@@ -311,6 +348,15 @@ impl<T: Store + ?Sized> Store for Arc<T> {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
         (**self).load(session, after, limit)
+    }
+
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        (**self).list_sessions(containing, after, limit)
     }
 
     fn push_steering<'a>(

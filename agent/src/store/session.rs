@@ -183,6 +183,32 @@ impl StoredEntry {
     }
 }
 
+/// A session in a list of sessions.
+///
+/// ```
+/// use agent::store::SessionSummary;
+///
+/// let listed = SessionSummary::new("ann", 4, 1_700_000_000_000);
+/// assert_eq!((listed.session.as_str(), listed.entries), ("ann", 4));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionSummary {
+    /// The name of the session.
+    pub session: String,
+    /// The number of its entries, which is the number of the last one.
+    pub entries: u64,
+    /// The time of the last entry, in milliseconds since 1970.
+    pub at: i64,
+}
+
+impl SessionSummary {
+    /// Creates the facts of a session.
+    pub fn new(session: impl Into<String>, entries: u64, at: i64) -> Self {
+        Self { session: session.into(), entries, at }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,17 +7,28 @@ use super::response::{StudioResponse, bytes_response};
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
+const ICON: &str = "image/svg+xml";
 
 /// The path, the media type and the content of each file.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 18] = [
     ("/", HTML, include_str!("assets/index.html")),
     ("/assets/style.css", STYLE, include_str!("assets/style.css")),
-    ("/assets/app.js", SCRIPT, include_str!("assets/app.js")),
+    ("/assets/icon.svg", ICON, include_str!("assets/icon.svg")),
     ("/assets/api.js", SCRIPT, include_str!("assets/api.js")),
+    ("/assets/app.js", SCRIPT, include_str!("assets/app.js")),
+    ("/assets/calls.js", SCRIPT, include_str!("assets/calls.js")),
+    ("/assets/chat.js", SCRIPT, include_str!("assets/chat.js")),
     ("/assets/dom.js", SCRIPT, include_str!("assets/dom.js")),
+    ("/assets/editor.js", SCRIPT, include_str!("assets/editor.js")),
+    ("/assets/form.js", SCRIPT, include_str!("assets/form.js")),
+    ("/assets/json.js", SCRIPT, include_str!("assets/json.js")),
+    ("/assets/keys.js", SCRIPT, include_str!("assets/keys.js")),
+    ("/assets/run.js", SCRIPT, include_str!("assets/run.js")),
+    ("/assets/sessions.js", SCRIPT, include_str!("assets/sessions.js")),
+    ("/assets/theme.js", SCRIPT, include_str!("assets/theme.js")),
+    ("/assets/timeline.js", SCRIPT, include_str!("assets/timeline.js")),
     ("/assets/tools.js", SCRIPT, include_str!("assets/tools.js")),
     ("/assets/window.js", SCRIPT, include_str!("assets/window.js")),
-    ("/assets/run.js", SCRIPT, include_str!("assets/run.js")),
 ];
 
 /// Returns the file at a path.

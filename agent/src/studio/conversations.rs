@@ -18,14 +18,30 @@ use crate::runtime::{Assistant, new_id};
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
-/// Time limit for a store to open a session.
-const OPENING: Duration = Duration::from_secs(15);
+/// Time limit for a store.
+pub(super) const STORE_TIME: Duration = Duration::from_secs(15);
 /// The messages of one page of a list.
 const PAGE: usize = 100;
+/// Maximum number of characters of a title.
+const TITLE: usize = 120;
 
 pub(super) struct StudioConversation {
     pub(super) id: Arc<str>,
     pub(super) assistant: Assistant,
+}
+
+impl StudioConversation {
+    /// Returns the beginning of the first message of a person, from a message on.
+    fn title(&self, from: usize) -> String {
+        let messages = self.assistant.messages();
+        let said = messages.shared().iter().skip(from).find(|message| matches!(***message, Message::User(_)));
+        said.map(|message| title_of(message)).unwrap_or_default()
+    }
+}
+
+/// Returns the beginning of a message, for a list.
+pub(super) fn title_of(message: &Message) -> String {
+    message.text().chars().take(TITLE).collect()
 }
 
 #[derive(Default)]
@@ -103,11 +119,9 @@ impl StudioShared {
             return Ok(known);
         }
         let assistant = if self.template.has_store() {
-            let unavailable =
-                |message| Rejection::new(http::StatusCode::SERVICE_UNAVAILABLE, "store", message);
-            let opened = timeout(OPENING, self.template.fork_session(id.clone())).await;
-            let opened = opened.map_err(|_| unavailable("The store does not answer.".to_owned()))?;
-            opened.map_err(|error| unavailable(error.to_string()))?
+            let opened = timeout(STORE_TIME, self.template.fork_session(id.clone())).await;
+            let opened = opened.map_err(|_| Rejection::store("The store does not answer."))?;
+            opened.map_err(|error| Rejection::store(error.to_string()))?
         } else {
             self.template.fork()
         };
@@ -133,9 +147,7 @@ impl StudioShared {
         let open: Vec<_> = self.conversations.open().iter().rev().cloned().collect();
         let shown = open.iter().map(|conversation| {
             let messages = conversation.assistant.messages();
-            let title =
-                messages.iter().find(|message| matches!(message, Message::User(_))).map(Message::text);
-            let title: String = title.unwrap_or_default().chars().take(120).collect();
+            let title = conversation.title(0);
             let run = self.conversations.latest_run(&conversation.id);
             json!({
                 "id": conversation.id,
@@ -164,7 +176,23 @@ impl StudioShared {
             "total": messages.len(),
             "next": (next < messages.len()).then_some(next),
             "run": run.as_ref().map(|run| run.id()),
+            "run_from": run.as_ref().map(|run| run.from),
             "is_active": run.is_some_and(|run| !run.is_over()),
         })
+    }
+
+    /// Returns the runs whose events are kept, latest first.
+    pub(super) fn run_list(&self) -> Value {
+        let runs: Vec<_> = self.conversations.runs().iter().rev().cloned().collect();
+        let shown = runs.iter().map(|run| {
+            json!({
+                "id": run.id(),
+                "session": run.conversation.id,
+                "title": run.conversation.title(run.from),
+                "ago_ms": u64::try_from(run.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "is_active": !run.is_over(),
+            })
+        });
+        json!({"runs": shown.collect::<Vec<_>>()})
     }
 }

@@ -30,6 +30,7 @@ mod route;
 mod run;
 mod run_log;
 mod shared;
+mod stored;
 mod tools;
 
 #[cfg(test)]

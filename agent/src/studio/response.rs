@@ -41,6 +41,10 @@ impl Rejection {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
+    pub(super) fn store(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", message)
+    }
+
     pub(super) fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self

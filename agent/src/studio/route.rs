@@ -98,7 +98,12 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         ["api", "info"] => info(shared),
         ["api", "tools"] => shared.tool_list(),
         ["api", "tools", name] => shared.tool_schemas(name)?,
-        ["api", "sessions"] => sessions(shared),
+        ["api", "runs"] => shared.run_list(),
+        ["api", "sessions"] => json!({"open": shared.open_conversations()}),
+        ["api", "stored"] => {
+            let (text, after) = (query(head, "query").unwrap_or_default(), query(head, "after"));
+            shared.stored_sessions(&text, after.as_deref()).await?
+        }
         ["api", "sessions", id] => {
             let after = query(head, "after").and_then(|after| after.parse().ok()).unwrap_or(0);
             let conversation = shared.conversation(Some(id)).await?;
@@ -124,7 +129,9 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
             let requests = shared.requests.of_run(id);
             let request = requests.iter().find(|request| request.is_of(turn, attempt));
-            request.ok_or_else(|| Rejection::not_found("request"))?.shown(&shared.secrets)
+            request
+                .ok_or_else(|| Rejection::not_found("request"))?
+                .shown(&shared.secrets, shared.template.model_handle())
         }
         ["api", "runs", id, "calls", call] => {
             let run = shared.conversations.run(id)?;
@@ -204,10 +211,6 @@ fn info(shared: &StudioShared) -> Value {
         "model": model.model,
         "has_store": shared.template.has_store(),
     })
-}
-
-fn sessions(shared: &StudioShared) -> Value {
-    json!({"open": shared.open_conversations()})
 }
 
 fn window(assistant: &crate::runtime::Assistant) -> Value {

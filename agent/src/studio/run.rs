@@ -26,6 +26,8 @@ const MAX_DECISIONS: usize = 1000;
 pub(super) struct StudioRun {
     pub(super) conversation: Arc<StudioConversation>,
     pub(super) began: Instant,
+    /// The number of messages of the conversation before the run.
+    pub(super) from: usize,
     id: String,
     state: Mutex<RunProgress>,
     /// Changes with each event.
@@ -63,10 +65,10 @@ enum PageAnswer {
 impl StudioRun {
     /// Returns a run that is not driven yet.
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
-        let began = Instant::now();
+        let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
         let state = Mutex::new(RunProgress { log: RunLog::new(began), phase: RunPhase::Active(handle) });
-        Arc::new(Self { conversation, began, id, state, changed: watch::Sender::new(0) })
+        Arc::new(Self { conversation, began, from, id, state, changed: watch::Sender::new(0) })
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress> {
@@ -105,8 +107,8 @@ impl StudioRun {
     }
 
     pub(super) fn steer(&self, text: String) -> Result<(), Rejection> {
-        let handle =
-            self.handle().ok_or_else(|| Rejection::conflict("not_active", "The run is not active."))?;
+        let waits = "The run waits for decisions or results: answer its calls first.";
+        let handle = self.handle().ok_or_else(|| Rejection::conflict("not_active", waits))?;
         drop(handle.steer(text));
         Ok(())
     }

@@ -8,8 +8,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{Studio, StudioHandle};
-use crate::model::reply;
-use crate::store::MemoryStore;
+use crate::message::Message;
+use crate::model::{ModelError, ModelErrorKind, reply};
+use crate::store::{EntryKind, MemoryStore, SessionEntry, Store as _};
 use crate::{Assistant, ScriptedModel, tool, tools};
 
 /// Adds two numbers.
@@ -130,6 +131,7 @@ async fn tools_are_listed_checked_and_called() {
     assert_eq!(list["tools"][0]["findings"][0]["lint"], "undocumented_parameter");
     let schemas = json_of(&studio.get("/api/tools/add").await);
     assert_eq!(schemas["dialects"].as_array().unwrap().len(), 7);
+    assert_eq!(json_of(&studio.get("/api/tools/pay").await)["secrets"], json!(["pin"]));
     let text = |text: &str| json!({"text": text});
     let checked = json_of(&studio.post("/api/tools/add/check", &text(r#"{"a": "1", "b": 2}"#)).await);
     assert_eq!((&checked["is_accepted"], &checked["coercions"][0]["path"]), (&json!(true), &json!("/a")));
@@ -189,6 +191,9 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     assert!(has_status(&late, 409), "{late}");
     let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
     assert_eq!(steps.as_array().unwrap().len(), 2);
+    assert!(steps[1]["end"].as_u64() >= steps[1]["at"].as_u64() && steps[1]["error"].is_null(), "{steps}");
+    let runs = json_of(&studio.get("/api/runs").await);
+    assert_eq!((&runs["runs"][0]["id"], &runs["runs"][0]["title"]), (&begun["run"], &json!("Pay.")));
     let window =
         json_of(&studio.get(&format!("/api/sessions/{}/window", begun["session"].as_str().unwrap())).await);
     assert!(window["used"].as_u64() > json_of(&studio.get("/api/window").await)["used"].as_u64(), "{window}");
@@ -211,4 +216,70 @@ async fn a_session_of_the_store_is_continued_by_another_studio() {
         assert!(events.contains(said) && events.contains("event: over"), "{events}");
         studio.handle.shutdown(Duration::ZERO).await;
     }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn sessions_of_the_store_are_listed_in_pages() {
+    let store = MemoryStore::new();
+    for at in 0..120 {
+        let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
+        store.append(&format!("ann/{at:03}"), 0, vec![entry.written_by("w", at)]).await.unwrap();
+    }
+    let assistant = Assistant::builder(ScriptedModel::new(["Hello."])).store(store).build().unwrap();
+    let studio = Client::of(assistant).await;
+    let (mut names, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = json_of(&studio.get(&format!("/api/stored?query=ANN%2f{after}")).await);
+        let sessions = page["sessions"].as_array().unwrap().clone();
+        assert!(sessions.len() <= 50, "{page}");
+        names.extend(sessions);
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={}", next.replace('/', "%2f"));
+    }
+    assert_eq!(names.len(), 120);
+    assert_eq!(names[7], json!({"id": "ann/007", "entries": 1, "at": 7, "title": "Hi, 7."}));
+    let one = json_of(&studio.get("/api/stored?query=/11").await);
+    assert_eq!(one["sessions"].as_array().unwrap().len(), 10, "{one}");
+    let without = Client::new().await;
+    assert!(json_of(&without.get("/api/stored").await)["cannot_list"].as_str().unwrap().contains("no store"));
+}
+
+/// A request is shown as the provider would get it, without secrets and keys.
+#[cfg(feature = "openai")]
+#[tokio::test(flavor = "current_thread")]
+async fn a_request_has_its_body_without_secrets() {
+    use crate::message::{AssistantMessage, ToolCall};
+    use crate::model::{ModelRequest, StepCx};
+    let model = crate::provider::http::HttpModel::builder("openai/gpt-5")
+        .key("sk-123")
+        .base_url("http://127.0.0.1:9");
+    let assistant = Assistant::builder(model.build().unwrap()).tools(tools![pay]).build().unwrap();
+    let call = ToolCall::new("1", "pay", r#"{"amount": 5, "pin": "hunter2"}"#);
+    let messages =
+        [Message::user("Pay."), AssistantMessage::new([call.into()]).into(), Message::user("Did you?")];
+    let shared = super::StudioShared::new(
+        &assistant,
+        crate::serve::HostPolicy::new(None, &[]).unwrap(),
+        String::new(),
+    );
+    let key = crate::step_key::StepKey::new("run-1", 1, crate::step_key::StepKind::Model, 0);
+    let request = ModelRequest::new(messages).with_tools(assistant.registry().definitions());
+    drop(shared.template.model_handle().stream(&StepCx::new().with_key(key), &request));
+    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets, shared.template.model_handle());
+    let body = shown["body"].as_str().unwrap();
+    assert!(body.contains(r#""model":"gpt-5""#) && body.contains("Did you?"), "{body}");
+    assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_failed_reply_is_told_with_its_error() {
+    let error = ModelError::new(ModelErrorKind::Overloaded, "too much");
+    let model = ScriptedModel::new([reply().text("I am").error(error)]);
+    let studio = Client::of(Assistant::builder(model).build().unwrap()).await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi"})).await);
+    let run = begun["run"].as_str().unwrap();
+    let events = studio.get(&format!("/api/runs/{run}/events")).await;
+    assert!(events.contains("event: over"), "{events}");
+    let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
+    assert!(steps[0]["error"].as_str().unwrap().contains("too much"), "{steps}");
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::cut::{MAX_TEXT, cut_texts};
 use super::response::Rejection;
 use super::shared::StudioShared;
+use crate::args::secret_names;
 use crate::message::{ToolArguments, ToolCall};
 use crate::model::{ContextReport, ContextSource, ModelRequest, TokenEstimator};
 use crate::runtime::new_id;
@@ -82,6 +83,7 @@ impl StudioShared {
             "schema": definition.plan().schema(),
             "examples": definition.examples(),
             "output": definition.output_schema(),
+            "secrets": secret_names(definition.plan().graph()),
             "dialects": dialects.collect::<Vec<_>>(),
         }))
     }

@@ -3,7 +3,7 @@
 use crate::message::{Message, UserMessage};
 use crate::store::{
     BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
+    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
 };
 use crate::{
     json,
@@ -36,6 +36,7 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     odd_texts(store, name).await;
     retention(store, name).await;
     entries(store, name).await;
+    session_list(store, name).await;
     inbox(store, name).await;
 }
 
@@ -280,6 +281,57 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.delete_session(&session).await, "delete"), 0);
     assert_eq!((load(&session, 0, 9).await.len(), load(&other, 0, 9).await.len()), (0, 1));
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
+}
+
+/// A list has each session with entries once, over any pages. A store that cannot list says so.
+async fn session_list(store: &(impl Store + ?Sized), name: &str) {
+    let names: Vec<String> =
+        ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
+    for (count, session) in (1..).zip(&names) {
+        let entries = (0..count).map(|at| SessionEntry::new(EntryKind::RunBegin).written_by("w", 10 + at));
+        ok(store.append(session, 0, entries.collect()).await, "append");
+    }
+    let prefix = format!("{name}-list/");
+    match store.list_sessions(&prefix, None, 1).await {
+        Err(error) if error.kind() == StoreErrorKind::Unsupported => return,
+        first => assert_eq!(ok(first, "list_sessions").len(), 1, "a page has at most its limit"),
+    }
+    let pages = async |containing: &str, limit| -> Vec<SessionSummary> {
+        let mut all: Vec<SessionSummary> = Vec::new();
+        loop {
+            let after = all.last().map(|last| last.session.as_str());
+            let page = ok(store.list_sessions(containing, after, limit).await, "list_sessions");
+            assert!(page.len() <= limit, "a page has at most its limit");
+            let is_last = page.len() < limit;
+            all.extend(page);
+            if is_last {
+                return all;
+            }
+        }
+    };
+    let whole = pages(&prefix, 100).await;
+    for limit in [1, 2] {
+        assert_eq!(pages(&prefix, limit).await, whole, "pages of {limit} are the whole list in its order");
+    }
+    let mut sorted = whole;
+    sorted.sort_by_key(|listed| listed.entries);
+    let expected: Vec<_> = (1..)
+        .zip(10..)
+        .zip(&names)
+        .map(|((count, at), session)| SessionSummary::new(session, count, at))
+        .collect();
+    assert_eq!(sorted, expected, "the number of entries, and the time of the last one");
+    // The case of ASCII letters does not count, and no character has a meaning of its own.
+    for (end, session) in ["b", "A%", "a_", "A\\", "é\u{0}"].iter().zip(&names) {
+        let found = pages(&format!("{prefix}{end}"), 10).await;
+        assert_eq!(
+            found.iter().map(|listed| &listed.session).collect::<Vec<_>>(),
+            [session],
+            "containing {end:?}"
+        );
+    }
+    ok(store.delete_session(&names[0]).await, "delete");
+    assert_eq!(pages(&prefix, 10).await.len(), names.len() - 1, "a deleted session is not listed");
 }
 
 /// A message is added to an inbox once and taken once, and a key always receives the same messages.

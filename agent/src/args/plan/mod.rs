@@ -28,6 +28,8 @@ pub(crate) use node::{
     Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, StrSpec,
 };
 
+#[cfg(feature = "studio")]
+pub(crate) use secrets::secret_names;
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;

@@ -35,6 +35,14 @@ impl Plan {
     }
 }
 
+/// Returns the names of the secret arguments.
+#[cfg(feature = "studio")]
+pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
+    let mut names: Vec<&str> = Names::of(graph).secret.into_iter().collect();
+    names.sort_unstable();
+    names
+}
+
 /// Returns the texts of a value that belongs to a plan with secrets, as far as they are secret or under a name that no parameter
 /// has.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {

@@ -180,6 +180,11 @@ impl Model for Fallback {
         self.models.iter().map(Model::max_output).min().flatten()
     }
 
+    /// The body for the first, which answers as a rule.
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        self.models.first()?.request_body(request)
+    }
+
     /// Asks the first, which answers as a rule.
     fn count_tokens(
         &self,

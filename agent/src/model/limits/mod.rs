@@ -190,6 +190,10 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
         self.model.max_output()
     }
 
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        self.model.request_body(request)
+    }
+
     fn count_tokens(
         &self,
         cx: &StepCx,

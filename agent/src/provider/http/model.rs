@@ -422,6 +422,11 @@ impl Model for HttpModel {
         self.inner.max_output.or(self.inner.facts.as_ref()?.max_output)
     }
 
+    fn request_body(&self, request: &ModelRequest) -> Option<String> {
+        let request = self.inner.limited(with_edit_notes(request));
+        Some(self.inner.protocol.encode(&self.inner.info, &request).ok()?.body.text())
+    }
+
     fn count_tokens(
         &self,
         cx: &StepCx,

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use crate::panics::catch_future;
 use crate::step_key::StepKey;
+#[cfg(feature = "studio")]
+use crate::store::SessionSummary;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError,
     StoreErrorKind, StoredEntry,
@@ -246,6 +248,29 @@ impl StoreAccess {
                 return Ok(all);
             }
         }
+    }
+
+    /// Lists sessions by their names, at most `limit`.
+    #[cfg(feature = "studio")]
+    pub(in crate::runtime) async fn list_sessions(
+        &self,
+        containing: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, StoreError> {
+        let mut listed = self.retry(|| self.store.list_sessions(containing, after, limit)).await?;
+        listed.truncate(limit);
+        Ok(listed)
+    }
+
+    /// Loads at most `limit` entries from the beginning of a session.
+    #[cfg(feature = "studio")]
+    pub(in crate::runtime) async fn load_first(
+        &self,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<StoredEntry>, StoreError> {
+        self.retry(|| self.store.load(session, 0, limit)).await
     }
 
     pub(super) async fn take_steering(

@@ -2,12 +2,13 @@
 
 use sqlx::Row as _;
 
-use super::text::encode;
+use super::text::{decode, encode};
 use super::{SqlStore, error, from_sql, to_limit, to_sql};
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
-use crate::store::{SessionEntry, StoreError, StoredEntry};
+use crate::store::record::MAX_PAGE;
+use crate::store::{SessionEntry, SessionSummary, StoreError, StoredEntry};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
@@ -25,6 +26,20 @@ const TAKE: &str =
     (select seq from agent_steering where session_id = $2 and taken_by = '' order by seq limit $3)";
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
+
+/// The last entry of each session.
+const LIST: &str =
+    "select entries.session_id, entries.seq, entries.entry from agent_session_entry entries join
+    (select session_id, max(seq) as seq from agent_session_entry
+    where ($1 = 0 or session_id > $2) and lower(session_id) like lower($3) escape '\\'
+    group by session_id order by session_id limit $4) listed
+    on entries.session_id = listed.session_id and entries.seq = listed.seq order by entries.session_id";
+
+/// Returns a pattern for texts that contain a text.
+fn containing_pattern(text: &str) -> String {
+    let escaped = encode(text).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}
 
 /// The maximum number of queries of an inbox that others use at the same time.
 const MAX_ATTEMPTS: usize = 20;
@@ -131,6 +146,31 @@ impl SqlStore {
             let entry = serde_json::from_str(&text)
                 .map_err(|error| error::corrupt_json(&format!("entry {seq} of a session"), error))?;
             Ok(StoredEntry::new(from_sql(seq), entry))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    pub(super) async fn do_list_sessions(
+        &self,
+        containing: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, StoreError> {
+        let rows = sqlx::query(LIST)
+            .bind(i64::from(after.is_some()))
+            .bind(encode(after.unwrap_or_default()))
+            .bind(containing_pattern(containing))
+            .bind(to_limit(limit.min(MAX_PAGE)))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(error::from_sqlx)?;
+        let read = |row: &sqlx::any::AnyRow| {
+            let name = decode(row.try_get::<String, _>(0).map_err(error::from_sqlx)?);
+            let last = row.try_get::<i64, _>(1).map_err(error::from_sqlx)?;
+            let text = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
+            let entry: SessionEntry = serde_json::from_str(&text)
+                .map_err(|error| error::corrupt_json(&format!("entry {last} of a session"), error))?;
+            Ok(SessionSummary::new(name, from_sql(last), entry.at))
         };
         rows.iter().map(read).collect()
     }

@@ -5,7 +5,7 @@ use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
-    SessionEntry, Store, StoreError, StoredEntry,
+    SessionEntry, SessionSummary, Store, StoreError, StoredEntry,
 };
 use crate::tool::BoxFuture;
 
@@ -58,6 +58,15 @@ impl Store for SqlStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
         Box::pin(self.do_load(session, after, limit))
+    }
+
+    fn list_sessions<'a>(
+        &'a self,
+        containing: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(self.do_list_sessions(containing, after, limit))
     }
 
     fn push_steering<'a>(

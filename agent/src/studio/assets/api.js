@@ -1,55 +1,114 @@
 // Requests to the studio. Each carries the token of the address with which the page was opened.
-import { notice } from "./dom.js";
+import { h, notice } from "./dom.js";
 
-const given = new URLSearchParams(location.hash.slice(1)).get("token");
+/** Time limit for the head of a response. A store has 15 s. */
+const GET_LIMIT = 20_000;
+/** Time limit between two signs of life of a stream; there is one at least every 10 s. */
+const SILENCE = 25_000;
+/** Pause before another attempt. */
+const PAUSE = 1_000;
+
+const tokenOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("token");
+const given = tokenOf(location.hash);
 if (given) {
   sessionStorage.setItem("token", given);
   history.replaceState(null, "", "#tools");
 }
+const headers = (more) => ({ authorization: `Bearer ${sessionStorage.getItem("token") || ""}`, ...more });
+const wait = (ms) => new Promise((resume) => setTimeout(resume, ms));
+
+let isAway = false;
+
+/** Waits until the studio answers again, and then tells the page. */
+async function away() {
+  if (isAway) return;
+  isAway = true;
+  document.body.dataset.connection = "lost";
+  notice("The studio does not answer. Trying again until it does.");
+  for (;;) {
+    await wait(PAUSE);
+    const response = await fetch("/api/info", { headers: headers(), signal: AbortSignal.timeout(5_000) }).catch(() => null);
+    if (!response) continue;
+    isAway = false;
+    delete document.body.dataset.connection;
+    if (response.status === 401) return unknownToken();
+    notice("");
+    return void dispatchEvent(new Event("studio-back"));
+  }
+}
+
+/** Asks for the address of the studio: a program that started again has another token. */
+function unknownToken() {
+  const address = h("input", { "aria-label": "Address of the studio", placeholder: "http://…/#token=…", type: "url" });
+  const use = (event) => {
+    event.preventDefault();
+    const token = tokenOf(address.value.slice(address.value.indexOf("#")));
+    if (!token) return;
+    sessionStorage.setItem("token", token);
+    notice("");
+    dispatchEvent(new Event("studio-back"));
+  };
+  notice("The token is not the one of this studio. Open the address that the program printed when it started, or paste it here.",
+    h("form", { onsubmit: use }, address, h("button", {}, "Use it")));
+}
 
 async function ask(path, options = {}) {
-  const headers = { authorization: `Bearer ${sessionStorage.getItem("token") || ""}`, ...options.headers };
   let response;
   try {
-    response = await fetch(path, { ...options, headers });
+    response = await fetch(path, { ...options, headers: headers(options.headers) });
   } catch (error) {
-    if (error.name !== "AbortError") notice("The studio does not answer. Is the program still running?");
-    throw error;
+    if (!options.signal?.aborted || options.signal.reason?.name === "TimeoutError") away();
+    throw error.name === "TypeError" ? new Error("The studio does not answer.") : error;
   }
-  if (response.ok) {
-    notice("");
-    return response;
-  }
+  if (response.ok) return response;
   const { error } = await response.json().catch(() => ({ error: { code: "http", message: `HTTP ${response.status}`, data: null } }));
-  if (error.code !== "needs_confirmation") notice(error.message);
+  if (response.status === 401) unknownToken();
   throw Object.assign(new Error(error.message), { code: error.code, data: error.data });
 }
 
-export const get = async (path) => (await ask(path)).json();
+export const get = async (path) => (await ask(path, { signal: AbortSignal.timeout(GET_LIMIT) })).json();
 export const post = async (path, body) =>
   (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json();
 
-/** Follows the events of a run, from where it was left if the connection breaks. */
+/**
+ * Follows the events of a run, from where it was left if the connection breaks. Returns whether the run is over; it is not if the studio
+ * does not know it.
+ */
 export async function follow(path, onEvent, signal) {
   let after = "0.0";
   while (!signal.aborted) {
+    const connection = new AbortController();
+    const stop = () => connection.abort(signal.reason);
+    signal.addEventListener("abort", stop);
+    let timer = 0;
+    const isAlive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => connection.abort(new DOMException("silent", "TimeoutError")), SILENCE);
+    };
     try {
-      const response = await ask(`${path}?after=${after}`, { signal });
+      isAlive();
+      const response = await ask(`${path}?after=${after}`, { signal: connection.signal });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        isAlive();
         const frames = (rest + part.value).split("\n\n");
         rest = frames.pop();
         for (const frame of frames) {
           const fields = Object.fromEntries(frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
-          if (fields.event === "over") return;
-          if (fields.data) onEvent(JSON.parse(fields.data));
+          if (fields.event === "over") return true;
+          if (fields.data && !signal.aborted) onEvent(JSON.parse(fields.data));
           if (fields.id) after = fields.id;
         }
       }
     } catch (error) {
-      if (signal.aborted || error.code) return;
+      if (signal.aborted) return false;
+      if (error.code === "not_found") return false;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", stop);
     }
-    await new Promise((resume) => setTimeout(resume, 1000));
+    await wait(PAUSE);
   }
+  return false;
 }

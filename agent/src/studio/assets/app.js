@@ -1,26 +1,59 @@
 // The frame of the page: its views, and which one is shown.
 import { get } from "./api.js";
-import { h } from "./dom.js";
+import { empty, h } from "./dom.js";
+import { showShortcuts, watchKeys } from "./keys.js";
 import { showRun } from "./run.js";
+import { showSessions } from "./sessions.js";
+import { showTheme } from "./theme.js";
+import { showTimeline } from "./timeline.js";
 import { showTools } from "./tools.js";
 import { showWindow } from "./window.js";
 
-const views = { tools: showTools, run: showRun, window: showWindow };
+const views = { tools: showTools, run: showRun, timeline: showTimeline, sessions: showSessions, window: showWindow };
 let shown = null;
+/** Opens another object in the view that is shown, if the view can. */
+let reopen = null;
+/** Ends what the view does in the background. */
+let leaving = new AbortController();
 
-function show() {
-  const name = location.hash.slice(1) in views ? location.hash.slice(1) : "tools";
-  if (name === shown) return;
+async function show(isForced) {
+  const [first, ...rest] = location.hash.slice(1).split("/");
+  const name = first in views ? first : "tools";
+  const of = rest.length ? decodeURIComponent(rest.join("/")) : null;
+  if (!isForced && name === shown && reopen) return reopen(of).catch(failed);
   shown = name;
-  for (const link of document.querySelectorAll("nav a")) {
+  reopen = null;
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  for (const link of document.querySelectorAll("header nav a")) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const view = h("main", { id: "view" });
+  document.title = `${name[0].toUpperCase()}${name.slice(1)} · Studio`;
+  const view = h("main", { id: "view", tabindex: "-1", class: `view-${name}` });
   document.getElementById("view").replaceWith(view);
-  views[name](view).catch((error) => view.replaceChildren(h("p", { class: "bad" }, error.message)));
+  try {
+    const opened = await views[name](view, of, signal);
+    if (!signal.aborted) reopen = opened;
+  } catch (error) {
+    if (!signal.aborted) failed(error);
+  }
 }
 
-addEventListener("hashchange", show);
-show();
-get("/api/info").then((info) => { document.getElementById("model").append(h("span", {}, `${info.provider}/${info.model}`)); }, () => {});
+function failed(error) {
+  document.getElementById("view").replaceChildren(empty("This cannot be shown", error.message), h("p", { class: "center" }, h("button", { onclick: () => show(true) }, "Try again")));
+}
+
+async function showModel() {
+  const info = await get("/api/info");
+  document.getElementById("model").replaceChildren(h("span", { title: "the model of the assistant" }, `${info.provider}/${info.model}`));
+}
+
+addEventListener("hashchange", () => show(false));
+addEventListener("studio-back", () => { show(true); showModel().catch(() => {}); });
+document.getElementById("help").addEventListener("click", showShortcuts);
+showTheme();
+watchKeys();
+show(true);
+showModel().catch(() => {});

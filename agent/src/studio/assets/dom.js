@@ -1,8 +1,11 @@
 // Elements and texts. Every text is data: it becomes a text node.
 
-/** Control characters and marks that change the direction of text are shown as symbols. */
+/** Control characters, and characters that are not seen or that change the direction of text. */
+const MARKS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Shows marks as symbols. */
 export function visible(text) {
-  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+  return String(text).replace(MARKS,
     (mark) => mark < " " ? String.fromCharCode(0x2400 + mark.charCodeAt(0)) : `⟦U+${mark.charCodeAt(0).toString(16).padStart(4, "0").toUpperCase()}⟧`);
 }
 
@@ -10,20 +13,59 @@ export function visible(text) {
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    if (key.startsWith("on")) value && element.addEventListener(key.slice(2), value);
     else if (value !== false && value != null) element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child != null && child !== false)
+  element.append(...children.flat(3).filter((child) => child != null && child !== false && child !== "")
     .map((child) => child instanceof Node ? child : visible(child)));
   return element;
 }
 
-/** Formats a value as JSON. */
-export const pretty = (value) => JSON.stringify(value, null, 2);
+/** Writes marks in a JSON text as escapes. It stays the same JSON, and cannot look like another. */
+export const escaped = (json) => json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** Shows what went wrong at the top of the page, or nothing. */
-export function notice(text) {
+/** Formats a value as JSON. */
+export const pretty = (value) => escaped(JSON.stringify(value, null, 2));
+
+/** A short label of one word or two. */
+export const chip = (text, kind = "") => h("span", { class: `chip ${kind}` }, text);
+
+/** What a view shows if there is nothing else. */
+export const empty = (title, ...more) => h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", {}, ...more));
+
+/** A part that is closed at first, and made when it is opened. */
+export const later = (title, make) => h("details", { ontoggle: (event) => { if (event.target.children.length === 1) event.target.append(make()); } }, h("summary", {}, title));
+
+/** Formats a time in milliseconds. */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return ms < 60_000 ? `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round(ms % 60_000 / 1000)} s`;
+}
+
+/** Formats tokens and money of a usage. Money is shown where prices are known. */
+export function usageText(usage) {
+  if (!usage || (!usage.input && !usage.output)) return "";
+  const count = (number) => number.toLocaleString("en");
+  const money = usage.cost ? ` · $${usage.cost.total.toFixed(usage.cost.total < 0.01 ? 5 : 2)}` : "";
+  const cached = usage.cache_read ? ` (${count(usage.cache_read)} cached)` : "";
+  return `${count(usage.input)} in${cached} · ${count(usage.output)} out${money}`;
+}
+
+/** Shows what went wrong at the top of the page, with elements to act on it, or nothing. */
+export function notice(text, ...more) {
   const element = document.getElementById("notice");
   element.hidden = !text;
-  element.textContent = visible(text || "");
+  element.replaceChildren(h("span", {}, text || ""), ...more);
+}
+
+/** Returns a function that runs another one at most once per frame. */
+export function perFrame(run) {
+  let isPending = false;
+  return () => {
+    if (isPending) return;
+    isPending = true;
+    // A page in the background has no frames.
+    const later = document.hidden ? (done) => setTimeout(done, 200) : requestAnimationFrame;
+    later(() => { isPending = false; run(); });
+  };
 }

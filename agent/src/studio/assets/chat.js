@@ -1,0 +1,216 @@
+// The log of a conversation: messages, and calls as cards that change with the events of a run.
+import { get, post } from "./api.js";
+import { coercions, faults, longText, outcomeKind, textOf } from "./calls.js";
+import { chip, duration, h, pretty, usageText, visible } from "./dom.js";
+import { codeEditor } from "./editor.js";
+import { parseJson, rangesOf } from "./json.js";
+
+/** A text grows in blocks of about this length, so that a long one is not laid out anew for each delta. */
+const BLOCK = 8_000;
+/** The longest arguments that are shown in a card. */
+const MAX_ARGS = 20_000;
+/** With more calls than this in a run, new cards are closed. */
+const OPEN_CARDS = 20;
+
+const argsText = (args) => typeof args === "string" ? args : pretty(args);
+
+/** A text that grows. */
+export function growingText(attributes) {
+  const element = h("div", attributes);
+  let block = null;
+  const append = (text) => {
+    let rest = visible(text);
+    while (rest) {
+      if (!block || block.data.length > 4 * BLOCK) {
+        block = document.createTextNode("");
+        element.append(h("div", { class: "block" }, block));
+      }
+      // A block ends with a line, so that the text looks as if there were none.
+      const end = block.data.length + rest.length > BLOCK ? rest.indexOf("\n", Math.max(0, BLOCK - block.data.length)) : -1;
+      block.appendData(end < 0 ? rest : rest.slice(0, end));
+      rest = end < 0 ? "" : rest.slice(end + 1);
+      if (end >= 0) block = null;
+    }
+  };
+  const set = (text) => {
+    element.replaceChildren();
+    block = null;
+    append(text);
+  };
+  return { element, append, set };
+}
+
+/** Arguments with the faults of their report marked in them. */
+function markedArguments(text, issues) {
+  const parsed = parseJson(text);
+  const found = issues.map((issue) => ({ issue, ranges: rangesOf(issue, text, parsed) }));
+  const shown = codeEditor("Arguments", { onchange: () => {} });
+  shown.area.readOnly = true;
+  shown.area.value = text;
+  shown.mark(found.flatMap(({ issue, ranges }) => ranges.map(([start, end]) => ({ start, end, label: issue.message }))));
+  return h("div", {}, shown.element, faults(found.map(({ issue, ranges }) => ({ issue, onclick: ranges.length ? () => shown.select({ start: ranges[0][0], end: ranges[0][1] }) : null }))));
+}
+
+/** The card of a call. Its parts are filled by the events of the call. */
+function callCard(name, isOpen) {
+  const status = h("span", { class: "inline" }, chip("arguments arrive", "pulse"));
+  const args = growingText({ class: "args" });
+  const end = h("div", {});
+  const element = h("article", { class: "call", "aria-label": `Call of ${name}` },
+    h("details", { open: isOpen }, h("summary", {}, h("strong", { class: "name" }, name), status), args.element, end));
+  return { element, name, args, end, raw: null, setStatus: (...parts) => status.replaceChildren(...parts) };
+}
+
+/**
+ * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; `message(message)`, which shows a stored one;
+ * and `queued(text)`, which shows a message until the run takes it.
+ * `run()` returns the id of the run.
+ */
+export function chatLog(run) {
+  const element = h("div", { class: "log", role: "log", "aria-label": "Conversation" });
+  const calls = new Map();
+  let parts = new Map();
+  let turn = null;
+  const waiting = [];
+  const add = (child) => { element.append(child); return child; };
+  const card = (id, name) => {
+    if (!calls.has(id)) {
+      calls.set(id, callCard(name, calls.size < OPEN_CARDS));
+      add(calls.get(id).element);
+    }
+    return calls.get(id);
+  };
+  const textPart = (at, kind) => {
+    if (!parts.has(at)) {
+      const text = growingText({ class: "text" });
+      add(kind === "thinking" ? h("details", { class: "thinking" }, h("summary", {}, "Thinking"), text.element) : text.element);
+      parts.set(at, text);
+    }
+    return parts.get(at);
+  };
+  const decide = (id, decision) => post(`/api/runs/${run()}/decide`, { decisions: [{ call_id: id, ...decision }] }).catch((error) => {
+    calls.get(id)?.end.append(h("p", { class: "bad" }, error.message));
+  });
+  const grow = {
+    text_start: (event) => textPart(event.content_index, "text"),
+    text_delta: (event) => textPart(event.content_index, "text").append(event.delta),
+    thinking_start: (event) => textPart(event.content_index, "thinking"),
+    thinking_delta: (event) => textPart(event.content_index, "thinking").append(event.delta),
+    tool_call_start: (event) => parts.set(event.content_index, card(event.id, event.name).args),
+    tool_call_delta: (event) => parts.get(event.content_index)?.append(event.delta),
+  };
+  const finished = (made, event) => {
+    const facts = [event.duration_ms != null && event.ran !== false && duration(event.duration_ms), event.attempt > 1 && `attempt ${event.attempt}`, event.cached && "from the cache", event.ran === false && "did not run"];
+    made.setStatus(chip(event.code || event.outcome, outcomeKind(event.outcome)), h("span", { class: "dim small" }, facts.filter(Boolean).join(" · ")));
+    const whole = run() && (async () => textOf((await get(`/api/runs/${run()}/calls/${encodeURIComponent(event.call_id)}`)).content));
+    const text = textOf(event.content);
+    const result = h("div", { class: "result" }, h("h3", {}, event.code === "invalid_arguments" ? "What the model reads" : "Result"), longText(text, whole));
+    made.end.replaceChildren(...[coercions(event.coercions), event.code === "invalid_arguments" ? h("div", { class: "refusal" }) : "", result].filter(Boolean));
+    if (event.code === "invalid_arguments" && made.raw !== null && made.raw.length < MAX_ARGS) showFaults(made, result);
+  };
+  /** The report as data: the text of the arguments is checked again, by the same engine. */
+  const showFaults = async (made, result) => {
+    const answer = await post(`/api/tools/${encodeURIComponent(made.name)}/check`, { text: made.raw }).catch(() => null);
+    if (!answer?.report) return;
+    made.args.element.hidden = true;
+    made.end.querySelector(".refusal")?.append(h("h3", {}, "Arguments, with their faults"), markedArguments(made.raw, answer.report.issues));
+    result.replaceWith(h("details", {}, h("summary", {}, "What the model reads"), result.querySelector("pre")));
+  };
+  const asked = ({ call }) => {
+    const made = card(call.id, call.name);
+    const fault = h("p", { class: "bad" });
+    const edited = codeEditor("Changed arguments", { onchange: () => { fault.textContent = ""; } });
+    edited.area.dataset.key = "e";
+    edited.area.value = argsText(call.args);
+    const change = async () => {
+      const { fault: broken } = parseJson(edited.area.value);
+      if (broken) return fault.replaceChildren(`not JSON: ${broken.message}`);
+      const checked = await post(`/api/tools/${encodeURIComponent(call.name)}/check`, { text: edited.area.value }).catch(() => null);
+      if (checked?.report) {
+        const parsed = parseJson(edited.area.value);
+        edited.mark(checked.report.issues.flatMap((issue) => rangesOf(issue, edited.area.value, parsed).map(([start, end]) => ({ start, end, label: issue.message }))));
+        return fault.replaceChildren(h("span", {}, checked.report.issues.map((issue) => issue.message).join("; ")));
+      }
+      decide(call.id, { decision: "allow_with", arguments: JSON.parse(edited.area.value) });
+    };
+    made.setStatus(chip("waits for your decision", "warn"));
+    made.args.element.hidden = true;
+    made.end.replaceChildren(edited.element, fault, h("div", { class: "actions" },
+      h("button", { class: "main", "data-key": "a", title: "a", onclick: () => decide(call.id, { decision: "allow" }) }, "Allow"),
+      h("button", { onclick: change }, "Allow with these arguments"),
+      h("button", { "data-key": "d", title: "d", onclick: () => decide(call.id, { decision: "deny", reason: "denied in the studio" }) }, "Deny")));
+    made.element.querySelector("details").open = true;
+  };
+  const awaited = ({ call_id: id, tool, handle }) => {
+    const made = card(id, tool);
+    const text = h("textarea", { "aria-label": "Result to deliver", rows: "3", placeholder: "What the tool answers" });
+    made.setStatus(chip("waits for its result", "warn"), h("span", { class: "dim small" }, handle));
+    made.end.replaceChildren(text, h("div", { class: "actions" }, h("button", { class: "main", onclick: () => decide(id, { decision: "deliver", text: text.value }) }, "Deliver this result")));
+    made.element.querySelector("details").open = true;
+  };
+  const shownMessage = (message) => {
+    if (message.role === "user") {
+      waiting.find((one) => one.textContent === visible(textOf(message.content)))?.remove();
+      const said = add(h("div", { class: "text user" }, textOf(message.content)));
+      // The loop adds it when the turn has begun; a reader expects it before.
+      if (said.previousSibling === turn) turn?.before(said);
+    }
+    else if (message.role === "assistant") message.content.forEach((part, at) => {
+      // A page that comes late gets the whole message without its deltas.
+      if (part.type === "text" || part.type === "thinking") textPart(at, part.type).set(part.text);
+      else if (part.type === "tool_call") {
+        const made = card(part.id, part.name);
+        made.raw = argsText(part.args);
+        made.args.set(made.raw.slice(0, MAX_ARGS));
+      }
+    });
+    else if (message.role !== "tool_result") add(h("div", { class: "text dim" }, `${message.role}: ${textOf(message.content)}`));
+  };
+  const show = {
+    // Ids of calls may be repeated by another run.
+    agent_start: () => calls.clear(),
+    turn_start: (event) => { turn = add(h("div", { class: "turn" }, h("a", { href: `#timeline/${run()}/${event.turn}`, title: "its request and reply" }, `Turn ${event.turn}`), h("span", { class: "facts" }))); },
+    turn_end: (event) => turn?.lastChild.replaceChildren(usageText(event.usage)),
+    message_start: () => { parts = new Map(); },
+    message_update: (event) => grow[event.update]?.(event),
+    message_end: ({ message }) => shownMessage(message),
+    tool_execution_start: (event) => {
+      const made = card(event.call_id, event.tool);
+      made.raw = argsText(event.args);
+      made.args.set(made.raw.slice(0, MAX_ARGS));
+      made.setStatus(chip("running", "warn pulse"));
+    },
+    tool_execution_update: ({ call_id: id, tool, partial }) => {
+      const share = partial.total ? h("progress", { value: partial.done || 0, max: partial.total, "aria-label": `Progress of ${tool}` }) : "";
+      card(id, tool).setStatus(...[chip("running", "warn pulse"), share, h("span", { class: "dim small" }, partial.message)].filter(Boolean));
+    },
+    tool_execution_end: (event) => { if (event.outcome !== "deferred") finished(card(event.call_id, event.tool), event); },
+    approval_resolved: (event) => {
+      const made = calls.get(event.call_id);
+      if (!made) return;
+      made.args.element.hidden = false;
+      made.setStatus(chip(event.decision === "allow" ? `allowed${event.edited ? " with changes" : ""}` : "denied", event.decision === "allow" ? "good" : "bad"));
+      made.end.replaceChildren();
+    },
+    studio_waiting: ({ requests, pending }) => {
+      requests.forEach(asked);
+      pending.filter((one) => one.wants === "deferred").forEach(awaited);
+    },
+    run_resumed: () => element.querySelectorAll(".call .actions button").forEach((one) => { one.disabled = true; }),
+    studio_error: (event) => add(h("p", { class: "callout bad" }, event.message)),
+    studio_abandoned: (event) => add(h("p", { class: "dim" }, `The run was given up: ${event.reason}.`)),
+    log_full: () => add(h("p", { class: "callout warn" }, "The log of this run is full. The run continues; its session has the rest.")),
+    agent_end: (event) => event.stop !== "suspended" && add(h("p", { class: `end ${event.stop === "completed" ? "dim" : "bad"}` },
+      `${event.stop}${event.detail ? `: ${event.detail}` : ""} · ${usageText(event.usage) || "no usage reported"} · ${duration(event.at)}`)),
+  };
+  const event = (one) => show[one.type]?.(one);
+  /** Shows a message that was sent while the run works. It waits for the next request, or for the next run. */
+  const queued = (text) => waiting.push(add(h("div", { class: "text user queued", title: "waits for the next request" }, text)));
+  const message = (one) => {
+    parts = new Map();
+    if (one.role === "assistant") one.content.forEach((part) => calls.delete(part.id));
+    shownMessage(one);
+    if (one.role === "tool_result") finished(card(one.call_id, one.tool), { ...one, coercions: [] });
+  };
+  return { element, event, message, queued };
+}
