@@ -18,10 +18,14 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, Performer};
-use crate::step_key::StepKey;
+use crate::runtime::{
+    CheckedAgain, ContextState, FitRequest, Performer, SummaryOutcome, ViewKeeper,
+};
+use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
+    BoxFuture,
+    combine::shown_after,
     definition::ToolDefinition,
     outcome::{OutcomeCode, ToolOutcome},
 };
@@ -40,6 +44,10 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
+    /// Makes the requests of a turn, if another model than the assistant's was chosen.
+    asking: Option<(u32, Performer)>,
+    /// What of the conversation is sent, if the context is managed.
+    context: ContextState,
     /// The tools of a turn, if the application chooses them.
     chosen: Option<(u32, Arc<[ToolDefinition]>)>,
     /// The number of messages that the inbox had left when it was last read.
@@ -77,6 +85,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             time_limit,
             now: None,
             reply: None,
+            asking: None,
+            context: ContextState::default(),
             chosen: None,
             left: QueueLengths::default(),
             left_to_next_turn: 0,
@@ -286,12 +296,34 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
+    /// Ends calls that read results of the conversation, which are in this process alone, and returns the others. The results follow from the
+    /// conversation, so they are not remembered.
+    fn read_results(
+        &self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> Result<Vec<(StepKey, ToolCall)>, StepError> {
+        let mut run = run.lock();
+        let mut others = Vec::with_capacity(calls.len());
+        for (key, call) in calls {
+            match self.served.assistant.read_result(&call, run.conversation()) {
+                Some(end) => run.record_call_end(key.ord, end)?,
+                None => others.push((key, call)),
+            }
+        }
+        Ok(others)
+    }
+
     /// Runs calls, each with a journal of its own if there are several.
     async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, ToolCall)>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
+        let calls = self.read_results(calls, run)?;
+        if calls.is_empty() {
+            return Ok(());
+        }
         let reply = self.reply.clone();
         let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
         let state = run.lock().state().clone();
@@ -330,6 +362,117 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     }
 }
 
+impl<J: RunJournal> JournalSteps<'_, J> {
+    /// Returns the performer of the requests of this turn.
+    fn asking(&self) -> &Performer {
+        self.asking.as_ref().map_or(&self.performer, |(_, performer)| performer)
+    }
+
+    /// Asks the model, in a step of this name.
+    async fn ask(
+        &mut self,
+        key: StepKey,
+        name: String,
+        messages: MessageList,
+    ) -> Result<ModelReply, StepError> {
+        let tools = match self.turn_tools(key.turn, || messages.clone()).await? {
+            Ok(tools) => tools.unwrap_or_else(|| self.served.assistant.all_definitions()),
+            Err(error) => {
+                let error = ModelError::new(ModelErrorKind::InvalidRequest, error);
+                return Ok(self.performer.no_reply(&error));
+            }
+        };
+        // Computed before the view leaves messages out, so that a tool that was found stays available.
+        let tools = shown_after(&tools, messages.iter().map(|message| &**message));
+        let messages =
+            if self.performer.manages_context() { self.context.view.messages().clone() } else { messages };
+        let (performer, time_limit) = (self.asking().clone(), self.time_limit);
+        let (served, timeout) = (self.served.clone(), self.served.assistant.model_timeout);
+        let work = Box::pin(async move {
+            let reply = performer.whole_reply(key, messages, tools, timeout).await;
+            let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
+            if reply.message.stop_reason == StopReason::Aborted {
+                reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
+            }
+            Ok(reply)
+        });
+        match self.step(name, self.served.model_retry, work).await {
+            // The last attempt failed.
+            Err(StepError::Terminal { message }) => {
+                Ok(self.asking().no_reply(&ModelError::new(ModelErrorKind::Other, message)))
+            }
+            asked => asked,
+        }
+    }
+
+    /// Has the application choose the model of the turn. The name is remembered.
+    async fn select_model(&mut self, key: &StepKey, run: &SharedLoop) -> Result<(), StepError> {
+        if !self.performer.chooses_model() {
+            return Ok(());
+        }
+        let (messages, usage) = {
+            let run = run.lock();
+            (run.conversation().list(), run.usage().clone())
+        };
+        let (performer, turn) = (self.performer.clone(), key.turn);
+        let work = Box::pin(async move {
+            Ok(match performer.select_model(turn, messages, usage).await {
+                Some(chosen) => chosen.map_err(|error| error.to_string()),
+                None => Err(performer.stop_reason().to_string()),
+            })
+        });
+        let name = StepKey::new(key.run.clone(), turn, StepKind::Select, 0);
+        let chosen: Result<Option<String>, String> =
+            self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        let chosen = chosen.map_err(StepError::failed)?;
+        let performer = self.performer.with_model(chosen.as_deref());
+        self.asking = Some((turn, performer.map_err(|error| StepError::failed(error.to_string()))?));
+        Ok(())
+    }
+
+    /// Changes the view of the conversation until the next request fits.
+    async fn fit_context(
+        &mut self,
+        key: &StepKey,
+        run: &SharedLoop,
+        overflow: Option<ModelError>,
+    ) -> Result<(), StepError> {
+        if !self.performer.manages_context() {
+            return Ok(());
+        }
+        let (performer, mut context) = (self.asking().clone(), std::mem::take(&mut self.context));
+        let request = FitRequest { key: key.clone(), overflow };
+        let fitted = performer.fit_context(&mut context, run, request, self).await;
+        self.context = context;
+        fitted?.map_err(|error| StepError::failed(error.to_string()))
+    }
+
+    /// Emits an event if another model answered than that of the last reply.
+    fn announce_switch(&self, run: &SharedLoop, reply: &ModelReply) {
+        let mut run = run.lock();
+        let event = self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
+        if let Some(event) = event {
+            run.record_event(event);
+        }
+    }
+}
+
+impl<J: RunJournal> ViewKeeper for JournalSteps<'_, J> {
+    async fn summarize(
+        &mut self,
+        key: StepKey,
+        work: BoxFuture<'static, SummaryOutcome>,
+    ) -> Result<SummaryOutcome, StepError> {
+        let work = Box::pin(async move { Ok(work.await) });
+        self.step(key, RetryPolicy::ONE_ATTEMPT, work).await
+    }
+
+    async fn notify(&mut self) -> Result<(), StepError> {
+        // The driver emits the events after the step.
+        Ok(())
+    }
+}
+
 impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
         match (self.reached_limit(), &self.stop) {
@@ -343,33 +486,23 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         key: StepKey,
         messages: MessageList,
-        _: &SharedLoop,
+        run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        let reply = match self.turn_tools(key.turn, || messages.clone()).await? {
-            Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
-            Ok(tools) => {
-                let tools = tools.unwrap_or_else(|| self.served.assistant.all_definitions());
-                let (performer, time_limit) = (self.performer.clone(), self.time_limit);
-                let (served, timeout) = (self.served.clone(), self.served.assistant.model_timeout);
-                let name = key.to_string();
-                let work = Box::pin(async move {
-                    let reply = performer.whole_reply(key, messages, &tools, timeout).await;
-                    let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
-                    if reply.message.stop_reason == StopReason::Aborted {
-                        reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
-                    }
-                    Ok(reply)
-                });
-                match self.step(name, self.served.model_retry, work).await {
-                    Ok(reply) => reply,
-                    // The last attempt failed.
-                    Err(StepError::Terminal { message }) => {
-                        self.performer.no_reply(&ModelError::new(ModelErrorKind::Other, message))
-                    }
-                    Err(error) => return Err(error),
-                }
+        self.select_model(&key, run).await?;
+        self.fit_context(&key, run, None).await?;
+        let mut reply = self.ask(key.clone(), key.to_string(), messages.clone()).await?;
+        if let Some(text) = reply.too_long.take() {
+            let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
+            self.fit_context(&key, run, Some(overflow)).await?;
+            let name = format!("{key}/again");
+            reply = self.ask(key, name, messages).await?;
+            if let Some(text) = reply.too_long.take() {
+                let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
+                let error = self.asking().still_too_long(&self.context, overflow);
+                return Err(StepError::failed(error.to_string()));
             }
-        };
+        }
+        self.announce_switch(run, &reply);
         self.reply = Some(Arc::new(reply.message.clone().into()));
         Ok(reply)
     }

@@ -37,7 +37,8 @@ mod agent_loop;
 mod batch;
 mod calls;
 pub(crate) mod config;
-
+#[cfg(feature = "runtime")]
+mod context;
 pub(crate) mod end;
 pub(crate) mod event;
 mod event_json;

@@ -9,8 +9,9 @@ use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
 use super::ask::{ReplyStream, is_update};
-use super::assistant::Assistant;
+use super::assistant::{Assistant, AssistantState};
 use super::checked::CheckedArguments;
+use super::context::{FitRequest, SummaryOutcome, ViewKeeper};
 use super::error::RunError;
 use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;
@@ -25,9 +26,10 @@ use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, RecordError,
     SteeringPolicy, TurnDecision, TurnSummary, steered,
 };
-use crate::message::{Message, MessageList, StopReason, ToolCall};
+use crate::message::{AssistantMessage, Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
+use crate::tool::BoxFuture;
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
@@ -43,6 +45,8 @@ pub(super) struct InProcessSteps {
     pub(super) reader: Option<EventSlot>,
     /// The reply that streams now.
     reply: Option<Box<ReplyStream>>,
+    /// Makes the requests of a turn, if another model than the assistant's was chosen.
+    asking: Option<(u32, Performer)>,
     /// The tools of a turn, if the application chooses them.
     chosen: Option<(u32, Arc<[ToolDefinition]>)>,
     /// The span of a turn.
@@ -121,7 +125,21 @@ impl Steps for InProcessSteps {
         // Dropped, so that the lists have one owner and grow in place.
         drop(messages);
         let span = self.turn_span();
-        self.ask(key).instrument(span).await
+        if !self.performer.config.prepares_requests() {
+            return self.ask(key).instrument(span).await;
+        }
+        let asking = async {
+            self.select_model(&key).await?;
+            self.fit_context(&key, None).await?;
+            match self.ask_or_overflow(key.clone()).await? {
+                Ok(reply) => Ok(reply),
+                Err(overflow) => {
+                    self.fit_context(&key, Some(overflow)).await?;
+                    self.ask_again(key).await
+                }
+            }
+        };
+        Box::pin(asking).instrument(span).await
     }
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
@@ -197,6 +215,7 @@ impl InProcessSteps {
             updates: None,
             reader: None,
             reply: None,
+            asking: None,
             chosen: None,
             turn: None,
             delivering: Vec::new(),
@@ -244,7 +263,7 @@ impl InProcessSteps {
     }
 
     /// Returns the span of the turn, which ends when the next one begins.
-    fn turn_span(&mut self) -> Span {
+    pub(super) fn turn_span(&mut self) -> Span {
         let turn = self.run.lock().turn();
         match &self.turn {
             Some((same, span)) if *same == turn => span.clone(),
@@ -336,12 +355,12 @@ impl InProcessSteps {
             Ok(request) => request,
             Err(error) => {
                 self.error = Some(RunError::Request { message: error.to_string() });
-                return Err(Box::new(self.performer.refused_request(&error).0));
+                return Err(Box::new(self.asking().refused_request(&error).0));
             }
         };
         let step = StepCx::new().with_cancel(self.stop.cancel.clone());
         // The request is dropped here: the list of messages can then grow in place.
-        match self.performer.send(key, step, &request) {
+        match self.asking().send(key, step, &request) {
             Ok(reply) => {
                 let span = reply.span.clone();
                 self.reply = Some(Box::new(reply));
@@ -359,7 +378,11 @@ impl InProcessSteps {
     fn end_reply(&mut self, failure: Option<ModelError>) -> Result<ModelReply, StepError> {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
-        let mut reply = self.performer.finish(*reply, failure.as_ref());
+        let is_started = reply.is_started;
+        let mut reply = self.asking().finish(*reply, failure.as_ref());
+        if !is_started {
+            self.announce_switch(&reply.message);
+        }
         if reply.message.stop_reason == StopReason::Error {
             let text = || reply.message.error.clone().unwrap_or_default();
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
@@ -398,6 +421,9 @@ impl InProcessSteps {
         };
         let begins = !std::mem::replace(&mut reply.is_started, true);
         let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
+        if let Some(Message::Assistant(started)) = started.as_deref() {
+            self.announce_switch(started);
+        }
         self.assistant.grow(started.as_ref(), &event);
         if let Err(error) = record_piece(&self.run, started, event) {
             tracing::error!(%error, "a piece of a reply was not recorded");
@@ -411,17 +437,135 @@ impl InProcessSteps {
         tools: &Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
         if !self.performer.config.hooks.is_empty() {
-            let request = self.performer.request(self.run.lock().conversation().list(), tools);
+            // Computed before hooks change the messages, so that a tool that was found stays available.
+            let tools = shown_after(tools, self.run.lock().conversation().iter());
+            let messages = self.view();
+            let request = self.asking().request(messages, tools);
             return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
         }
+        let recipient = self.asking.as_ref().map(|(_, performer)| performer.recipient());
+        let is_managed = self.performer.config.context.is_some();
         let mut state = self.assistant.state();
+        let AssistantState { hand_off, context, .. } = &mut *state;
         let run = self.run.lock();
-        state.hand_off.update(run.conversation().shared());
-        let messages = state.hand_off.messages().clone();
+        if let Some(recipient) = recipient {
+            hand_off.set_recipient(recipient);
+        }
+        if is_managed {
+            // Another change of the view may have left the last message as it is.
+            if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation() {
+                hand_off.restart();
+            }
+            hand_off.update(context.view.messages());
+        } else {
+            hand_off.update(run.conversation().shared());
+        }
+        let messages = hand_off.messages().clone();
         let tools = shown_after(tools, run.conversation().iter());
         drop(run);
         drop(state);
-        Some(Ok(self.performer.config.request_of(messages, tools)))
+        Some(Ok(self.asking().config.request_of(messages, tools)))
+    }
+
+    /// Returns what of the conversation is sent.
+    fn view(&self) -> MessageList {
+        if self.performer.config.context.is_some() {
+            self.assistant.state().context.view.messages().clone()
+        } else {
+            self.run.lock().conversation().list()
+        }
+    }
+
+    /// Returns the performer of the requests of this turn.
+    fn asking(&self) -> &Performer {
+        self.asking.as_ref().map_or(&self.performer, |(_, performer)| performer)
+    }
+
+    /// Has the application choose the model of the turn.
+    pub(super) async fn select_model(&mut self, key: &StepKey) -> Result<(), StepError> {
+        if self.performer.config.selector.is_none()
+            || self.asking.as_ref().is_some_and(|(turn, _)| *turn == key.turn)
+        {
+            return Ok(());
+        }
+        let (messages, usage) = {
+            let run = self.run.lock();
+            (run.conversation().list(), run.usage().clone())
+        };
+        let chosen = self.performer.select_model(key.turn, messages, usage).await;
+        let chosen = chosen.ok_or_else(|| self.stopped())?;
+        match chosen.and_then(|choice| self.performer.with_model(choice.as_deref())) {
+            Ok(performer) => self.asking = Some((key.turn, performer)),
+            Err(error) => return Err(self.failed(&error)),
+        }
+        Ok(())
+    }
+
+    /// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it.
+    pub(super) async fn fit_context(
+        &mut self,
+        key: &StepKey,
+        overflow: Option<ModelError>,
+    ) -> Result<(), StepError> {
+        if self.performer.config.context.is_none() {
+            return Ok(());
+        }
+        let (performer, run) = (self.asking().clone(), self.run.clone());
+        let mut context = std::mem::take(&mut self.assistant.state().context);
+        let request = FitRequest { key: key.clone(), overflow };
+        let fitted = performer.fit_context(&mut context, &run, request, self).await;
+        self.assistant.state().context = context;
+        fitted?.map_err(|error| {
+            let message = error.to_string();
+            self.error = Some(RunError::Context(error));
+            StepError::failed(message)
+        })
+    }
+
+    /// Asks the model. The inner error is that of a provider that refused the request as too long, which is sent again once the view was
+    /// changed.
+    pub(super) async fn ask_or_overflow(
+        &mut self,
+        key: StepKey,
+    ) -> Result<Result<ModelReply, ModelError>, StepError> {
+        let reply = self.ask(key).await?;
+        let is_managed = self.performer.config.context.is_some();
+        match self.error.take() {
+            Some(RunError::Model(error))
+                if is_managed && error.is_context_too_long() && reply.message.content.is_empty() =>
+            {
+                Ok(Err(error))
+            }
+            other => {
+                self.error = other;
+                Ok(Ok(reply))
+            }
+        }
+    }
+
+    /// Asks the model once more. A request that is refused as too long again is an error of the context.
+    pub(super) async fn ask_again(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
+        match self.ask_or_overflow(key).await? {
+            Ok(reply) => Ok(reply),
+            Err(overflow) => {
+                let error = self.asking().still_too_long(&self.assistant.state().context, overflow);
+                let message = error.to_string();
+                self.error = Some(RunError::Context(error));
+                Err(StepError::failed(message))
+            }
+        }
+    }
+
+    /// Emits an event if another model answers than that of the last reply.
+    fn announce_switch(&mut self, reply: &AssistantMessage) {
+        if !self.performer.config.may_switch {
+            return;
+        }
+        let view = self.view();
+        let mut run = self.run.lock();
+        if let Some(event) = self.asking().switch_event(run.conversation(), &view, reply) {
+            run.record_event(event);
+        }
     }
 
     /// Returns the tools that the model has in this turn. Returns `None` if the run is stopped first.
@@ -528,10 +672,26 @@ impl InProcessSteps {
     fn close_reply(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let is_started = reply.is_started;
-        let reply = self.performer.finish(*reply, Some(&ModelError::aborted(DROPPED)));
+        let reply = self.asking().finish(*reply, Some(&ModelError::aborted(DROPPED)));
         if is_started && let Err(error) = self.run.lock().record_reply(reply) {
             tracing::error!(%error, "the reply of a dropped run was not recorded");
         }
+    }
+}
+
+impl ViewKeeper for InProcessSteps {
+    async fn summarize(
+        &mut self,
+        _: StepKey,
+        work: BoxFuture<'static, SummaryOutcome>,
+    ) -> Result<SummaryOutcome, StepError> {
+        let done = self.performer.clone().until_stopped(work).await;
+        done.ok_or_else(|| self.stopped())
+    }
+
+    async fn notify(&mut self) -> Result<(), StepError> {
+        self.emit().await;
+        self.check_stop()
     }
 }
 

@@ -10,7 +10,9 @@ mod builder;
 mod cache;
 mod checked;
 mod clock;
+mod compact;
 mod config;
+mod context;
 mod drive;
 mod entry;
 mod error;
@@ -33,6 +35,7 @@ mod queue;
 mod records;
 mod run_output;
 mod segment;
+mod select;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
@@ -47,6 +50,8 @@ pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
+pub use compact::Compaction;
+pub use context::{ContextError, ContextErrorKind};
 pub use error::{BuildError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
@@ -56,6 +61,7 @@ pub use prompt::Prompt;
 pub use queue::{Delivery, QueueMode, Receipt};
 pub use records::InvokeError;
 pub use run_output::RunOutput;
+pub use select::{ModelChoice, ModelTurn};
 pub use streamed::Run;
 pub use suspended::SuspendedRun;
 pub use turn_tools::TurnTools;
@@ -64,6 +70,8 @@ pub use turn_tools::TurnTools;
 pub(crate) use approval::CheckedAgain;
 pub(crate) use clock::TokioClock;
 pub(crate) use executor::TokioExecutor;
+#[cfg(feature = "durable-restate")]
+pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]

@@ -263,6 +263,12 @@ impl UiEncoder {
             EventKind::AgentEnd { stop, detail, usage, .. } => {
                 self.finish(*stop, detail.as_deref(), usage, w, format);
             }
+            // An application shows them as data, if at all.
+            EventKind::ContextNear { .. }
+            | EventKind::ContextCleared { .. }
+            | EventKind::CompactionStart { .. }
+            | EventKind::CompactionEnd { .. }
+            | EventKind::ModelSwitched { .. } => {}
         }
     }
 
