@@ -349,10 +349,9 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the earliest cut behind which there are at most `tail` tokens, or else the last one; `None` if a summary could not save
-    /// `saved` tokens.
+    /// Returns the earliest cut that keeps at most `tail` tokens, or else the one that keeps least; `None` if a summary could not save `saved`
+    /// tokens.
     pub(crate) fn cut(view: &ConversationView, tail: u64, saved: u64, size: SizeCounter<'_>) -> Option<usize> {
-        let cuts = view.cuts();
         let first = view.summarized();
         // The tokens of the messages from each index to the end.
         let mut sum = 0_u64;
@@ -361,12 +360,21 @@ impl ContextRules {
             sum = sum.saturating_add(view.sent_form(index).map_or(0, |message| size.message(message)));
             behind[index - first] = sum;
         }
-        let tokens_behind = |at: usize| behind.get(at - first).copied().unwrap_or_default();
-        let is_small = |at: &usize| tokens_behind(*at) <= tail;
-        let at = cuts.iter().copied().find(is_small).or_else(|| cuts.last().copied())?;
-        let kept = view.kept_before(at).map(|message| size.message(message)).fold(0, u64::saturating_add);
-        let can_save = tokens_behind(first).saturating_sub(tokens_behind(at)).saturating_sub(kept);
-        (can_save >= saved).then_some(at)
+        let kept = |at: usize| {
+            let before = view.kept_before(at).map(|message| size.message(message));
+            before.fold(behind.get(at - first).copied().unwrap_or_default(), u64::saturating_add)
+        };
+        let cuts = view.cuts().into_iter().map(|at| (at, kept(at)));
+        let mut best: Option<(usize, u64)> = None;
+        for (at, kept) in cuts {
+            if best.is_none_or(|(_, least)| kept <= least) {
+                best = Some((at, kept));
+            }
+            if kept <= tail {
+                break;
+            }
+        }
+        best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
     /// Shortens the newest result if it does not fit into the window alone.

@@ -79,8 +79,8 @@ impl Assistant {
         let tokens_before = performer.estimate(&view).tokens;
         let size = SizeCounter { counter: &config.counter, api: &config.model.info().api };
         let Some(at) = ContextRules::cut(&view, tokens_before / TAIL, 1, size) else { return Ok(None) };
+        let Some((at, task)) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
         let messages = at - view.summarized();
-        let Some(task) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
         let outcome = task.run(None, performer.cancel_token().clone()).await;
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let usable = limits.usable;

@@ -3,7 +3,7 @@
 use tracing::Instrument as _;
 
 use super::error::{ContextError, ContextErrorKind};
-use super::summary::{SummaryOutcome, SummaryTask};
+use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::EventKind;
 use crate::message::{ClearedResult, ConversationView, ViewChange};
@@ -19,6 +19,8 @@ pub(in crate::runtime) const MAX_RESERVED: u64 = 32_000;
 
 /// The most clears before a request. Each of them costs the provider's cache.
 const MAX_CLEARS: u32 = 2;
+/// The most summaries before a request. More than one is needed only if the messages do not fit into a single request for a summary.
+const MAX_COMPACTIONS: u32 = 4;
 /// A summary that saves less is not used, in tenths of the usable window, and after a failed one none is tried until the conversation has
 /// grown by as much.
 const MIN_EFFECT: u64 = 10;
@@ -48,7 +50,7 @@ pub(crate) struct FitRequest {
 #[derive(Default)]
 struct FitPass {
     clears: u32,
-    has_compacted: bool,
+    compactions: u32,
     is_changed: bool,
     /// Why there is no summary.
     failure: Option<String>,
@@ -89,8 +91,10 @@ impl Performer {
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
-            let may_compact =
-                limits.writer.is_some() && !pass.has_compacted && (grown || overflow.is_some());
+            let may_compact = limits.writer.is_some()
+                && pass.failure.is_none()
+                && pass.compactions < MAX_COMPACTIONS
+                && (grown || overflow.is_some());
             let size = self.size_counter();
             let effect_of = |tool: &str| self.effect_of(tool);
             let decision =
@@ -109,9 +113,16 @@ impl Performer {
                     keeper.notify().await?;
                 }
                 ViewDecision::Compact { at } => {
-                    pass.has_compacted = true;
                     let reason = if overflow.is_some() { "too_long" } else { "size" };
-                    match Box::pin(self.compact(state, run, &key, at, reason, keeper)).await? {
+                    let before = if overflow.is_some() { MAX_COMPACTIONS } else { 0 };
+                    let key = StepKey::new(
+                        key.run.clone(),
+                        key.turn,
+                        StepKind::Compact,
+                        before + pass.compactions,
+                    );
+                    pass.compactions += 1;
+                    match Box::pin(self.compact(state, run, key, at, reason, keeper)).await? {
                         Ok(()) => pass.is_changed = true,
                         Err(failure) => {
                             state.failed_at = Some(used);
@@ -154,19 +165,17 @@ impl Performer {
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
-        key: &StepKey,
+        key: StepKey,
         at: usize,
         reason: &'static str,
         keeper: &mut K,
     ) -> Result<Result<(), String>, StepError> {
         let Some(limits) = self.config.context.clone() else { return Ok(Ok(())) };
-        let Some(task) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
+        let Some((at, task)) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
         let tokens_before = self.estimate(&state.view).tokens;
         let messages = at.saturating_sub(state.view.summarized());
         run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
         keeper.notify().await?;
-        let ord = u32::from(reason != "size");
-        let key = StepKey::new(key.run.clone(), key.turn, StepKind::Compact, ord);
         let span = tracing::info_span!(
             "agent.compact",
             agent.compact.tokens_before = i64::try_from(tokens_before).unwrap_or(i64::MAX),
@@ -193,18 +202,27 @@ impl Performer {
         Ok(error.map_or(Ok(()), Err))
     }
 
-    /// Returns the work of a summary; `None` if no model writes any.
+    /// Returns the work of a summary of the messages before this index, or before an earlier one if they are too long for a single request;
+    /// `None` if no model writes any.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,
         view: &ConversationView,
         at: usize,
         focus: Option<&str>,
-    ) -> Option<SummaryTask> {
-        let (config, session) = (&self.config, self.context.session_id());
-        let (usable, writer) = (self.usable(limits, view), limits.writer.clone()?);
-        let counter = config.counter.clone();
-        Some(SummaryTask::new(view, at, usable, writer, counter, &config.secrets(), focus, session))
+    ) -> Option<(usize, SummaryTask)> {
+        let writer = limits.writer.clone()?;
+        let (counter, secrets) = (self.config.counter.clone(), self.config.secrets());
+        let usable = self.usable(limits, view);
+        let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
+        let session = self.context.session_id();
+        if let Ok(task) = draft.task(at, session) {
+            return Some((at, task));
+        }
+        let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
+        let fits = cuts.partition_point(|cut| draft.task(*cut, session).is_ok());
+        let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
+        Some((at, draft.task(at, session).unwrap_or_else(|refused| refused)))
     }
 
     /// Replaces the messages before this index by a summary.

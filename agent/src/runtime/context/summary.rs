@@ -74,6 +74,16 @@ pub(crate) struct SummaryOutcome {
     pub(crate) model: String,
 }
 
+/// What summaries of a view have in common.
+pub(super) struct SummaryDraft<'v> {
+    pub(super) view: &'v ConversationView,
+    pub(super) usable: u64,
+    pub(super) writer: SummaryWriter,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) secrets: SecretArguments,
+    pub(super) focus: Option<&'v str>,
+}
+
 /// The work of one summary.
 pub(in crate::runtime) struct SummaryTask {
     writer: SummaryWriter,
@@ -87,19 +97,13 @@ pub(in crate::runtime) struct SummaryTask {
     session: Option<String>,
 }
 
-impl SummaryTask {
-    /// Prepares a summary of the messages of the view before this index.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a request")]
-    pub(in crate::runtime) fn new(
-        view: &ConversationView,
-        at: usize,
-        usable: u64,
-        writer: SummaryWriter,
-        counter: Arc<dyn TokenCounter>,
-        secrets: &SecretArguments,
-        focus: Option<&str>,
-        session: Option<&str>,
-    ) -> Self {
+impl SummaryDraft<'_> {
+    /// Prepares a summary of the messages before this index.
+    ///
+    /// # Errors
+    /// The messages are too long for one request; the work then returns this as its error.
+    pub(super) fn task(&self, at: usize, session: Option<&str>) -> Result<SummaryTask, SummaryTask> {
+        let Self { view, usable, writer, counter, secrets, focus } = self;
         let from = view.summarized();
         let messages = view.conversation().get(from..at).unwrap_or_default();
         let before = view.messages().first().filter(|_| from > 0).map(|summary| summary.text());
@@ -111,28 +115,37 @@ impl SummaryTask {
         if let Some(focus) = focus {
             let _ = writeln!(question, "The user asks to keep above all: {focus}\n");
         }
-        let fits = |text: &str| {
-            counter.count_text(text).saturating_add(counter.count_text(&question)) <= limit
-        };
+        let fits =
+            |text: &str| counter.count_text(text).saturating_add(counter.count_text(&question)) <= limit;
         let request = match transcript(messages, secrets, fits) {
-            Some(text) => Ok(request(&writer, &format!("{question}{text}"))),
-            None => Err(format!(
-                "the {} messages are too long for one request to {}",
-                messages.len(),
-                name(writer.model.info())
-            )),
+            Some(text) => Ok(request(writer, &format!("{question}{text}"))),
+            None => {
+                let name = name(writer.model.info());
+                Err(format!("{} messages are too long for one request to {name}", messages.len()))
+            }
         };
+        let is_too_long = request.is_err();
         let all = view.conversation().get(..at).unwrap_or_default();
         let calls = all.iter().filter_map(|message| message.as_assistant());
         let calls = calls.flat_map(|reply| reply.tool_calls().map(|call| call.id.clone())).collect();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
         // About four characters are a token.
-        let quoted = usize::try_from(part_of(usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
+        let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
         let first = first.map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED))).unwrap_or_default();
-        let (max_summary, session) = (part_of(usable, SUMMARY_SHARE), session.map(str::to_owned));
-        Self { writer, counter, request, calls, first, max_summary, session }
+        let task = SummaryTask {
+            writer: writer.clone(),
+            counter: counter.clone(),
+            request,
+            calls,
+            first,
+            max_summary: part_of(*usable, SUMMARY_SHARE),
+            session: session.map(str::to_owned),
+        };
+        if is_too_long { Err(task) } else { Ok(task) }
     }
+}
 
+impl SummaryTask {
     /// Returns the name of the model that is asked.
     pub(super) fn model(&self) -> String {
         name(self.writer.model.info())
