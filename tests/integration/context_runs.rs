@@ -115,8 +115,8 @@ async fn results_are_cleared_and_messages_compacted_and_the_conversation_stays_c
     assert_eq!(compactions, kinds(&events, "compaction_start"));
     for event in &events {
         if let EventKind::ContextCleared { tokens_before, tokens_after, .. } = event.kind {
-            // A fifth of what is usable.
-            assert!(tokens_before - tokens_after >= 2_000, "{tokens_before} to {tokens_after}");
+            // A fifth of what is usable, or a tenth if messages would have to be compacted.
+            assert!(tokens_before - tokens_after >= 1_000, "{tokens_before} to {tokens_after}");
         }
     }
     // The summary counts for the run: its requests are beside those of the turns.

@@ -59,6 +59,7 @@ mod mcp_mock;
 mod mcp_server;
 mod mcp_structured;
 mod mcp_support;
+mod mcp_traces;
 mod messages;
 mod models;
 mod panics;

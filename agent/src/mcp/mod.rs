@@ -35,12 +35,14 @@ mod error_code;
 mod output;
 #[cfg(feature = "mcp-server")]
 mod server;
+mod trace_context;
 
 #[cfg(feature = "mcp-client")]
 pub use client::{
     ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, McpClient, McpClientError, ToolChange,
 };
 pub use error_code::ErrorCode;
+pub use trace_context::TraceContext;
 #[cfg(feature = "mcp-server")]
 pub use server::{
     AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpService, McpServer,

@@ -6,6 +6,7 @@ use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::loader::ToolLoader;
 use super::metadata::ResourceMetadata;
+use super::TraceObserver;
 use super::running::{RunningCalls, SessionId};
 use crate::panics::catch_future;
 use crate::serve::{HostPolicy, Quota};
@@ -38,6 +39,8 @@ pub(super) struct BuiltServer {
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
+    /// Links a call with the trace of its client.
+    pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
 /// A request that passed the checks: its caller, and the tools of the caller.
