@@ -16,7 +16,11 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     ("/show", "[NUMBER]", "the last answer again, or a call with its whole result"),
     ("/usage", "", "tokens and money, of this chat and of the conversation"),
     ("/context", "", "what fills the model's window"),
-    ("/compact", "[FOCUS]", "replace old messages by a summary, for the model alone; with what it has to keep"),
+    (
+        "/compact",
+        "[FOCUS]",
+        "replace old messages by a summary, for the model alone; with what it has to keep",
+    ),
     ("/save", "[NAME]", "keep the conversation under a name, from now on"),
     ("/load", "[NAME]", "go on with a conversation that is kept; without a name, a list"),
     ("/new", "", "begin an empty conversation"),

@@ -328,14 +328,18 @@ fn about_context(kind: &EventKind) -> Option<(Kind, String)> {
     Some(match kind {
         EventKind::ContextCleared { results, tokens_before, tokens_after, .. } => {
             let results = count(*results as u64, "result");
-            (Kind::Dim, format!("✂ {results} left out for the model: {tokens_before} to {tokens_after} tokens"))
+            (
+                Kind::Dim,
+                format!("✂ {results} left out for the model: {tokens_before} to {tokens_after} tokens"),
+            )
         }
         EventKind::CompactionEnd { error: Some(error), .. } => {
             (Kind::Bad, format!("✗ there is no summary: {}", fit(&one_line(error), LINE)))
         }
-        EventKind::CompactionEnd { tokens_before, tokens_after, .. } => {
-            (Kind::Dim, format!("✂ old messages are a summary for the model: {tokens_before} to {tokens_after} tokens"))
-        }
+        EventKind::CompactionEnd { tokens_before, tokens_after, .. } => (
+            Kind::Dim,
+            format!("✂ old messages are a summary for the model: {tokens_before} to {tokens_after} tokens"),
+        ),
         EventKind::ContextNear { used, usable, .. } => {
             (Kind::Notice, format!("the conversation has about {used} of {usable} tokens"))
         }

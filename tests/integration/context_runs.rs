@@ -86,7 +86,10 @@ fn assert_fit(requests: &[ModelRequest]) {
             let sent: Conversation = request.messages.iter().cloned().collect();
             assert!(sent.is_sound(), "{sent:?}");
         } else {
-            assert!(request.tools.is_empty() && request.messages.iter().all(|message| message.role() != "tool_result"));
+            assert!(
+                request.tools.is_empty()
+                    && request.messages.iter().all(|message| message.role() != "tool_result")
+            );
         }
     }
 }
@@ -141,7 +144,8 @@ async fn a_few_large_steps_leave_the_beginning_of_requests_as_it_is() {
     let assistant = builder(model.clone()).manage_context(rules()).build().unwrap();
     assistant.prompt("Read 100 pages.").await.unwrap();
     let requests: Vec<_> = model.requests().into_iter().filter(|request| !is_summary(request)).collect();
-    let text = |messages: &MessageList| -> Vec<String> { messages.iter().map(|message| message.text()).collect() };
+    let text =
+        |messages: &MessageList| -> Vec<String> { messages.iter().map(|message| message.text()).collect() };
     let is_changed = |pair: &&[ModelRequest]| {
         let (before, after) = (text(&pair[0].messages), text(&pair[1].messages));
         !after.starts_with(&before)
@@ -274,16 +278,20 @@ async fn a_summary_that_fails_says_so_and_the_run_goes_on_as_long_as_it_fits() {
         let asked: Vec<_> = model.requests().into_iter().filter(is_summary).collect();
         // An error is not sent back, anything else once, with the report.
         assert_eq!(asked.len(), if name == "error" { 1 } else { 2 }, "{name}");
-        let told = if name == "error" {
-            log.outline()
-        } else {
-            asked[1].messages.last().unwrap().text()
-        };
+        let told = if name == "error" { log.outline() } else { asked[1].messages.last().unwrap().text() };
         assert!(told.contains(reason), "{name}: {told}");
-        log.assert_sequence(&["compaction begins: size", "compaction fails", "message assistant \"Because.\""]);
+        log.assert_sequence(&[
+            "compaction begins: size",
+            "compaction fails",
+            "message assistant \"Because.\"",
+        ]);
         // No other one is tried before the conversation has grown.
         assistant.prompt("And then?").await.unwrap();
-        assert_eq!(model.requests().iter().filter(|request| is_summary(request)).count(), asked.len(), "{name}");
+        assert_eq!(
+            model.requests().iter().filter(|request| is_summary(request)).count(),
+            asked.len(),
+            "{name}"
+        );
     }
 }
 
@@ -312,11 +320,13 @@ async fn a_report_lets_the_model_correct_its_summary() {
 #[tokio::test]
 async fn what_does_not_fit_at_all_is_an_error_that_names_both_reasons() {
     let failing = || reply().error(ModelError::new(ModelErrorKind::Overloaded, "no capacity"));
-    let model = ScriptedModel::from_fn(move |request| {
-        if is_summary(request) { failing() } else { reply().text("Because.") }
-    });
-    let assistant =
-        builder(model).conversation(chat(1_000, 30)).manage_context(rules()).build().unwrap();
+    let model =
+        ScriptedModel::from_fn(
+            move |request| {
+                if is_summary(request) { failing() } else { reply().text("Because.") }
+            },
+        );
+    let assistant = builder(model).conversation(chat(1_000, 30)).manage_context(rules()).build().unwrap();
     let error = assistant.prompt("And now?").await.unwrap_err();
     assert_eq!(error.code(), "context");
     let text = error.to_string();
@@ -428,7 +438,11 @@ async fn a_session_continues_with_the_same_view_wherever_its_process_died() {
         let entries = store.load("book", 0, 10_000).await.unwrap();
         let views = entries.iter().filter(|entry| matches!(entry.entry.kind, EntryKind::View { .. }));
         assert_eq!(views.count(), again.messages().view_changes().len(), "died after event {at}");
-        assert_eq!(again.messages().view_changes().len(), whole.view_changes().len(), "died after event {at}");
+        assert_eq!(
+            again.messages().view_changes().len(),
+            whole.view_changes().len(),
+            "died after event {at}"
+        );
     }
     assert!(died_in_compaction > 0, "no run died during a compaction");
 }
@@ -453,7 +467,8 @@ async fn a_store_that_fails_at_any_write_loses_no_view() {
         }
         drop(first);
         let second = reader(PAGES);
-        let again = builder(second.clone()).manage_context(rules()).store(inner).session("book").await.unwrap();
+        let again =
+            builder(second.clone()).manage_context(rules()).store(inner).session("book").await.unwrap();
         if again.unfinished_run().is_some() {
             again.continue_run().await.unwrap();
         } else if again.messages().is_empty() {
@@ -478,7 +493,8 @@ async fn a_durable_run_changes_its_view_the_same_way_wherever_it_dies() {
     assistant.prompt("Read.").await.unwrap();
     let whole: Vec<String> = assistant.messages().iter().map(Message::text).collect();
     let expected = sent(&undisturbed);
-    let summaries = |model: &ScriptedModel| model.requests().iter().filter(|request| is_summary(request)).count();
+    let summaries =
+        |model: &ScriptedModel| model.requests().iter().filter(|request| is_summary(request)).count();
     let rehearse = |model: &ScriptedModel| {
         let assistant = builder(model.clone()).manage_context(rules()).build().unwrap();
         Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Read."))
@@ -517,19 +533,29 @@ async fn a_durable_run_changes_its_view_the_same_way_wherever_it_dies() {
 async fn a_durable_run_reads_results_and_survives_a_request_that_is_too_long() {
     let model = ScriptedModel::from_fn(|request| {
         if !is_summary(request) && tokens(request) > 3_000 {
-            let error = ModelError::new(ModelErrorKind::ContextTooLong, "prompt is too long: 9 tokens > 4000 maximum");
+            let error = ModelError::new(
+                ModelErrorKind::ContextTooLong,
+                "prompt is too long: 9 tokens > 4000 maximum",
+            );
             return reply().error(error);
         }
         let last = request.messages.last().unwrap().text();
         if last.starts_with("page 12") {
-            return reply().tool_call_with_id("again", "read_result", json!({"handle": "call_2", "length": 6}));
+            return reply().tool_call_with_id(
+                "again",
+                "read_result",
+                json!({"handle": "call_2", "length": 6}),
+            );
         }
         if last.starts_with("[bytes") { reply().text(last) } else { next_reply(request, 12) }
     });
     let assistant = builder(model.clone()).manage_context(rules()).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Read."));
     let outcome = run.play(None).await.unwrap().unwrap();
-    assert_eq!((outcome.text().as_str(), outcome.stop), ("[bytes 0 to 6 of 2008]\npage 2", RunStop::Completed));
+    assert_eq!(
+        (outcome.text().as_str(), outcome.stop),
+        ("[bytes 0 to 6 of 2008]\npage 2", RunStop::Completed)
+    );
     assert!(run.steps().iter().any(|step| step.ends_with("/again")), "{:?}", run.steps());
 }
 
@@ -537,7 +563,10 @@ async fn a_durable_run_reads_results_and_survives_a_request_that_is_too_long() {
 async fn a_stored_compaction_outside_of_a_run_is_used_by_the_next_process() {
     let store = MemoryStore::new();
     let open = |model: &ScriptedModel| {
-        builder(model.clone()).manage_context(ContextRules::new().window(100_000)).store(store.clone()).session("ann")
+        builder(model.clone())
+            .manage_context(ContextRules::new().window(100_000))
+            .store(store.clone())
+            .session("ann")
     };
     let first = reader(10);
     let ann = open(&first).await.unwrap();
@@ -571,7 +600,8 @@ fn rules_that_cannot_be_used_are_found_when_the_assistant_is_built() {
     );
     assert!(build(rules().target(0.9)).contains("0 < target (0.9)"));
     assert!(build(rules().compact_with("cheap")).contains("no model named `cheap`"));
-    let twice = builder(reader(1)).named_model("a", reader(1)).named_model("a", reader(1)).build().unwrap_err();
+    let twice =
+        builder(reader(1)).named_model("a", reader(1)).named_model("a", reader(1)).build().unwrap_err();
     assert_eq!(twice.to_string(), "two models are named `a`");
 }
 
@@ -603,7 +633,8 @@ async fn secret_arguments_are_not_sent_for_a_summary() {
 #[tokio::test]
 async fn every_size_of_window_gives_requests_that_fit_and_are_sound() {
     let chat = chat(700, 40);
-    let whole = ModelRequest::new(chat.shared().iter().cloned()).estimate_tokens(&info(), &TokenEstimator).tokens;
+    let whole =
+        ModelRequest::new(chat.shared().iter().cloned()).estimate_tokens(&info(), &TokenEstimator).tokens;
     for share in [2, 4, 8] {
         let window = whole / share;
         let model = ScriptedModel::from_fn(|request| {
@@ -619,7 +650,10 @@ async fn every_size_of_window_gives_requests_that_fit_and_are_sound() {
             .build()
             .unwrap();
         for turn in 0..10 {
-            assistant.prompt(format!("Now {turn}?")).await.unwrap_or_else(|error| panic!("1/{share}: {error}"));
+            assistant
+                .prompt(format!("Now {turn}?"))
+                .await
+                .unwrap_or_else(|error| panic!("1/{share}: {error}"));
         }
         for request in model.requests().iter().filter(|request| !is_summary(request)) {
             let sent: Conversation = request.messages.iter().cloned().collect();

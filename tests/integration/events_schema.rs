@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use agent::ScriptedModel;
 use agent::hooks::{ModelChoice, ModelTurn};
 use agent::message::{
-    AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
-    ProviderTool, Resource, ResourceLink, StopReason, ToolResultMessage, Usage,
+    AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part,
+    ProviderData, ProviderTool, Resource, ResourceLink, StopReason, ToolResultMessage, Usage,
 };
 use agent::model::{ContextRules, Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
@@ -201,7 +201,8 @@ async fn small_windows(listen: &impl Fn(&Assistant)) {
     let page = |number: usize| {
         let id = format!("page_{number}");
         let call = AssistantMessage::new([Part::tool_call(&*id, "read", "{}")]);
-        let result = ToolResultMessage::new(id, "read", OutcomeKind::Completed).with_content("word ".repeat(800));
+        let result =
+            ToolResultMessage::new(id, "read", OutcomeKind::Completed).with_content("word ".repeat(430));
         [Message::user("Read."), call.into(), result.into(), Message::assistant("Read.")]
     };
     let results: Conversation = (0..8).flat_map(page).collect();

@@ -61,6 +61,7 @@ mod mcp_structured;
 mod mcp_support;
 mod mcp_traces;
 mod messages;
+mod model_choice;
 mod models;
 mod panics;
 mod programs;

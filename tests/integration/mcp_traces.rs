@@ -19,7 +19,8 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 fn listening() -> (McpServer, Arc<Mutex<Vec<TraceContext>>>) {
     let seen = Arc::<Mutex<Vec<TraceContext>>>::default();
     let to = seen.clone();
-    let server = McpServer::new(tools![add]).on_trace_context(move |trace| to.lock().unwrap().push(trace.clone()));
+    let server =
+        McpServer::new(tools![add]).on_trace_context(move |trace| to.lock().unwrap().push(trace.clone()));
     (server, seen)
 }
 
@@ -30,7 +31,8 @@ async fn a_call_carries_the_trace_of_its_client() {
         let (server, seen) = listening();
         let server = run(server).await;
         let sent = trace.clone();
-        let config = ClientConfig::http(server.url()).era(era).name("calc").trace_context(move || Some(sent.clone()));
+        let config =
+            ClientConfig::http(server.url()).era(era).name("calc").trace_context(move || Some(sent.clone()));
         let registry = Registry::new(&McpClient::connect(config).await.unwrap()).unwrap();
         let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
         let result = registry.call(&call, &ToolContext::default()).await;

@@ -14,14 +14,14 @@ mod work {
     use agent::message::{AssistantMessage, Part, Usage};
     use agent::model::{ContextRules, Model, ModelInfo, ModelRequest, ModelStream, StepCx};
     use agent::provider::{Protocol, protocol};
-    use agent::{Assistant, Parameters, ToolBuilder, ToolContext, Value, tools};
+    use agent::{Assistant, ToolBuilder, ToolContext, Value, tools};
 
     const RECORD: &str = r#"{"goal": "Measure", "decisions": ["Go on"], "facts": [{"text": "It is long."}]}"#;
 
     /// Encodes each request, and calls a tool after each prompt.
     struct Caller {
         info: ModelInfo,
-        protocol: Box<dyn Protocol>,
+        protocol: Arc<dyn Protocol>,
         /// The bytes of all requests, and of the last one.
         bytes: Arc<AtomicU64>,
         calls: AtomicU64,
@@ -58,7 +58,6 @@ mod work {
         let model = Caller { info, protocol, bytes: bytes.clone(), calls: AtomicU64::new(0) };
         let read = ToolBuilder::new("read")
             .description("Reads a page.")
-            .parameters(Parameters::new())
             .build(|_: Value, _: ToolContext| async { "word ".repeat(410) })
             .map_err(|error| error.to_string())?;
         let mut builder = Assistant::builder(model).tools(tools![{ read }]);

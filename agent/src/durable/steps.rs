@@ -18,9 +18,7 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, StopReason, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
-use crate::runtime::{
-    CheckedAgain, ContextState, FitRequest, Performer, SummaryOutcome, ViewKeeper,
-};
+use crate::runtime::{CheckedAgain, ContextState, FitRequest, Performer, SummaryOutcome, ViewKeeper};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -422,8 +420,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             })
         });
         let name = StepKey::new(key.run.clone(), turn, StepKind::Select, 0);
-        let chosen: Result<Option<String>, String> =
-            self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        let chosen: Result<Option<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
         let chosen = chosen.map_err(StepError::failed)?;
         let performer = self.performer.with_model(chosen.as_deref());
         self.asking = Some((turn, performer.map_err(|error| StepError::failed(error.to_string()))?));
@@ -450,7 +447,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     /// Emits an event if another model answered than that of the last reply.
     fn announce_switch(&self, run: &SharedLoop, reply: &ModelReply) {
         let mut run = run.lock();
-        let event = self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
+        let event =
+            self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
         if let Some(event) = event {
             run.record_event(event);
         }

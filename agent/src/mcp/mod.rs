@@ -42,10 +42,10 @@ pub use client::{
     ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, McpClient, McpClientError, ToolChange,
 };
 pub use error_code::ErrorCode;
-pub use trace_context::TraceContext;
 #[cfg(feature = "mcp-server")]
 pub use server::{
     AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpService, McpServer,
     McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata, ResponseBody,
     ServerHandle, ServerLimits, Token, ToolLoader,
 };
+pub use trace_context::TraceContext;

@@ -104,7 +104,8 @@ fn is_traceparent(text: &str) -> bool {
         parts.next().filter(|part| part.len() == digits && part.bytes().all(is_digit))
     };
     let is_zero = |part: &str| part.bytes().all(|byte| byte == b'0');
-    let (Some(version), Some(trace), Some(parent), Some(_)) = (field(2), field(32), field(16), field(2)) else {
+    let (Some(version), Some(trace), Some(parent), Some(_)) = (field(2), field(32), field(16), field(2))
+    else {
         return false;
     };
     // Later versions may have more fields.

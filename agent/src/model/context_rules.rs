@@ -296,7 +296,14 @@ impl ContextRules {
         effect_of: impl Fn(&str) -> Effect,
     ) -> ViewDecision {
         let may_compact = self.author != SummaryAuthor::Off;
-        self.decide_with(view, estimate, usable, SizeCounter { counter, api: &info.api }, may_compact, effect_of)
+        self.decide_with(
+            view,
+            estimate,
+            usable,
+            SizeCounter { counter, api: &info.api },
+            may_compact,
+            effect_of,
+        )
     }
 
     /// Decides, without a summary if none may be made now.
@@ -337,7 +344,10 @@ impl ContextRules {
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
-        if must_compact && may_compact && let Some(at) = Self::cut(view, part_of(usable, TAIL_SHARE), part_of(usable, MIN_EFFECT), size) {
+        if must_compact
+            && may_compact
+            && let Some(at) = Self::cut(view, part_of(usable, TAIL_SHARE), part_of(usable, MIN_EFFECT), size)
+        {
             return ViewDecision::Compact { at };
         }
         if used <= usable {
@@ -351,7 +361,12 @@ impl ContextRules {
 
     /// Returns the earliest cut that keeps at most `tail` tokens, or else the one that keeps least; `None` if a summary could not save `saved`
     /// tokens.
-    pub(crate) fn cut(view: &ConversationView, tail: u64, saved: u64, size: SizeCounter<'_>) -> Option<usize> {
+    pub(crate) fn cut(
+        view: &ConversationView,
+        tail: u64,
+        saved: u64,
+        size: SizeCounter<'_>,
+    ) -> Option<usize> {
         let first = view.summarized();
         // The tokens of the messages from each index to the end.
         let mut sum = 0_u64;

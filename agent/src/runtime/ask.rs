@@ -216,7 +216,8 @@ impl Performer {
         let mut reply = self.finish(reply, failure.as_ref());
         if self.config.context.is_some() {
             let is_empty = reply.message.content.is_empty();
-            reply.too_long = failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
+            reply.too_long =
+                failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
         }
         match failure {
             Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),

@@ -502,7 +502,10 @@ impl AssistantBuilder {
         if let Some(rules) = &self.context {
             // Those of the other models are made when one of them is chosen.
             let check = |(_, model): &NamedModel| ContextLimits::new(rules, model, &self.models, &request);
-            self.models.iter().filter(|_| self.selector.is_some()).try_for_each(|model| check(model).map(drop))?;
+            self.models
+                .iter()
+                .filter(|_| self.selector.is_some())
+                .try_for_each(|model| check(model).map(drop))?;
         }
         let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
         let config = Config {

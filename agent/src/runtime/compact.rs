@@ -71,7 +71,8 @@ impl Assistant {
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
         let off = || RunError::Request {
-            message: "there are no summaries; turn them on with `AssistantBuilder::manage_context`".to_owned(),
+            message: "there are no summaries; turn them on with `AssistantBuilder::manage_context`"
+                .to_owned(),
         };
         let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
         let performer = Performer::new(config.clone(), "".into(), ToolContext::new());

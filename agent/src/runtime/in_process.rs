@@ -453,7 +453,8 @@ impl InProcessSteps {
         }
         if is_managed {
             // Another change of the view may have left the last message as it is.
-            if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation() {
+            if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
+            {
                 hand_off.restart();
             }
             hand_off.update(context.view.messages());

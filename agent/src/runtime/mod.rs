@@ -69,9 +69,9 @@ pub use turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
 pub(crate) use clock::TokioClock;
-pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
+pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]

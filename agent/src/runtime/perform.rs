@@ -13,8 +13,8 @@ use super::turn_tools::TurnTools;
 use crate::loop_core::CallEnd;
 use crate::loop_core::{AgentLoop, EventKind, TurnSummary};
 use crate::message::{
-    AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason, Usage,
-    UserMessage,
+    AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason,
+    Usage, UserMessage,
 };
 use crate::model::ModelInfo;
 use crate::panics::catch;
@@ -119,7 +119,8 @@ impl Performer {
             Some(config) => Ok(Self { config, ..self.clone() }),
             None => {
                 let name = name.unwrap_or_default();
-                Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
+                Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")
+                    .into())
             }
         }
     }
@@ -162,8 +163,7 @@ impl Performer {
             (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)
         };
         let known = self.config.model.candidates().into_iter().find(is_it).map(|info| info.recipient());
-        let recipient =
-            known.unwrap_or_else(|| Recipient::new(&*reply.provider, &*reply.api, &*reply.model));
+        let recipient = known.unwrap_or_else(|| Recipient::new(&*reply.provider, &*reply.api, &*reply.model));
         let sent = HandOff::of(conversation, recipient);
         HandOffLosses::between(conversation.shared(), sent.messages())
     }

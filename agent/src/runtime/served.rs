@@ -11,8 +11,8 @@ use super::queue::QueueMode;
 use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::StateType;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
-    StateError, SteeringPolicy,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
+    RunState, StateError, SteeringPolicy,
 };
 use crate::message::{Conversation, Message, MessageList, ToolCall};
 use crate::panics::catch_future;

@@ -123,11 +123,7 @@ pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
     let (from, to) = (place(offset), place(offset.saturating_add(length)));
     let bytes = text.as_bytes().get(from..to).unwrap_or_default();
-    ToolOutput::text(format!(
-        "[bytes {from} to {to} of {}]\n{}",
-        text.len(),
-        String::from_utf8_lossy(bytes)
-    ))
+    ToolOutput::text(format!("[bytes {from} to {to} of {}]\n{}", text.len(), String::from_utf8_lossy(bytes)))
 }
 
 /// Returns where a call begins to read, and how many bytes it reads.

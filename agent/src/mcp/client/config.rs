@@ -424,7 +424,10 @@ impl ClientConfig {
     ///     .trace_context(|| TraceContext::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
     /// # let _ = docs;
     /// ```
-    pub fn trace_context(mut self, current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
+    pub fn trace_context(
+        mut self,
+        current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
         self.trace_context = Some(Arc::new(current));
         self
     }

@@ -1,12 +1,12 @@
 //! A server after it was built, and the requests that it admitted.
 
+use super::TraceObserver;
 use super::caller::{Authenticator, Caller, RequestHead};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::loader::ToolLoader;
 use super::metadata::ResourceMetadata;
-use super::TraceObserver;
 use super::running::{RunningCalls, SessionId};
 use crate::panics::catch_future;
 use crate::serve::{HostPolicy, Quota};

@@ -325,10 +325,8 @@ impl ConversationView {
         let summary = changes.iter().rev().find_map(ViewChange::summary);
         let from = summary.as_ref().map_or(0, |(until, _)| *until);
         let mut replaced = BTreeMap::new();
-        for (at, content) in changes.iter().flat_map(|change| self.replacements(change)) {
-            if let Some(message) = self.replacement(at, content).filter(|_| at >= from) {
-                replaced.insert(at, message);
-            }
+        for (at, content) in changes.iter().flat_map(|change| self.replacements(change, from)) {
+            replaced.extend(self.replacement(at, content).map(|message| (at, message)));
         }
         self.assemble(summary.as_ref(), &replaced, index)
     }
@@ -394,7 +392,7 @@ impl ConversationView {
     }
 
     fn apply(&mut self, change: ViewChange) {
-        for (index, content) in self.replacements(&change) {
+        for (index, content) in self.replacements(&change, self.summarized()) {
             if let Some(message) = self.replacement(index, content) {
                 self.replaced.insert(index, message);
             }
@@ -409,18 +407,19 @@ impl ConversationView {
         self.changes.push(change);
     }
 
-    /// Returns the results that a change replaces, by their indices, with their new content.
-    fn replacements(&self, change: &ViewChange) -> Vec<(usize, Part)> {
+    /// Returns the results from this index on that a change replaces, by their indices, with their new content.
+    fn replacements(&self, change: &ViewChange, from: usize) -> Vec<(usize, Part)> {
         match &change.kind {
             ViewChangeKind::Clear { results } => {
-                results.iter().map(|cleared| (cleared.index, Part::text(&cleared.line))).collect()
+                let later = results.iter().filter(|cleared| cleared.index >= from);
+                later.map(|cleared| (cleared.index, Part::text(&cleared.line))).collect()
             }
-            ViewChangeKind::Shorten { index, bytes } => {
+            ViewChangeKind::Shorten { index, bytes } if *index >= from => {
                 let result = self.conversation.get(*index).and_then(|message| message.as_tool_result());
                 let text = result.map(|result| shortened(&result.text(), *bytes));
                 text.map(|text| (*index, Part::text(text))).into_iter().collect()
             }
-            ViewChangeKind::Summary { .. } | ViewChangeKind::Window { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

@@ -103,7 +103,8 @@ pub(super) fn estimate_view(
 ) -> TokenEstimate {
     let messages = view.conversation();
     let anchors = anchors(messages, info);
-    let is_changed = |anchor: &&TokenAnchor| view.changes().last().is_some_and(|change| change.made_at > anchor.at);
+    let is_changed =
+        |anchor: &&TokenAnchor| view.changes().last().is_some_and(|change| change.made_at > anchor.at);
     let Some(newest) = anchors.last().filter(is_changed) else {
         let sent = if anchors.is_empty() { view.messages() } else { messages };
         return estimate(sent, info, size, frame);

@@ -115,12 +115,8 @@ impl Performer {
                 ViewDecision::Compact { at } => {
                     let reason = if overflow.is_some() { "too_long" } else { "size" };
                     let before = if overflow.is_some() { MAX_COMPACTIONS } else { 0 };
-                    let key = StepKey::new(
-                        key.run.clone(),
-                        key.turn,
-                        StepKind::Compact,
-                        before + pass.compactions,
-                    );
+                    let key =
+                        StepKey::new(key.run.clone(), key.turn, StepKind::Compact, before + pass.compactions);
                     pass.compactions += 1;
                     match Box::pin(self.compact(state, run, key, at, reason, keeper)).await? {
                         Ok(()) => pass.is_changed = true,
@@ -134,7 +130,8 @@ impl Performer {
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
                     // Beyond the window there is no doubt. Up to it the provider decides, because the estimate may be too high.
-                    let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
+                    let window =
+                        state.view.window().map_or(limits.window, |window| window.min(limits.window));
                     if is_full || estimate.tokens > window {
                         return Ok(Err(full(&state.view, estimate, usable, pass.failure, overflow)));
                     }
@@ -197,7 +194,8 @@ impl Performer {
             }
         };
         span.record("agent.compact.tokens_after", i64::try_from(tokens_after).unwrap_or(i64::MAX));
-        let end = EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error.clone() };
+        let end =
+            EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error.clone() };
         run.lock().record_event(end);
         Ok(error.map_or(Ok(()), Err))
     }
@@ -238,7 +236,8 @@ impl Performer {
     ) -> Result<ViewChange, String> {
         let before = self.estimate(view).tokens;
         let mut compacted = view.clone();
-        let change = compacted.compact_by(at, outcome.text?, outcome.usage).map_err(|error| error.to_string())?;
+        let change =
+            compacted.compact_by(at, outcome.text?, outcome.usage).map_err(|error| error.to_string())?;
         let saved = before.saturating_sub(self.estimate(&compacted).tokens);
         if saved == 0 || saved < least {
             return Err(format!("the summary saves about {saved} tokens, which is too little"));
@@ -315,8 +314,7 @@ fn full(
     summary: Option<String>,
     provider: Option<ModelError>,
 ) -> ContextError {
-    let kind =
-        if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
+    let kind = if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
     ContextError { kind, needed: estimate.tokens, usable, generation: view.generation(), summary, provider }
 }
 
@@ -345,7 +343,10 @@ mod tests {
     fn the_window_is_read_from_errors_of_providers() {
         for (text, window) in [
             ("prompt is too long: 212,000 tokens > 200,000 maximum", Some(200_000)),
-            ("This model's maximum context length is 128000 tokens. However, you requested 130000", Some(128_000)),
+            (
+                "This model's maximum context length is 128000 tokens. However, you requested 130000",
+                Some(128_000),
+            ),
             ("The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", None),
             ("too long", None),
             ("5 > 4", None),

@@ -17,7 +17,7 @@ pub(crate) use summary::SummaryOutcome;
 
 use super::error::BuildError;
 use crate::message::{Conversation, ConversationView};
-use crate::model::{SummaryAuthor, ContextRules, Model, ModelRequest};
+use crate::model::{ContextRules, Model, ModelRequest, SummaryAuthor};
 
 /// A model with the name by which the application chooses it.
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);

@@ -181,7 +181,8 @@ impl SummaryTask {
                 Err(report) => report,
             };
             let told = [Message::assistant(reply.text()), Message::user(report.clone())];
-            let messages = request.messages.iter().cloned().chain(told.map(Arc::new)).collect::<Conversation>();
+            let messages =
+                request.messages.iter().cloned().chain(told.map(Arc::new)).collect::<Conversation>();
             request.messages = self.writer.model.info().hand_off(&messages);
             outcome.text = Err(report);
         }
@@ -236,9 +237,10 @@ impl SummaryTask {
         if decisions.is_empty() && open.is_empty() && facts.is_empty() {
             return Err("`decisions`, `open` and `facts` are all empty".to_owned());
         }
-        let (named, unknown) = facts.iter().flat_map(|fact| &fact.calls).fold((0, 0), |(named, unknown), id| {
-            (named + 1, unknown + usize::from(!self.calls.contains(id)))
-        });
+        let (named, unknown) =
+            facts.iter().flat_map(|fact| &fact.calls).fold((0, 0), |(named, unknown), id| {
+                (named + 1, unknown + usize::from(!self.calls.contains(id)))
+            });
         if unknown * 2 > named {
             return Err(format!("{unknown} of {named} ids in `calls` do not occur in the transcript"));
         }
@@ -249,7 +251,8 @@ impl SummaryTask {
         add_list(&mut text, "Decisions", decisions.iter().cloned());
         add_list(&mut text, "Open", open.iter().cloned());
         let facts = facts.iter().map(|Fact { text, calls }| {
-            let known: Vec<_> = calls.iter().filter(|id| self.calls.contains(*id)).map(String::as_str).collect();
+            let known: Vec<_> =
+                calls.iter().filter(|id| self.calls.contains(*id)).map(String::as_str).collect();
             if known.is_empty() { text.clone() } else { format!("{text} (calls: {})", known.join(", ")) }
         });
         add_list(&mut text, "Facts", facts);
@@ -289,9 +292,11 @@ fn plan() -> Result<Plan, String> {
 /// Returns the request for a record of a transcript. It has no tools and none of the messages, so that every model can answer it.
 fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
     let info = writer.model.info();
-    let form = r#"{"goal": "…", "decisions": ["…"], "open": ["…"], "facts": [{"text": "…", "calls": ["ID"]}]}"#;
-    let question =
-        format!("{transcript}\n\nWrite the record as one JSON object of this form, and nothing else:\n{form}");
+    let form =
+        r#"{"goal": "…", "decisions": ["…"], "open": ["…"], "facts": [{"text": "…", "calls": ["ID"]}]}"#;
+    let question = format!(
+        "{transcript}\n\nWrite the record as one JSON object of this form, and nothing else:\n{form}"
+    );
     let mut request = ModelRequest::new([Message::user(question)]).with_system(INSTRUCTIONS);
     request.max_tokens = Some(MAX_TOKENS.min(writer.usable));
     let capabilities = &info.capabilities;

@@ -35,8 +35,7 @@ fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
             match &part.content {
                 Content::ToolCall(call) => {
                     let args = cut(call.args.text(), data);
-                    let _ =
-                        write!(text, "\ncalls {} as {}: {args}", neutral(&call.name), neutral(&call.id));
+                    let _ = write!(text, "\ncalls {} as {}: {args}", neutral(&call.name), neutral(&call.id));
                 }
                 // The model's own notes are not a part of what happened.
                 Content::Thinking { .. } | Content::Opaque(_) => {}

@@ -171,7 +171,9 @@ impl Assistant {
         let Some(keeper) = self.config().keeper.clone() else { return };
         let (id, seq, entries) = {
             let state = self.state();
-            let Some(session) = state.session.as_ref().filter(|session| !session.is_rewritten) else { return };
+            let Some(session) = state.session.as_ref().filter(|session| !session.is_rewritten) else {
+                return;
+            };
             // Messages come before the changes of their view.
             if session.stored < state.conversation.len() {
                 return;
