@@ -13,6 +13,7 @@ mod assistant;
 mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
+mod context_crashes;
 mod context_runs;
 mod context_view;
 mod dialect_names;

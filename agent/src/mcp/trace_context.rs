@@ -110,7 +110,7 @@ fn is_traceparent(text: &str) -> bool {
     };
     // Later versions may have more fields.
     let has_more = parts.next().is_some();
-    version != "ff" && !is_zero(trace) && !is_zero(parent) && !(version == "00" && has_more)
+    !(version == "ff" || is_zero(trace) || is_zero(parent) || version == "00" && has_more)
 }
 
 #[cfg(test)]

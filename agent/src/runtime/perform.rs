@@ -115,14 +115,11 @@ impl Performer {
     /// # Errors
     /// There is no such model.
     pub(crate) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
-        match self.config.with_model(name) {
-            Some(config) => Ok(Self { config, ..self.clone() }),
-            None => {
-                let name = name.unwrap_or_default();
-                Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")
-                    .into())
-            }
+        if let Some(config) = self.config.with_model(name) {
+            return Ok(Self { config, ..self.clone() });
         }
+        let name = name.unwrap_or_default();
+        Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
     /// Whether the application chooses the model of each turn.
@@ -157,7 +154,7 @@ impl Performer {
         Some(EventKind::ModelSwitched { from, to, losses })
     }
 
-    /// Returns what of the conversation the model of a reply is not sent.
+    /// Counts the parts of the conversation that the model of a reply is not sent.
     fn losses(&self, conversation: &Conversation, reply: &AssistantMessage) -> HandOffLosses {
         let is_it = |info: &ModelInfo| {
             (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)

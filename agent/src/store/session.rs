@@ -85,7 +85,7 @@ pub enum EntryKind {
     #[non_exhaustive]
     View {
         /// The change.
-        change: ViewChange,
+        change: Box<ViewChange>,
     },
     /// A kind of a later version.
     #[serde(untagged)]
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for EntryKind {
         if stored.get("type").is_some_and(|word| word == "view")
             && let Some(Ok(change)) = stored.get("change").map(ViewChange::deserialize)
         {
-            return Ok(Self::View { change });
+            return Ok(Self::View { change: Box::new(change) });
         }
         match stored.get("type").and_then(Value::as_str) {
             Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
@@ -158,7 +158,7 @@ impl EntryKind {
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
     pub fn view(change: ViewChange) -> Self {
-        Self::View { change }
+        Self::View { change: Box::new(change) }
     }
 
     /// Creates an entry for the end of a run. `stop` says how it ended, as a word.

@@ -66,6 +66,11 @@ fn framed(summary: &str) -> String {
     )
 }
 
+#[expect(clippy::borrowed_box, reason = "serde passes a reference to the field")]
+fn is_unused(usage: &Box<Usage>) -> bool {
+    usage.is_empty()
+}
+
 /// What a [`ViewChange`] replaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -80,8 +85,8 @@ pub(super) enum ViewChangeKind {
         /// The summary.
         text: String,
         /// What the request for it used.
-        #[serde(default, skip_serializing_if = "Usage::is_empty")]
-        usage: Usage,
+        #[serde(default, skip_serializing_if = "is_unused")]
+        usage: Box<Usage>,
     },
     /// The text of one result is shortened: its beginning and its end are kept.
     Shorten {

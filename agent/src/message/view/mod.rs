@@ -228,7 +228,7 @@ impl ConversationView {
         text: String,
         usage: Usage,
     ) -> Result<ViewChange, ViewError> {
-        self.change(at, ViewChangeKind::Summary { text, usage })
+        self.change(at, ViewChangeKind::Summary { text, usage: Box::new(usage) })
     }
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end.

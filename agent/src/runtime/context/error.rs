@@ -78,7 +78,7 @@ fn reason(error: &ContextError) -> String {
         (_, None) => "and nothing more of it can be replaced".to_owned(),
     };
     if let Some(provider) = &error.provider {
-        text.push_str(&format!("; the provider says: {}", provider.message()));
+        text.extend(["; the provider says: ", provider.message()]);
     }
     text + "; start a new conversation, or shorten the last message"
 }

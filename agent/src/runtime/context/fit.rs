@@ -79,7 +79,7 @@ impl Performer {
             run.lock().record_view_change(change);
         }
         loop {
-            let usable = self.usable(limits, &state.view);
+            let usable = usable_in(limits, &state.view);
             let mut estimate = self.estimate(&state.view);
             if let Some(error) = self.refused_pins(&state.view, usable) {
                 return Ok(Err(error));
@@ -150,7 +150,7 @@ impl Performer {
     /// Returns the error of a request that the provider refused again after the view was changed.
     pub(crate) fn still_too_long(&self, state: &ContextState, provider: ModelError) -> ContextError {
         let view = &state.view;
-        let usable = self.config.context.as_ref().map_or(0, |limits| self.usable(limits, view));
+        let usable = self.config.context.as_ref().map_or(0, |limits| usable_in(limits, view));
         full(view, self.estimate(view), usable, None, Some(provider))
     }
 
@@ -181,7 +181,7 @@ impl Performer {
         let work = task.run(Some(key.clone()), self.cancel_token().child());
         let outcome = keeper.summarize(key, Box::pin(work.instrument(span.clone()))).await?;
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
-        let least = self.usable(&limits, &state.view) / MIN_EFFECT;
+        let least = usable_in(&limits, &state.view) / MIN_EFFECT;
         let (error, tokens_after) = match self.apply_summary(&mut state.view, at, least, outcome) {
             Ok(change) => {
                 run.lock().record_view_change(change);
@@ -211,16 +211,16 @@ impl Performer {
     ) -> Option<(usize, SummaryTask)> {
         let writer = limits.writer.clone()?;
         let (counter, secrets) = (self.config.counter.clone(), self.config.secrets());
-        let usable = self.usable(limits, view);
+        let usable = usable_in(limits, view);
         let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
         let session = self.context.session_id();
-        if let Ok(task) = draft.task(at, session) {
-            return Some((at, task));
+        if draft.fits(at) {
+            return Some((at, draft.task(at, session)));
         }
         let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
-        let fits = cuts.partition_point(|cut| draft.task(*cut, session).is_ok());
+        let fits = cuts.partition_point(|cut| draft.fits(*cut));
         let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
-        Some((at, draft.task(at, session).unwrap_or_else(|refused| refused)))
+        Some((at, draft.task(at, session)))
     }
 
     /// Replaces the messages before this index by a summary.
@@ -289,11 +289,6 @@ impl Performer {
         self.config.request.estimate_view(view, self.info(), &self.config.counter)
     }
 
-    /// Returns the tokens that a request may have, as far as it is known now.
-    pub(in crate::runtime) fn usable(&self, limits: &ContextLimits, view: &ConversationView) -> u64 {
-        view.window().map_or(limits.usable, |window| window.min(limits.usable))
-    }
-
     fn size_counter(&self) -> SizeCounter<'_> {
         SizeCounter { counter: &self.config.counter, api: &self.info().api }
     }
@@ -305,6 +300,11 @@ impl Performer {
     fn effect_of(&self, tool: &str) -> Effect {
         self.config.registry.get(tool).map_or(Effect::Once, |tool| tool.policy().effect)
     }
+}
+
+/// Returns the tokens that a request may have, as far as it is known now.
+fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
+    view.window().map_or(limits.usable, |window| window.min(limits.usable))
 }
 
 fn full(

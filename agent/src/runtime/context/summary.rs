@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TRANSCRIPT_SHARE: u64 = 70;
 /// The share of the usable window that a summary may have, in hundredths.
 const SUMMARY_SHARE: u64 = 12;
-/// How often a line may occur in a summary. A model in a loop repeats itself.
+/// The maximum number of equal lines in a summary. A model in a loop repeats itself.
 const MAX_REPEATS: usize = 4;
 /// The most characters of the first request that are quoted.
 const MAX_QUOTED: usize = 2_000;
@@ -64,7 +64,7 @@ struct Fact {
     calls: Vec<String>,
 }
 
-/// What became of a summary. Durable runs remember it.
+/// The result of a request for a summary. Durable runs remember it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SummaryOutcome {
     /// The text, or why there is none.
@@ -74,7 +74,7 @@ pub(crate) struct SummaryOutcome {
     pub(crate) model: String,
 }
 
-/// What summaries of a view have in common.
+/// The inputs that all summaries of a view share.
 pub(super) struct SummaryDraft<'v> {
     pub(super) view: &'v ConversationView,
     pub(super) usable: u64,
@@ -98,33 +98,39 @@ pub(in crate::runtime) struct SummaryTask {
 }
 
 impl SummaryDraft<'_> {
-    /// Prepares a summary of the messages before this index.
-    ///
-    /// # Errors
-    /// The messages are too long for one request; the work then returns this as its error.
-    pub(super) fn task(&self, at: usize, session: Option<&str>) -> Result<SummaryTask, SummaryTask> {
-        let Self { view, usable, writer, counter, secrets, focus } = self;
+    /// Returns whether the messages before this index fit into one request.
+    pub(super) fn fits(&self, at: usize) -> bool {
+        self.question(at).is_some()
+    }
+
+    /// Returns the text for the model: the transcript of the messages before this index, behind the record so far.
+    fn question(&self, at: usize) -> Option<String> {
+        let Self { view, writer, counter, secrets, focus, .. } = self;
         let from = view.summarized();
         let messages = view.conversation().get(from..at).unwrap_or_default();
-        let before = view.messages().first().filter(|_| from > 0).map(|summary| summary.text());
-        let limit = part_of(writer.usable, TRANSCRIPT_SHARE);
         let mut question = String::new();
-        if let Some(before) = before {
-            let _ = writeln!(question, "The record so far, which yours replaces:\n{before}\n");
+        if let Some(before) = view.messages().first().filter(|_| from > 0) {
+            let _ = writeln!(question, "The record so far, which yours replaces:\n{}\n", before.text());
         }
         if let Some(focus) = focus {
             let _ = writeln!(question, "The user asks to keep above all: {focus}\n");
         }
-        let fits =
-            |text: &str| counter.count_text(text).saturating_add(counter.count_text(&question)) <= limit;
-        let request = match transcript(messages, secrets, fits) {
-            Some(text) => Ok(request(writer, &format!("{question}{text}"))),
-            None => {
-                let name = name(writer.model.info());
-                Err(format!("{} messages are too long for one request to {name}", messages.len()))
-            }
+        let limit = part_of(writer.usable, TRANSCRIPT_SHARE).saturating_sub(counter.count_text(&question));
+        let text = transcript(messages, secrets, |text| counter.count_text(text) <= limit)?;
+        Some(question + &text)
+    }
+
+    /// Prepares a summary of the messages before this index. If they are too long for one request, the work returns this as its error.
+    pub(super) fn task(&self, at: usize, session: Option<&str>) -> SummaryTask {
+        let Self { view, usable, writer, counter, .. } = self;
+        let too_long = || {
+            let name = name(writer.model.info());
+            format!(
+                "{} messages are too long for one request to {name}",
+                at.saturating_sub(view.summarized())
+            )
         };
-        let is_too_long = request.is_err();
+        let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
         let calls = all.iter().filter_map(|message| message.as_assistant());
         let calls = calls.flat_map(|reply| reply.tool_calls().map(|call| call.id.clone())).collect();
@@ -132,7 +138,7 @@ impl SummaryDraft<'_> {
         // About four characters are a token.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
         let first = first.map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED))).unwrap_or_default();
-        let task = SummaryTask {
+        SummaryTask {
             writer: writer.clone(),
             counter: counter.clone(),
             request,
@@ -140,8 +146,7 @@ impl SummaryDraft<'_> {
             first,
             max_summary: part_of(*usable, SUMMARY_SHARE),
             session: session.map(str::to_owned),
-        };
-        if is_too_long { Err(task) } else { Ok(task) }
+        }
     }
 }
 

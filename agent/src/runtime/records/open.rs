@@ -243,7 +243,7 @@ impl StoredSession {
                 }
                 EntryKind::RunEnd { .. } => stored.run = None,
                 EntryKind::Reset => stored = Self { seq, ..Self::default() },
-                EntryKind::View { change } => stored.changes.push(change),
+                EntryKind::View { change } => stored.changes.push(*change),
                 EntryKind::RunResume => {}
                 EntryKind::Unknown(_) => {
                     tracing::warn!(seq, "skipped an entry of a later version");
@@ -261,7 +261,9 @@ impl StoredSession {
     ) -> Result<OpenedSession, StoreError> {
         let Self { seq, messages, changes, run, mut run_messages, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
-        changes.iter().for_each(|change| conversation.record_view_change(change.clone()));
+        for change in &changes {
+            conversation.record_view_change(change.clone());
+        }
         let (mut interrupted, mut lost) = (None, Vec::new());
         if let Some((run, from)) = run.clone() {
             let pending =
