@@ -20,7 +20,7 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ContextState, Performer, ViewKeeper};
+use crate::runtime::{CheckedAgain, ContextState, Performer};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -44,7 +44,7 @@ pub(super) struct JournalSteps<'r, J> {
     reply: Option<Arc<Message>>,
     /// Makes the requests of a turn, if another model than the assistant's was chosen.
     asking: Option<(u32, Performer)>,
-    /// What of the conversation is sent, if the context is managed.
+    /// The view of the conversation, if the context is managed.
     context: ContextState,
     /// The tools of a turn, if the application chooses them.
     chosen: Option<(u32, Arc<[ToolDefinition]>)>,

@@ -72,7 +72,7 @@ pub(super) struct AssistantState {
     pub(super) listeners: Listeners,
     /// The conversation as the model is sent it, kept from request to request.
     pub(super) hand_off: HandOff,
-    /// What of the conversation is sent, if the context is managed.
+    /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
     /// The files that results in the conversation refer to.

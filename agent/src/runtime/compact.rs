@@ -11,7 +11,7 @@ use crate::tool::context::ToolContext;
 /// The share of the conversation that stays behind the summary.
 const TAIL: u64 = 4;
 
-/// What a [compaction](Assistant::compact) did.
+/// The result of a [compaction](Assistant::compact).
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules, run::Compaction};
@@ -33,7 +33,7 @@ pub struct Compaction {
     pub tokens_before: u64,
     /// The tokens afterwards, as an estimate.
     pub tokens_after: u64,
-    /// What the requests for the summary used.
+    /// The usage of the requests for the summary.
     pub usage: Usage,
     /// The model that wrote it.
     pub model: String,

@@ -11,7 +11,6 @@ use super::approval::Resumption;
 use super::ask::ReplyStream;
 use super::assistant::Assistant;
 use super::checked::CheckedArguments;
-use super::context::ViewKeeper;
 use super::error::RunError;
 use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;

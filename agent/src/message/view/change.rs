@@ -40,7 +40,7 @@ pub struct ViewChange {
 }
 
 impl ViewChange {
-    /// Returns what the request for the summary used, if the change has one.
+    /// Returns the usage of the request for the summary, if the change has one.
     pub(crate) fn usage(&self) -> Option<&Usage> {
         match &self.kind {
             ViewChangeKind::Summary { usage, .. } => Some(usage),
@@ -84,7 +84,7 @@ pub(super) enum ViewChangeKind {
     Summary {
         /// The summary.
         text: String,
-        /// What the request for it used.
+        /// The usage of the request for it.
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },

@@ -1,4 +1,4 @@
-//! What happens before a request: the view is changed until the request fits.
+//! Changes of the view before a request, until the request fits.
 
 use tracing::Instrument as _;
 
@@ -25,7 +25,7 @@ const MAX_COMPACTIONS: u32 = 4;
 /// grown by as much.
 const MIN_EFFECT: u64 = 10;
 
-/// What a driver does with the steps of a view: it asks for summaries, and receives events.
+/// The part of a driver: it asks for summaries, and receives events.
 pub(crate) trait ViewKeeper: Send {
     /// Performs the work of a summary, or returns what an engine remembers of it.
     fn summarize(
@@ -46,7 +46,7 @@ pub(crate) struct FitRequest {
     pub(crate) overflow: Option<ModelError>,
 }
 
-/// What was done before one request.
+/// The changes before one request.
 #[derive(Default)]
 struct FitPass {
     clears: u32,
@@ -57,7 +57,7 @@ struct FitPass {
 }
 
 impl Performer {
-    /// Changes the view until the next request probably fits, or nothing is left to be replaced. What happens depends on the conversation,
+    /// Changes the view until the next request probably fits, or nothing is left to be replaced. The changes depend on the conversation,
     /// the configuration and the results of summaries alone, so it is the same on every replay.
     ///
     /// # Errors

@@ -42,15 +42,15 @@ const INSTRUCTIONS: &str = "You keep the record of a conversation between a user
 /// A record of earlier messages.
 #[derive(Deserialize, JsonSchema)]
 struct Summary {
-    /// What the user wants to achieve.
+    /// The aim of the user.
     goal: String,
-    /// What was decided, with the reasons.
+    /// Decisions, with their reasons.
     #[serde(default)]
     decisions: Vec<String>,
-    /// What is still to be done or to be answered.
+    /// Open tasks and questions.
     #[serde(default)]
     open: Vec<String>,
-    /// What was found out.
+    /// Facts that were found out.
     #[serde(default)]
     facts: Vec<Fact>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::message::{Content, Message, Part};
 use crate::tool::secrets::SecretArguments;
 
-/// How much of long texts is written, in characters: of results and arguments, and of all other texts.
+/// The maximum lengths of texts, in characters: of results and arguments, and of all other texts.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
 /// Writes the messages without secret arguments, as detailed as `fits` allows. Returns `None` if they do not fit in any form.

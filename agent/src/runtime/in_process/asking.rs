@@ -21,7 +21,7 @@ use crate::tool::BoxFuture;
 use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
-/// What an event of a reply has changed.
+/// The effect of an event on its reply.
 enum ReplyProgress {
     /// The reply has another piece, of which listeners are notified.
     Grown,
@@ -172,7 +172,7 @@ impl InProcessSteps {
         Some(Ok(self.asking().config.request_of(messages, tools)))
     }
 
-    /// Returns what of the conversation is sent.
+    /// Returns the messages of the conversation that are sent.
     fn view(&self) -> MessageList {
         if self.performer.config.context.is_some() {
             self.assistant.state().context.view.messages().clone()
