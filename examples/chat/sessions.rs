@@ -110,7 +110,9 @@ impl Session {
         let left = stamp(&path)?;
         let mut conversation: Conversation = messages.iter().cloned().collect();
         let (name_kept, written) = (name.to_owned(), changes.len());
-        changes.into_iter().for_each(|change| conversation.record_view_change(change));
+        for change in changes {
+            conversation.record_view_change(change);
+        }
         let mut session =
             Self { name: name_kept, path, file, model, written: messages, changes: written, left };
         let note = (unreadable > 0).then(|| {
@@ -167,7 +169,7 @@ impl Session {
             )));
         }
         let is_longer = same && messages.len() >= self.written.len() && changes.len() >= self.changes;
-        let (from, changed) = if is_longer { (self.written.len(), self.changes) } else { (0, 0) };
+        let (from, first_change) = if is_longer { (self.written.len(), self.changes) } else { (0, 0) };
         let mut lines = String::new();
         if !(is_longer && has_model) {
             lines = format!("{}\n", json!({ MODEL: model }));
@@ -176,8 +178,9 @@ impl Session {
             lines.push_str(&serde_json::to_string(&**message)?);
             lines.push('\n');
         }
-        for change in &changes[changed..] {
-            lines.push_str(&format!("{}\n", json!({ "view": change })));
+        for change in &changes[first_change..] {
+            lines.push_str(&json!({ "view": change }).to_string());
+            lines.push('\n');
         }
         if is_longer {
             self.append(&lines)?;

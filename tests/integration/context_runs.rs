@@ -2,20 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
 use agent::message::{Conversation, ConversationView, Message, MessageList, Usage, UserMessage};
 use agent::model::{
     ContextRules, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedReply, TokenEstimator, reply,
 };
 use agent::run::ContextErrorKind;
-use agent::store::{EntryKind, MemoryStore, Store as _, StoreErrorKind};
+use agent::store::MemoryStore;
 use agent::testing::EventLog;
-use agent::{
-    Assistant, AssistantBuilder, Event, EventKind, RunError, RunStop, ScriptedModel, json, tool, tools,
-};
+use agent::{Assistant, AssistantBuilder, Event, EventKind, RunError, ScriptedModel, json, tool, tools};
 
 use crate::assistant_support::assert_sound;
-use crate::store_support::{Fault, Faulty};
 
 pub(crate) const WINDOW: u64 = 12_000;
 
@@ -82,14 +78,12 @@ pub(crate) fn builder(model: ScriptedModel) -> AssistantBuilder {
 pub(crate) fn assert_fit(requests: &[ModelRequest]) {
     for request in requests {
         assert!(tokens(request) < WINDOW - 2_000, "{} tokens", tokens(request));
-        if !is_summary(request) {
+        if is_summary(request) {
+            let has_results = request.messages.iter().any(|message| message.role() == "tool_result");
+            assert!(request.tools.is_empty() && !has_results);
+        } else {
             let sent: Conversation = request.messages.iter().cloned().collect();
             assert!(sent.is_sound(), "{sent:?}");
-        } else {
-            assert!(
-                request.tools.is_empty()
-                    && request.messages.iter().all(|message| message.role() != "tool_result")
-            );
         }
     }
 }
@@ -238,8 +232,8 @@ fn chat(words: usize, turns: usize) -> Conversation {
 
 #[tokio::test]
 async fn a_summary_that_fails_says_so_and_the_run_goes_on_as_long_as_it_fits() {
-    let long = format!(r#"{{"goal": "x", "facts": [{{"text": "{}"}}]}}"#, "word ".repeat(3_000));
-    let loops = format!(r#"{{"goal": "x", "decisions": [{}]}}"#, vec![r#""again""#; 9].join(","));
+    let verbose = format!(r#"{{"goal": "x", "facts": [{{"text": "{}"}}]}}"#, "word ".repeat(3_000));
+    let loops = format!(r#"{{"goal": "x", "decisions": [{}]}}"#, [r#""again""#; 9].join(","));
     let cases: [(&str, ScriptedReply, &str); 9] = [
         ("error", reply().error(ModelError::new(ModelErrorKind::Overloaded, "no capacity")), "no capacity"),
         ("empty", reply().text(""), "not a JSON object"),
@@ -252,7 +246,7 @@ async fn a_summary_that_fails_says_so_and_the_run_goes_on_as_long_as_it_fits() {
             "2 of 2 ids",
         ),
         ("loop", reply().text(loops), "more than 4 times"),
-        ("long", reply().text(long), "write a shorter one"),
+        ("long", reply().text(verbose), "write a shorter one"),
         ("call", reply().tool_call("read_page", json!({"number": 1})), "not a JSON object"),
     ];
     for (name, answer, reason) in cases {

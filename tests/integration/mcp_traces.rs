@@ -33,7 +33,7 @@ async fn a_call_carries_the_trace_of_its_client() {
         let sent = trace.clone();
         let config =
             ClientConfig::http(server.url()).era(era).name("calc").trace_context(move || Some(sent.clone()));
-        let registry = Registry::new(&McpClient::connect(config).await.unwrap()).unwrap();
+        let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();
         let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
         let result = registry.call(&call, &ToolContext::default()).await;
         assert_eq!(result.outcome.text(), "3", "{era:?}");
@@ -53,7 +53,7 @@ async fn malformed_values_are_ignored_and_a_panic_holds_no_call() {
     ] {
         let params = json!({"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": meta});
         let reply = ask(server.address, "tools/call", params).await;
-        assert_eq!(reply.json()["result"]["isError"].as_bool().unwrap_or(false), false, "{reply:?}");
+        assert!(!reply.json()["result"]["isError"].as_bool().unwrap_or_default(), "{reply:?}");
     }
     assert_eq!(*seen.lock().unwrap(), [TraceContext::new(PARENT).unwrap()]);
 
@@ -62,7 +62,7 @@ async fn malformed_values_are_ignored_and_a_panic_holds_no_call() {
     let with = config.clone().trace_context(|| TraceContext::new(PARENT));
     let panicking = config.trace_context(|| panic!("no"));
     for config in [with, panicking] {
-        let registry = Registry::new(&McpClient::connect(config).await.unwrap()).unwrap();
+        let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();
         let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
         assert_eq!(registry.call(&call, &ToolContext::default()).await.outcome.text(), "3");
     }
