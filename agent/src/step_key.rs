@@ -30,7 +30,8 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Poll`], it identifies the queue and the time; otherwise it is 0.
+    /// The position of the call in its reply. For [`StepKind::Poll`], it identifies the queue and the time; for [`StepKind::Compact`], the
+    /// occasion; otherwise it is 0.
     pub ord: u32,
 }
 
@@ -68,11 +69,25 @@ pub enum StepKind {
     Await,
     /// Calls the turn-end hooks.
     TurnEnd,
+    /// Asks for a summary of earlier messages. Its `ord` counts the summaries before a request, from 4 after the provider refused the request
+    /// as too long.
+    Compact,
+    /// Asks the application which model answers.
+    Select,
 }
 
 impl StepKind {
-    const ALL: [Self; 7] =
-        [Self::Poll, Self::Model, Self::Prepare, Self::Approval, Self::Tool, Self::Await, Self::TurnEnd];
+    const ALL: [Self; 9] = [
+        Self::Poll,
+        Self::Model,
+        Self::Prepare,
+        Self::Approval,
+        Self::Tool,
+        Self::Await,
+        Self::TurnEnd,
+        Self::Compact,
+        Self::Select,
+    ];
 
     /// Returns the word of the text form.
     pub const fn as_str(self) -> &'static str {
@@ -84,6 +99,8 @@ impl StepKind {
             Self::Tool => "tool",
             Self::Await => "await",
             Self::TurnEnd => "turn_end",
+            Self::Compact => "compact",
+            Self::Select => "select",
         }
     }
 }

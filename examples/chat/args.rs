@@ -26,6 +26,7 @@ usage: chat [options] [question]
   --system TEXT          the system prompt
   --thinking LEVEL       none, minimal, low, medium, high, xhigh, max, or a number of tokens
   --allow TOOL           never ask before this tool runs; `docs__*` allows all tools of `docs`
+  --window TOKENS        keep what the model is sent within so many tokens, else within its own window, if that is known
   --no-tools             leave out the tools to try things with
   --help
 
@@ -45,13 +46,25 @@ pub(crate) struct Args {
     pub(crate) system: Option<String>,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) allow: Vec<String>,
+    pub(crate) window: Option<u64>,
     pub(crate) no_tools: bool,
     pub(crate) question: Option<String>,
     pub(crate) help: bool,
 }
 
-const FLAGS: [&str; 10] =
-    ["model", "mcp", "mcp-timeout", "session", "log", "system", "thinking", "allow", "no-tools", "help"];
+const FLAGS: [&str; 11] = [
+    "model",
+    "mcp",
+    "mcp-timeout",
+    "session",
+    "log",
+    "system",
+    "thinking",
+    "allow",
+    "window",
+    "no-tools",
+    "help",
+];
 
 impl Args {
     /// Reads what stands behind the program's name.
@@ -68,6 +81,7 @@ impl Args {
                 Long("system") => args.system = Some(parser.value()?.string()?),
                 Long("thinking") => args.thinking = Some(parser.value()?.string()?.parse()?),
                 Long("allow") => args.allow.push(parser.value()?.string()?),
+                Long("window") => args.window = Some(tokens(&parser.value()?.string()?)?),
                 Long("no-tools") => args.no_tools = true,
                 Long("help") | Short('h') => args.help = true,
                 Value(word) => question.push(word.string()?),
@@ -84,6 +98,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     limit.ok_or_else(|| format!("--mcp-timeout {text}: give a number of seconds"))
+}
+
+fn tokens(text: &str) -> Result<u64, String> {
+    let tokens = text.replace([',', '_'], "").parse().ok().filter(|tokens| *tokens >= 1_000);
+    tokens.ok_or_else(|| format!("--window {text}: give a number of tokens, 1000 or more"))
 }
 
 fn unknown(flag: &str) -> String {
@@ -158,6 +177,8 @@ mod tests {
         assert!(said(&["--thinking", "hard"]).contains("minimal, low, medium"));
         assert!(said(&["--model"]).contains("--model"));
         assert!(said(&["-x"]).contains("-x"));
+        assert_eq!(read(&["--window", "32,000"]).unwrap().window, Some(32_000));
+        assert!(read(&["--window", "5"]).unwrap_err().contains("1000 or more"));
         assert_eq!(read(&["--mcp-timeout", "1.5"]).unwrap().mcp_timeout, Some(Duration::from_millis(1_500)));
         for wrong in ["soon", "0", "-1", "NaN", "1e300"] {
             assert!(said(&["--mcp-timeout", wrong]).ends_with("give a number of seconds"), "{wrong}");

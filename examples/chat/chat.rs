@@ -11,7 +11,7 @@ use crate::tell::Shown;
 use crate::traffic::Log;
 use agent::mcp::McpClient;
 use agent::message::{Conversation, ToolCall, Usage};
-use agent::model::Thinking;
+use agent::model::{ContextRules, Thinking};
 use agent::{Approval, Assistant};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -44,6 +44,7 @@ pub(crate) struct Chat {
     system: Option<String>,
     thinking: Option<Thinking>,
     has_tools: bool,
+    window: Option<u64>,
     /// Whether the command line names the model: then no session changes it.
     is_model_given: bool,
 }
@@ -104,6 +105,7 @@ impl Chat {
             system: args.system.as_deref(),
             thinking: args.thinking,
             has_tools: !args.no_tools,
+            window: args.window,
             log: log.as_ref(),
         };
         let assistant = setup.build(conversation).map_err(Refused::Usage)?;
@@ -123,6 +125,7 @@ impl Chat {
             system: args.system.clone(),
             thinking: args.thinking,
             has_tools: !args.no_tools,
+            window: args.window,
             is_model_given: args.model.is_some(),
         };
         if let Some(allowed) = args.allow.iter().find(|allowed| !chat.has_tool_like(allowed)) {
@@ -153,6 +156,7 @@ impl Chat {
             system: self.system.as_deref(),
             thinking: self.thinking,
             has_tools: self.has_tools,
+            window: self.window,
             log: self.log.as_ref(),
         };
         self.assistant = setup.build(conversation)?;
@@ -288,6 +292,8 @@ struct Setup<'a> {
     system: Option<&'a str>,
     thinking: Option<Thinking>,
     has_tools: bool,
+    /// The window that the command line sets.
+    window: Option<u64>,
     log: Option<&'a Log>,
 }
 
@@ -311,6 +317,9 @@ impl Setup<'_> {
         }
         if let Some(thinking) = self.thinking {
             builder = builder.request(|request| request.with_thinking(thinking));
+        }
+        if let Some(window) = self.window.or(self.chosen.window) {
+            builder = builder.manage_context(ContextRules::new().window(window));
         }
         let assistant = builder.build()?;
         if let Some(log) = self.log {

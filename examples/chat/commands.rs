@@ -9,13 +9,18 @@ use crate::tell::shown;
 use agent::message::{Message, ToolCall, Usage};
 use std::error::Error;
 
-const COMMANDS: [(&str, &str, &str); 10] = [
+const COMMANDS: [(&str, &str, &str); 11] = [
     ("/help", "", "this list"),
     ("/model", "[NAME]", "who answers; with a name, go on with that model"),
     ("/tools", "[NAME]", "what the model may call; with a name, as the model sees it"),
     ("/show", "[NUMBER]", "the last answer again, or a call with its whole result"),
     ("/usage", "", "tokens and money, of this chat and of the conversation"),
     ("/context", "", "what fills the model's window"),
+    (
+        "/compact",
+        "[FOCUS]",
+        "replace old messages by a summary, for the model alone; with what it has to keep",
+    ),
     ("/save", "[NAME]", "keep the conversation under a name, from now on"),
     ("/load", "[NAME]", "go on with a conversation that is kept; without a name, a list"),
     ("/new", "", "begin an empty conversation"),
@@ -23,8 +28,9 @@ const COMMANDS: [(&str, &str, &str); 10] = [
 ];
 
 /// The names alone.
-pub(crate) const NAMES: [&str; 10] =
-    ["/help", "/model", "/tools", "/show", "/usage", "/context", "/save", "/load", "/new", "/quit"];
+pub(crate) const NAMES: [&str; 11] = [
+    "/help", "/model", "/tools", "/show", "/usage", "/context", "/compact", "/save", "/load", "/new", "/quit",
+];
 
 /// How many lines tell how a conversation that is kept ends.
 const TAIL: usize = 8;
@@ -66,6 +72,7 @@ pub(crate) async fn run(chat: &mut Chat, line: &str) -> std::io::Result<Next> {
         ("/show", number) => show(chat, number),
         ("/usage", None) => Ok(usage(chat)),
         ("/context", None) => Ok(context(chat)),
+        ("/compact", focus) => compact(chat, focus).await,
         ("/save", name) => save(chat, name),
         ("/load", None) => Ok(sessions(chat)),
         ("/load", Some(name)) => load(chat, name),
@@ -216,6 +223,20 @@ fn context(chat: &Chat) -> Vec<String> {
         format!("  {line}  {}", chat.look.paint(Kind::User, &bar))
     });
     std::iter::once(head).chain(rows).collect()
+}
+
+/// Has old messages summarized. What was said stays, and can be loaded and shown.
+async fn compact(chat: &mut Chat, focus: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {
+    let Some(done) = chat.assistant.compact(focus).await? else {
+        return Ok(vec!["there is nothing to summarize yet".to_owned()]);
+    };
+    chat.used += &done.usage;
+    chat.keep()?;
+    let messages = count(done.messages as u64, "message");
+    Ok(vec![format!(
+        "{messages} are a summary for the model now: about {} tokens instead of {}",
+        done.tokens_after, done.tokens_before
+    )])
 }
 
 fn save(chat: &mut Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {

@@ -1,11 +1,12 @@
 //! Saved conversations: one file each, one message per line, written as messages become final. A line with a model's name says with
-//! which model the conversation goes on; the last one counts.
+//! which model the conversation goes on; the last one counts. A line with a view says what the model is sent of the messages before it.
 //!
 //! This uses files instead of the library's `SqlStore`, which compiles a database and is meant for runs that must survive a crash in the
 //! middle of a call. Here a person is watching.
 
-use agent::message::{Conversation, Message};
+use agent::message::{Conversation, Message, ViewChange};
 use agent::{Value, json};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
@@ -15,6 +16,8 @@ use std::time::SystemTime;
 
 /// The key of a line that names the model.
 const MODEL: &str = "model";
+/// The beginning of a line with a change of what the model is sent.
+const VIEW: &[u8] = br#"{"view":"#;
 /// A line longer than this is no message.
 const LONGEST: u64 = 256 << 20;
 
@@ -85,6 +88,8 @@ pub(crate) struct Session {
     pub(crate) model: Option<String>,
     /// The messages that are in the file.
     written: Vec<Arc<Message>>,
+    /// How many changes of their view are.
+    changes: usize,
     /// How the file was left, unless somebody else writes to it.
     left: Stamp,
 }
@@ -100,11 +105,16 @@ impl Session {
             make_private(folder)?;
         }
         let mut file = private().read(true).append(true).create(true).open(&path)?;
-        let Found { messages, model, unreadable } =
+        let Found { messages, changes, model, unreadable } =
             read(&mut file).map_err(|error| format!("{}: {error}", path.display()))?;
         let left = stamp(&path)?;
-        let mut session = Self { name: name.to_owned(), path, file, model, written: messages, left };
-        let conversation: Conversation = session.written.iter().cloned().collect();
+        let mut conversation: Conversation = messages.iter().cloned().collect();
+        let (name_kept, written) = (name.to_owned(), changes.len());
+        for change in changes {
+            conversation.record_view_change(change);
+        }
+        let mut session =
+            Self { name: name_kept, path, file, model, written: messages, changes: written, left };
         let note = (unreadable > 0).then(|| {
             // The lines stay in the file: whoever wrote them may be able to read them.
             let lines = crate::look::count(unreadable, "line");
@@ -148,7 +158,8 @@ impl Session {
         let same =
             self.written.iter().zip(messages).all(|(one, other)| Arc::ptr_eq(one, other) || one == other);
         let has_model = self.model.as_deref() == Some(model);
-        if same && self.written.len() == messages.len() && has_model {
+        let changes = conversation.view_changes();
+        if same && self.written.len() == messages.len() && self.changes == changes.len() && has_model {
             return Ok(());
         }
         if stamp(&self.path)? != self.left {
@@ -157,14 +168,18 @@ impl Session {
                 self.name
             )));
         }
-        let is_longer = same && messages.len() >= self.written.len();
-        let from = if is_longer { self.written.len() } else { 0 };
+        let is_longer = same && messages.len() >= self.written.len() && changes.len() >= self.changes;
+        let (from, first_change) = if is_longer { (self.written.len(), self.changes) } else { (0, 0) };
         let mut lines = String::new();
         if !(is_longer && has_model) {
             lines = format!("{}\n", json!({ MODEL: model }));
         }
         for message in &messages[from..] {
             lines.push_str(&serde_json::to_string(&**message)?);
+            lines.push('\n');
+        }
+        for change in &changes[first_change..] {
+            lines.push_str(&json!({ "view": change }).to_string());
             lines.push('\n');
         }
         if is_longer {
@@ -177,7 +192,7 @@ impl Session {
             self.file = private().read(true).append(true).open(&self.path)?;
             self.left = stamp(&self.path)?;
         }
-        self.written = messages.to_vec();
+        (self.written, self.changes) = (messages.to_vec(), changes.len());
         self.model = Some(model.to_owned());
         Ok(())
     }
@@ -187,6 +202,7 @@ impl Session {
 #[derive(Default)]
 struct Found {
     messages: Vec<Arc<Message>>,
+    changes: Vec<ViewChange>,
     model: Option<String>,
     /// How many lines are neither a message nor a model.
     unreadable: u64,
@@ -204,6 +220,13 @@ fn read(file: &mut File) -> io::Result<Found> {
         // First: an object of no known kind is a message too, of a later version.
         if let Some(model) = model_of(&line) {
             found.model = Some(model);
+            continue;
+        }
+        if line.starts_with(VIEW) {
+            match serde_json::from_slice::<BTreeMap<String, ViewChange>>(&line) {
+                Ok(line) => found.changes.extend(line.into_values()),
+                Err(_) => found.unreadable += 1,
+            }
             continue;
         }
         match serde_json::from_slice::<Message>(&line) {
@@ -239,6 +262,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent::message::ConversationView;
 
     fn home(name: &str) -> Home {
         let path = std::env::temp_dir().join(format!("agent-chat-{name}-{}", std::process::id()));
@@ -264,6 +288,24 @@ mod tests {
         conversation.push(Message::user("three"));
         assert!(session.keep(&conversation, "demo").unwrap_err().to_string().contains("somebody else"));
         assert_eq!(home.sessions(), ["ann"]);
+        fs::remove_dir_all(&home.0).unwrap();
+    }
+
+    #[test]
+    fn what_the_model_is_sent_is_kept_too() {
+        let home = home("view");
+        let (mut session, mut conversation, _) = Session::open(&home, "a").unwrap();
+        conversation.extend(["one", "two", "three"].map(Message::user));
+        session.keep(&conversation, "demo").unwrap();
+        let change = ConversationView::of(&conversation).compact(2, "They counted.").unwrap();
+        conversation.record_view_change(change);
+        session.keep(&conversation, "demo").unwrap();
+        let (mut again, read, note) = Session::open(&home, "a").unwrap();
+        assert_eq!((&read, note), (&conversation, None));
+        assert_eq!(ConversationView::of(&read).messages().len(), 2);
+        conversation.push(Message::user("four"));
+        again.keep(&conversation, "demo").unwrap();
+        assert_eq!(Session::open(&home, "a").unwrap().1, conversation);
         fs::remove_dir_all(&home.0).unwrap();
     }
 

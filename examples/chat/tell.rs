@@ -40,6 +40,8 @@ enum Doing {
     /// Nothing is known of its reply.
     Waiting,
     Replying,
+    /// It summarizes what was said before.
+    Summarizing,
     /// It writes the arguments of a call.
     Calling(String),
     /// It is the tools' turn, or somebody's.
@@ -133,7 +135,13 @@ impl Teller {
                 self.ended(result, *ran, *cached, show);
             }
             EventKind::AgentEnd { usage, .. } => self.usage = usage.clone(),
-            _ => {}
+            EventKind::CompactionStart { .. } => self.doing = Doing::Summarizing,
+            other => {
+                if let Some((kind, text)) = about_context(other) {
+                    self.doing = Doing::Waiting;
+                    show.line(&self.look.paint(kind, &text));
+                }
+            }
         }
     }
 
@@ -305,6 +313,7 @@ impl Teller {
         let doing = match &self.doing {
             Doing::Waiting => format!("{} is asked", self.model),
             Doing::Replying => format!("{} replies", self.model),
+            Doing::Summarizing => format!("{} summarizes what was said before", self.model),
             Doing::Calling(tool) => format!("{} calls {tool}", self.model),
             Doing::Nothing => "working".to_owned(),
         };
@@ -341,6 +350,33 @@ impl Teller {
             columns,
         )
     }
+}
+
+/// What is left out of what the model is sent, in words.
+fn about_context(kind: &EventKind) -> Option<(Kind, String)> {
+    Some(match kind {
+        EventKind::ContextCleared { results, tokens_before, tokens_after, .. } => {
+            let results = count(*results as u64, "result");
+            (
+                Kind::Dim,
+                format!("✂ {results} left out for the model: {tokens_before} to {tokens_after} tokens"),
+            )
+        }
+        EventKind::CompactionEnd { error: Some(error), .. } => {
+            (Kind::Bad, format!("✗ there is no summary: {}", fit(&one_line(error), LINE)))
+        }
+        EventKind::CompactionEnd { tokens_before, tokens_after, .. } => (
+            Kind::Dim,
+            format!("✂ old messages are a summary for the model: {tokens_before} to {tokens_after} tokens"),
+        ),
+        EventKind::ContextNear { used, usable, .. } => {
+            (Kind::Notice, format!("the conversation has about {used} of {usable} tokens"))
+        }
+        EventKind::ModelSwitched { to, losses, .. } => {
+            (Kind::Notice, format!("{} answers; lost: {losses}", one_line(to)))
+        }
+        _ => return None,
+    })
 }
 
 /// The arguments of a call without its secrets; none where there are no secrets.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use agent::ScriptedModel;
+use agent::hooks::{ModelChoice, ModelTurn};
 use agent::message::{
-    Content, Cost, CustomMessage, Media, Message, Part, ProviderData, ProviderTool, Resource, ResourceLink,
-    StopReason, Usage,
+    AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part,
+    ProviderData, ProviderTool, Resource, ResourceLink, StopReason, ToolResultMessage, Usage,
 };
-use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
+use agent::model::{ContextRules, Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
 use agent::{
     Assistant, Decision, Decisions, Event, Progress, ToolContext, ToolError, ToolOutcome, ToolOutput, json,
     tool, tools,
@@ -184,7 +185,48 @@ async fn all_events() -> Vec<Event> {
         listen(&other);
         drop(other.prompt("go").await);
     }
+    small_windows(&listen).await;
     std::mem::take(&mut *log.lock().unwrap())
+}
+
+/// Conversations that do not fit into the windows of their models, and a model that another one follows.
+async fn small_windows(listen: &impl Fn(&Assistant)) {
+    let model = |name: &str| {
+        let answer = |request: &ModelRequest| {
+            let is_summary = request.messages[0].text().contains("<transcript>");
+            reply().text(if is_summary { r#"{"goal": "x", "open": ["y"]}"# } else { "Yes." })
+        };
+        ScriptedModel::from_fn(answer).with_info(ModelInfo::new("own", "own", name))
+    };
+    let page = |number: usize| {
+        let id = format!("page_{number}");
+        let call = AssistantMessage::new([Part::tool_call(&*id, "read", "{}")]);
+        let result =
+            ToolResultMessage::new(id, "read", OutcomeKind::Completed).with_content("word ".repeat(430));
+        [Message::user("Read."), call.into(), result.into(), Message::assistant("Read.")]
+    };
+    let results: Conversation = (0..8).flat_map(page).collect();
+    let texts = (0..8).flat_map(|_| [Message::user("why ".repeat(1_000)), Message::assistant("Because.")]);
+    for (conversation, prompt) in [
+        (results, "go".to_owned()),
+        (texts.collect(), "go".to_owned()),
+        (Conversation::new(), "word ".repeat(4_500)),
+    ] {
+        let assistant = Assistant::builder(model("large"))
+            .named_model("small", model("small"))
+            .select_model(|turn: ModelTurn| async move {
+                Ok(if turn.last_model().is_some() { "small".into() } else { ModelChoice::default() })
+            })
+            .request(|request| request.with_max_tokens(1_000))
+            .conversation(conversation)
+            .manage_context(ContextRules::new().window(8_000))
+            .build()
+            .unwrap();
+        listen(&assistant);
+        for prompt in [&*prompt, "And?"] {
+            assistant.prompt(prompt).await.unwrap();
+        }
+    }
 }
 
 #[tokio::test]

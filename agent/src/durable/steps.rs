@@ -1,5 +1,7 @@
 //! The steps of a run on an engine that remembers them.
 
+mod asking;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,10 +17,10 @@ use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
 };
-use crate::message::{Message, MessageList, StopReason, ToolCall};
+use crate::message::{Message, MessageList, ToolCall};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, Performer};
+use crate::runtime::{CheckedAgain, ContextState, Performer};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -40,6 +42,10 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
+    /// Makes the requests of a turn, if another model than the assistant's was chosen.
+    asking: Option<(u32, Performer)>,
+    /// The view of the conversation, if the context is managed.
+    context: ContextState,
     /// The tools of a turn, if the application chooses them.
     chosen: Option<(u32, Arc<[ToolDefinition]>)>,
     /// The number of messages that the inbox had left when it was last read.
@@ -77,6 +83,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             time_limit,
             now: None,
             reply: None,
+            asking: None,
+            context: ContextState::default(),
             chosen: None,
             left: QueueLengths::default(),
             left_to_next_turn: 0,
@@ -286,12 +294,34 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
+    /// Ends calls that read results of the conversation, which are in this process alone, and returns the others. The results follow from the
+    /// conversation, so they are not remembered.
+    fn read_results(
+        &self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> Result<Vec<(StepKey, ToolCall)>, StepError> {
+        let mut run = run.lock();
+        let mut others = Vec::with_capacity(calls.len());
+        for (key, call) in calls {
+            match self.served.assistant.read_result(&call, run.conversation()) {
+                Some(end) => run.record_call_end(key.ord, end)?,
+                None => others.push((key, call)),
+            }
+        }
+        Ok(others)
+    }
+
     /// Runs calls, each with a journal of its own if there are several.
     async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, ToolCall)>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
+        let calls = self.read_results(calls, run)?;
+        if calls.is_empty() {
+            return Ok(());
+        }
         let reply = self.reply.clone();
         let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
         let state = run.lock().state().clone();
@@ -343,33 +373,23 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         key: StepKey,
         messages: MessageList,
-        _: &SharedLoop,
+        run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        let reply = match self.turn_tools(key.turn, || messages.clone()).await? {
-            Err(error) => self.performer.no_reply(&ModelError::new(ModelErrorKind::InvalidRequest, error)),
-            Ok(tools) => {
-                let tools = tools.unwrap_or_else(|| self.served.assistant.all_definitions());
-                let (performer, time_limit) = (self.performer.clone(), self.time_limit);
-                let (served, timeout) = (self.served.clone(), self.served.assistant.model_timeout);
-                let name = key.to_string();
-                let work = Box::pin(async move {
-                    let reply = performer.whole_reply(key, messages, &tools, timeout).await;
-                    let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
-                    if reply.message.stop_reason == StopReason::Aborted {
-                        reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
-                    }
-                    Ok(reply)
-                });
-                match self.step(name, self.served.model_retry, work).await {
-                    Ok(reply) => reply,
-                    // The last attempt failed.
-                    Err(StepError::Terminal { message }) => {
-                        self.performer.no_reply(&ModelError::new(ModelErrorKind::Other, message))
-                    }
-                    Err(error) => return Err(error),
-                }
+        self.select_model(&key, run).await?;
+        self.fit_context(&key, run, None).await?;
+        let mut reply = self.ask(key.clone(), key.to_string(), messages.clone()).await?;
+        if let Some(text) = reply.too_long.take() {
+            let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
+            self.fit_context(&key, run, Some(overflow)).await?;
+            let name = format!("{key}/again");
+            reply = self.ask(key, name, messages).await?;
+            if let Some(text) = reply.too_long.take() {
+                let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
+                let error = self.asking().still_too_long(&self.context, overflow);
+                return Err(StepError::failed(error.to_string()));
             }
-        };
+        }
+        self.announce_switch(run, &reply);
         self.reply = Some(Arc::new(reply.message.clone().into()));
         Ok(reply)
     }

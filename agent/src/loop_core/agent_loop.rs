@@ -462,7 +462,7 @@ impl AgentLoop {
         }
     }
 
-    pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit }: ModelReply) {
+    pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {
         self.requests += 1;
         self.turn_usage.clone_from(&message.usage);
         self.usage += &message.usage;

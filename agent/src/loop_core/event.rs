@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::secrets::EventSecrets;
 use super::{PendingCall, RunPath, RunStop};
-use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
+use crate::message::{HandOffLosses, Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::model::ModelEvent;
 use crate::tool::outcome::ToolResult;
 use crate::tool::output::Control;
@@ -93,8 +93,9 @@ impl Event {
 ///
 /// ```text
 /// stream    := agent_start turn+ agent_end
-/// turn      := turn_start inject* ( assistant segment* )? turn_end
+/// turn      := turn_start inject* view* ( assistant segment* )? turn_end
 /// inject    := message_start message_end                               of a user or custom message
+/// view      := context_near | context_cleared | compaction_start compaction_end | model_switched
 /// assistant := message_start message_update* message_end
 /// segment   := preflight+ approvals? running results
 /// preflight := tool_execution_start tool_execution_end?                an end here: the call does not run
@@ -237,5 +238,59 @@ pub enum EventKind {
         messages: Vec<Arc<Message>>,
         /// The usage of the run.
         usage: Usage,
+    },
+    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after it had fewer.
+    #[non_exhaustive]
+    ContextNear {
+        /// The tokens that it has, as an estimate.
+        used: u64,
+        /// The tokens that it may have.
+        usable: u64,
+    },
+    /// Results were replaced by a line each in what the model is sent. The conversation keeps them.
+    #[non_exhaustive]
+    ContextCleared {
+        /// The number of results.
+        results: usize,
+        /// The tokens of the next request before, as an estimate.
+        tokens_before: u64,
+        /// The tokens afterwards, as an estimate.
+        tokens_after: u64,
+        /// The number of the change in the conversation, counted from 1.
+        generation: u32,
+    },
+    /// A model is asked for a summary that replaces the earlier messages in what the model is sent.
+    #[non_exhaustive]
+    CompactionStart {
+        /// The reason: `size`, `too_long` after the provider refused the request, or `asked`.
+        reason: &'static str,
+        /// The number of messages that the summary will replace.
+        messages: usize,
+        /// The tokens of the next request, as an estimate.
+        tokens: u64,
+    },
+    /// The summary replaces the messages, or there is an error and the view of the conversation is as it was.
+    #[non_exhaustive]
+    CompactionEnd {
+        /// The tokens of the next request before, as an estimate.
+        tokens_before: u64,
+        /// The tokens afterwards, as an estimate.
+        tokens_after: u64,
+        /// What the requests for the summary used. It is a part of the usage of the run.
+        usage: Usage,
+        /// The model that was asked.
+        model: String,
+        /// Why there is no summary.
+        error: Option<String>,
+    },
+    /// Another model than that of the last reply answers.
+    #[non_exhaustive]
+    ModelSwitched {
+        /// The model of the last reply, as `PROVIDER/MODEL`.
+        from: String,
+        /// The model that answers.
+        to: String,
+        /// What of the conversation it is not sent.
+        losses: HandOffLosses,
     },
 }

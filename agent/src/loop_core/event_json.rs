@@ -9,7 +9,7 @@ use super::event::{Event, EventKind};
 use super::secrets::EventSecrets;
 use super::{PendingCall, RunPath, RunStop};
 use crate::args::Coercion;
-use crate::message::{Message, StopReason, ToolArguments, ToolResultMessage, Usage};
+use crate::message::{HandOffLosses, Message, StopReason, ToolArguments, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
 use crate::tool::outcome::ToolResult;
 use crate::tool::output::Control;
@@ -169,6 +169,34 @@ enum EventKindJson<'a> {
         messages: Vec<Cow<'a, Message>>,
         usage: &'a Usage,
     },
+    ContextNear {
+        used: u64,
+        usable: u64,
+    },
+    ContextCleared {
+        results: usize,
+        tokens_before: u64,
+        tokens_after: u64,
+        generation: u32,
+    },
+    CompactionStart {
+        reason: &'static str,
+        messages: usize,
+        tokens: u64,
+    },
+    CompactionEnd {
+        tokens_before: u64,
+        tokens_after: u64,
+        usage: &'a Usage,
+        model: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+    },
+    ModelSwitched {
+        from: &'a str,
+        to: &'a str,
+        losses: &'a HandOffLosses,
+    },
 }
 
 /// The fields of the result message of a call, and the coercions of its arguments.
@@ -244,6 +272,28 @@ impl<'a> EventKindJson<'a> {
                 messages: messages.iter().map(|message| shown_message(shown, message)).collect(),
                 usage,
             },
+            EventKind::ContextNear { used, usable } => Self::ContextNear { used: *used, usable: *usable },
+            EventKind::ContextCleared { results, tokens_before, tokens_after, generation } => {
+                Self::ContextCleared {
+                    results: *results,
+                    tokens_before: *tokens_before,
+                    tokens_after: *tokens_after,
+                    generation: *generation,
+                }
+            }
+            EventKind::CompactionStart { reason, messages, tokens } => {
+                Self::CompactionStart { reason, messages: *messages, tokens: *tokens }
+            }
+            EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error } => {
+                Self::CompactionEnd {
+                    tokens_before: *tokens_before,
+                    tokens_after: *tokens_after,
+                    usage,
+                    model,
+                    error: error.as_deref(),
+                }
+            }
+            EventKind::ModelSwitched { from, to, losses } => Self::ModelSwitched { from, to, losses },
         }
     }
 }

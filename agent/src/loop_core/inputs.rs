@@ -30,12 +30,15 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
+    /// The message of the provider, if it refused the request as too long and said nothing else. A journal keeps it for its driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) too_long: Option<String>,
 }
 
 impl ModelReply {
     /// Creates a reply that was not cut.
     pub fn new(message: AssistantMessage) -> Self {
-        Self { message, is_cut: false, limit: None }
+        Self { message, is_cut: false, limit: None, too_long: None }
     }
 }
 

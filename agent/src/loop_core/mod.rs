@@ -39,7 +39,8 @@ mod budget;
 mod calls;
 mod child;
 pub(crate) mod config;
-
+#[cfg(feature = "runtime")]
+mod context;
 pub(crate) mod end;
 pub(crate) mod event;
 mod event_json;

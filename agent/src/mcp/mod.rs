@@ -35,6 +35,7 @@ mod error_code;
 mod output;
 #[cfg(feature = "mcp-server")]
 mod server;
+mod trace_context;
 
 #[cfg(feature = "mcp-client")]
 pub use client::{
@@ -47,3 +48,4 @@ pub use server::{
     McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata, ResponseBody,
     ServerHandle, ServerLimits, Token, ToolLoader,
 };
+pub use trace_context::TraceContext;

@@ -97,7 +97,7 @@ impl ProviderTool {
     pub(super) const FIELDS: &[&str] = &["id", "name", "input", "output", "is_error"];
 
     /// Returns a description for models that cannot read the provider data.
-    pub(super) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let name = &self.name;
         let mut words = match (&self.input, &self.output) {
             (Some(input), _) => format!("[`{name}` was run at the provider with {}", shorten(input)),

@@ -9,14 +9,16 @@ use serde_json::{Map, Value};
 
 use super::by_role::Message;
 use super::list::MessageList;
+use super::view::ViewChange;
 
 /// The messages of a conversation, oldest first. A conversation outlives runs. It holds the arguments of all calls, secret ones included,
 /// in memory and in its serde form, because models are sent them again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
-/// The serde form is `{"version": 1, "messages": […]}`. A bare list is read too. Unknown fields, part types and roles are preserved, so
-/// adding some does not raise the version. Reading a higher version is an error.
+/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A bare list
+/// is read too. Unknown fields, part types and roles are preserved, so adding some does not raise the version. Reading a higher version is
+/// an error.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -50,6 +52,8 @@ use super::list::MessageList;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
+    /// The changes of what a model is sent of the messages, oldest first.
+    view: Arc<Vec<ViewChange>>,
     /// Stored fields that this version does not know.
     extra: Map<String, Value>,
 }
@@ -98,9 +102,36 @@ impl Conversation {
         &self.messages
     }
 
-    /// Removes all messages.
+    /// Removes all messages, and the changes of their view.
     pub fn clear(&mut self) {
         self.messages.clear();
+        self.view = Arc::default();
+    }
+
+    /// Records a change of what a model is sent of this conversation. The messages stay as they are.
+    /// [`ConversationView::of`](super::ConversationView::of) applies it.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView, Message};
+    ///
+    /// let mut conversation =
+    ///     Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+    /// let change = ConversationView::of(&conversation).compact(2, "The user greeted.")?;
+    /// conversation.record_view_change(change);
+    ///
+    /// let stored = serde_json::to_string(&conversation)?;
+    /// let conversation: Conversation = serde_json::from_str(&stored)?;
+    /// assert_eq!((conversation.len(), conversation.view_changes().len()), (3, 1));
+    /// assert_eq!(ConversationView::of(&conversation).messages().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn record_view_change(&mut self, change: ViewChange) {
+        Arc::make_mut(&mut self.view).push(change);
+    }
+
+    /// Returns the recorded changes of the view, oldest first.
+    pub fn view_changes(&self) -> &[ViewChange] {
+        &self.view
     }
 
     /// Returns the messages as an owned list. This increments a reference count and copies nothing.
@@ -116,7 +147,7 @@ impl Conversation {
 
 impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        Self { messages: messages.into_iter().collect(), extra: Map::new() }
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -131,6 +162,9 @@ impl Serialize for Conversation {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("version", &Self::VERSION)?;
         map.serialize_entry("messages", &self.iter().collect::<Vec<_>>())?;
+        if !self.view.is_empty() {
+            map.serialize_entry("view", &*self.view)?;
+        }
         for (key, value) in &self.extra {
             map.serialize_entry(key, value)?;
         }
@@ -157,6 +191,19 @@ impl<'de> Deserialize<'de> for Conversation {
         }
         let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
         let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
-        Ok(Self { messages: messages.into_iter().collect(), extra })
+        // Changes of a later version stay among the unknown fields.
+        let changes = extra.get("view").map(Vec::<ViewChange>::deserialize);
+        let view = match changes {
+            Some(Ok(changes)) => {
+                extra.shift_remove("view");
+                changes
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the changes of a view cannot be read");
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        Ok(Self { messages: messages.into_iter().collect(), view: Arc::new(view), extra })
     }
 }

@@ -132,6 +132,22 @@ impl HandOff {
         &self.sent
     }
 
+    /// Begins again, with the next update. The text that is kept of the messages stays, as far as they are the same.
+    pub(crate) fn restart(&mut self) {
+        let kept = self.sent.slot().clone();
+        *self = Self::new(std::mem::take(&mut self.recipient));
+        self.sent = MessageList::new().with_slot(kept);
+    }
+
+    /// Sets who gets the messages.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn set_recipient(&mut self, recipient: Recipient) {
+        if self.recipient != recipient {
+            self.recipient = recipient;
+            self.restart();
+        }
+    }
+
     /// Updates to the end of this conversation. Reads only the messages added since the last update, or all of them if it is another
     /// conversation.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
@@ -141,9 +157,7 @@ impl HandOff {
             (Some(_), None) => false,
         };
         if !same {
-            let kept = self.sent.slot().clone();
-            *self = Self::new(std::mem::take(&mut self.recipient));
-            self.sent = MessageList::new().with_slot(kept);
+            self.restart();
         }
         let new = conversation.get(self.read..).unwrap_or_default();
         self.taken.reserve(new.iter().filter(|message| message.as_tool_result().is_some()).count());

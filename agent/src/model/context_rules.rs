@@ -61,6 +61,19 @@ pub struct ContextRules {
     keep_results: usize,
     kept_tools: Vec<String>,
     window: Option<u64>,
+    author: SummaryAuthor,
+}
+
+/// Who writes the summaries that replace old messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum SummaryAuthor {
+    /// The model of the run.
+    #[default]
+    Own,
+    /// A named model of the assistant.
+    Named(String),
+    /// Nobody: the messages stay.
+    Off,
 }
 
 /// The step that a request needs first. [`ContextRules`] has an example of a loop.
@@ -161,6 +174,7 @@ impl ContextRules {
             keep_results: 3,
             kept_tools: Vec::new(),
             window: None,
+            author: SummaryAuthor::Own,
         }
     }
 
@@ -207,6 +221,38 @@ impl ContextRules {
         self
     }
 
+    /// Has summaries written by a model that was added with `AssistantBuilder::named_model`, instead of the model of the run.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::ContextRules};
+    ///
+    /// let rules = ContextRules::new().window(100_000).compact_with("cheap");
+    /// let builder = || Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules.clone());
+    /// assert!(builder().named_model("cheap", ScriptedModel::new([""; 0])).build().is_ok());
+    /// let error = builder().build().unwrap_err();
+    /// assert_eq!(error.to_string(), "there is no model named `cheap`; add it with `AssistantBuilder::named_model`");
+    /// ```
+    pub fn compact_with(mut self, model: impl Into<String>) -> Self {
+        self.author = SummaryAuthor::Named(model.into());
+        self
+    }
+
+    /// Never replaces messages by a summary: only results are cleared.
+    pub fn without_compaction(mut self) -> Self {
+        self.author = SummaryAuthor::Off;
+        self
+    }
+
+    /// Returns who writes summaries.
+    pub(crate) fn author(&self) -> &SummaryAuthor {
+        &self.author
+    }
+
+    /// Returns the window that was set.
+    pub(crate) fn own_window(&self) -> Option<u64> {
+        self.window
+    }
+
     /// Returns the tokens that a request may use: the window without what is reserved for the reply, which is `max_tokens`, or else the
     /// model's maximum but not more than 32,000; at most half of the window.
     ///
@@ -249,8 +295,28 @@ impl ContextRules {
         counter: &dyn TokenCounter,
         effect_of: impl Fn(&str) -> Effect,
     ) -> ViewDecision {
+        let may_compact = self.author != SummaryAuthor::Off;
+        self.decide_with(
+            view,
+            estimate,
+            usable,
+            SizeCounter { counter, api: &info.api },
+            may_compact,
+            effect_of,
+        )
+    }
+
+    /// Decides, without a summary if none may be made now.
+    pub(crate) fn decide_with(
+        &self,
+        view: &ConversationView,
+        estimate: TokenEstimate,
+        usable: u64,
+        size: SizeCounter<'_>,
+        may_compact: bool,
+        effect_of: impl Fn(&str) -> Effect,
+    ) -> ViewDecision {
         let usable = view.window().map_or(usable, |window| usable.min(window));
-        let size = SizeCounter { counter, api: &info.api };
         let used = estimate.upper_bound();
         let share = |share: f64| part_of(usable, thousandths(share));
         if used < share(self.clear_at) {
@@ -278,7 +344,10 @@ impl ContextRules {
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
-        if must_compact && let Some(at) = best_cut(view, usable, size) {
+        if must_compact
+            && may_compact
+            && let Some(at) = Self::cut(view, part_of(usable, TAIL_SHARE), part_of(usable, MIN_EFFECT), size)
+        {
             return ViewDecision::Compact { at };
         }
         if used <= usable {
@@ -288,6 +357,39 @@ impl ContextRules {
             return ViewDecision::Full { needed: used, usable };
         }
         ViewDecision::Clear { results }
+    }
+
+    /// Returns the earliest cut that keeps at most `tail` tokens, or else the one that keeps least; `None` if a summary could not save `saved`
+    /// tokens.
+    pub(crate) fn cut(
+        view: &ConversationView,
+        tail: u64,
+        saved: u64,
+        size: SizeCounter<'_>,
+    ) -> Option<usize> {
+        let first = view.summarized();
+        // The tokens of the messages from each index to the end.
+        let mut sum = 0_u64;
+        let mut behind = vec![0; view.conversation().len() + 1 - first];
+        for index in (first..view.conversation().len()).rev() {
+            sum = sum.saturating_add(view.sent_form(index).map_or(0, |message| size.message(message)));
+            behind[index - first] = sum;
+        }
+        let kept = |at: usize| {
+            let before = view.kept_before(at).map(|message| size.message(message));
+            before.fold(behind.get(at - first).copied().unwrap_or_default(), u64::saturating_add)
+        };
+        let cuts = view.cuts().into_iter().map(|at| (at, kept(at)));
+        let mut best: Option<(usize, u64)> = None;
+        for (at, kept) in cuts {
+            if best.is_none_or(|(_, least)| kept <= least) {
+                best = Some((at, kept));
+            }
+            if kept <= tail {
+                break;
+            }
+        }
+        best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
     /// Shortens the newest result if it does not fit into the window alone.
@@ -342,25 +444,6 @@ impl Default for ContextRules {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// Returns the earliest cut behind which the messages are few enough, or else the last one; `None` if a summary would not save enough.
-fn best_cut(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<usize> {
-    let cuts = view.cuts();
-    let first = view.summarized();
-    let tail = part_of(usable, TAIL_SHARE);
-    // The tokens of the messages from each index to the end.
-    let mut sum = 0_u64;
-    let mut behind = vec![0; view.conversation().len() + 1];
-    for index in (first..view.conversation().len()).rev() {
-        sum = sum.saturating_add(view.sent_form(index).map_or(0, |message| size.message(message)));
-        behind[index] = sum;
-    }
-    let tokens_behind = |at: usize| behind.get(at).copied().unwrap_or_default();
-    let at = cuts.iter().copied().find(|at| tokens_behind(*at) <= tail).or_else(|| cuts.last().copied())?;
-    let kept = view.kept_before(at).map(|message| size.message(message)).fold(0, u64::saturating_add);
-    let saved = tokens_behind(first).saturating_sub(tokens_behind(at)).saturating_sub(kept);
-    (saved >= part_of(usable, MIN_EFFECT)).then_some(at)
 }
 
 /// The text that the model gets in place of a result.

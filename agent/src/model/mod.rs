@@ -35,6 +35,7 @@ pub use arguments::{ArgumentChange, ArgumentUpdate};
 pub use clock::ModelClock;
 #[cfg(not(feature = "runtime"))]
 pub(crate) use clock::StandardClock;
+pub(crate) use context_rules::SummaryAuthor;
 pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
@@ -46,6 +47,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
+pub(crate) use tokens::SizeCounter;
 pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
 
 use std::sync::{Arc, LazyLock};

@@ -28,7 +28,6 @@ use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelReque
 use crate::panics::{catch, panic_text};
 use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
-use crate::tool::combine::shown_after;
 use crate::tool::{call_record::CallRecord, definition::ToolDefinition, value::Tool};
 
 /// A reply while it streams.
@@ -76,10 +75,8 @@ impl Performer {
     pub(super) async fn request(
         &self,
         messages: MessageList,
-        tools: &Arc<[ToolDefinition]>,
+        tools: Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
-        // Computed before hooks change the messages, so that a tool that was found stays available.
-        let tools = shown_after(tools, messages.iter().map(|message| &**message));
         let cancel = self.cancel_token();
         let messages = self.fold(messages, |hook, messages| hook.transform_context(messages, cancel.clone()));
         let messages = match messages.await? {
@@ -186,7 +183,7 @@ impl Performer {
         &self,
         key: StepKey,
         messages: MessageList,
-        tools: &Arc<[ToolDefinition]>,
+        tools: Arc<[ToolDefinition]>,
         timeout: Duration,
     ) -> Result<ModelReply, ModelError> {
         let request = match self.request(messages, tools).await {
@@ -216,7 +213,12 @@ impl Performer {
             let text = format!("no whole reply within {} s", timeout.as_secs());
             Some(ModelError::new(ModelErrorKind::Timeout, text))
         });
-        let reply = self.finish(reply, failure.as_ref());
+        let mut reply = self.finish(reply, failure.as_ref());
+        if self.config.context.is_some() {
+            let is_empty = reply.message.content.is_empty();
+            reply.too_long =
+                failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
+        }
         match failure {
             Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),
             _ => Ok(reply),
@@ -312,6 +314,11 @@ impl Config {
         }
         Arc::new(custom.into())
     }
+}
+
+#[cfg(feature = "durable-restate")]
+fn text_of(error: &ModelError) -> String {
+    error.message().to_owned()
 }
 
 fn panicked(text: &str) -> ModelError {

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::cache::ResultCache;
 use super::config::Config;
+use super::context::ContextState;
 use super::growing::Growing;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueuedMessage, Receipt};
@@ -71,6 +72,8 @@ pub(super) struct AssistantState {
     pub(super) listeners: Listeners,
     /// The conversation as the model is sent it, kept from request to request.
     pub(super) hand_off: HandOff,
+    /// The view of the conversation, if the context is managed.
+    pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
     /// The files that results in the conversation refer to.
     spilled: Vec<Arc<SpilledFile>>,
@@ -99,6 +102,7 @@ impl Assistant {
             follow_ups: MessageQueue::default(),
             listeners: config.listeners.clone(),
             hand_off: HandOff::new(recipient),
+            context: ContextState::default(),
             last_error: None,
             spilled: Vec::new(),
             session: None,
@@ -277,6 +281,7 @@ impl Assistant {
             return false;
         }
         state.conversation.clear();
+        state.context = ContextState::default();
         let cleared = [state.steering.clear(), state.follow_ups.clear()];
         state.last_error = None;
         let spilled = std::mem::take(&mut state.spilled);

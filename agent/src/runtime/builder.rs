@@ -2,6 +2,7 @@
 
 mod approvals;
 mod closures;
+mod context;
 mod observe;
 mod rules;
 mod serialized_state;
@@ -15,6 +16,7 @@ use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
 use super::cache::{ResultCache, uncached};
 use super::config::{Config, tool_entry};
+use super::context::{ContextLimits, NamedModel};
 use super::error::BuildError;
 use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
@@ -22,12 +24,13 @@ use super::observe::Meter;
 use super::output::AnswerReader;
 use super::queue::QueueMode;
 use super::records::{StoreAccess, StoreOptions};
-use super::spill::{READ_RESULT, SpillFolder};
+use super::select::Selector;
+use super::spill::{READ_RESULT, SpillFolder, read_result};
 use super::state_types::StateType;
 use super::turn_tools::Preparer;
 use crate::loop_core::{Event, LoopConfig, StateError};
 use crate::message::Conversation;
-use crate::model::{ManagedTool, Model, ModelRequest};
+use crate::model::{ContextRules, ManagedTool, Model, ModelRequest, TokenCounter, TokenEstimator};
 use crate::store::Store;
 use crate::tool::capture::Capture;
 use crate::tool::context::CANCEL_GRACE;
@@ -84,6 +87,10 @@ pub struct AssistantBuilder {
     cache: bool,
     shared_cache: Option<ResultCache>,
     spill: Option<SpillFolder>,
+    context: Option<Arc<ContextRules>>,
+    counter: Arc<dyn TokenCounter>,
+    models: Vec<NamedModel>,
+    selector: Option<Selector>,
     preparers: Vec<Preparer>,
     meters: Vec<Meter>,
     capture: Option<Arc<Capture>>,
@@ -126,6 +133,10 @@ impl AssistantBuilder {
             cache: false,
             shared_cache: None,
             spill: None,
+            context: None,
+            counter: Arc::new(TokenEstimator),
+            models: Vec::new(),
+            selector: None,
             preparers: Vec::new(),
             meters: Vec::new(),
             capture: None,
@@ -441,13 +452,15 @@ impl AssistantBuilder {
     ///
     /// # Errors
     /// Fails if the tools have problems, such as two tools with the same name, missing state, or two state values of the same type, and
-    /// lists all of them. Also fails if the schema for answers cannot be compiled, or if the approval keys cannot be used.
+    /// lists all of them. Also fails if the schema for answers cannot be compiled, if the approval keys cannot be used, if two models have
+    /// the same name, or if the [rules of the window](Self::manage_context) cannot be used with the models.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {
             return Err(BuildError::State(StateError::Duplicate { name: name.to_string() }));
         }
-        if let Some(tool) = self.spill.as_ref().map(SpillFolder::tool) {
+        if self.spill.is_some() || self.context.is_some() {
+            let tool = read_result(self.spill.clone());
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
                 Ok(tool) => {
@@ -485,6 +498,20 @@ impl AssistantBuilder {
             tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
         }
         let formats_results = tools.into_iter().any(Tool::formats_results);
+        if let Some(name) = twice(&self.models) {
+            return Err(BuildError::DuplicateModel { name: name.to_string() });
+        }
+        let limits = |rules| ContextLimits::new(rules, &self.model, &self.models, &request);
+        let context = self.context.as_ref().map(limits).transpose()?;
+        if let Some(rules) = &self.context {
+            // Those of the other models are made when one of them is chosen.
+            let check = |(_, model): &NamedModel| ContextLimits::new(rules, model, &self.models, &request);
+            self.models
+                .iter()
+                .filter(|_| self.selector.is_some())
+                .try_for_each(|model| check(model).map(drop))?;
+        }
+        let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
         let config = Config {
             formats_results,
             model: self.model,
@@ -502,6 +529,11 @@ impl AssistantBuilder {
             shared_cache: self.shared_cache,
             uncached: uncached.into(),
             spill: self.spill,
+            context,
+            counter: self.counter,
+            may_switch,
+            models: self.models.into(),
+            selector: self.selector,
             preparers: self.preparers,
             meters: self.meters,
             answer,
@@ -518,6 +550,12 @@ impl AssistantBuilder {
         };
         Ok(Assistant::new(Arc::new(config), self.conversation))
     }
+}
+
+/// Returns the first name that two models have.
+fn twice(models: &[NamedModel]) -> Option<&str> {
+    let is_twice = |at: usize, name: &str| models.iter().skip(at + 1).any(|(other, _)| **other == *name);
+    models.iter().enumerate().find_map(|(at, (name, _))| is_twice(at, name).then_some(&**name))
 }
 
 impl fmt::Debug for AssistantBuilder {

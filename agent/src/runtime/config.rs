@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::approval::{Approver, Signer};
 use super::cache::{CallKey, ResultCache};
 use super::checked::{CheckedArguments, check};
+use super::context::{ContextLimits, NamedModel};
 use super::error::RunError;
 use super::hooks::Hooks;
 use super::listener::Listeners;
@@ -15,12 +16,13 @@ use super::observe::Meter;
 use super::output::{AnswerReader, ExpectedOutput};
 use super::queue::QueueMode;
 use super::records::StoreAccess;
+use super::select::Selector;
 use super::spill::SpillFolder;
 use super::state_types::StateTypes;
 use super::turn_tools::Preparer;
 use crate::loop_core::{AgentLoop, LoopConfig, Signature, ToolEntry};
 use crate::message::ToolCall;
-use crate::model::{Model, ModelRequest, ToolChoice};
+use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
 use crate::tool::capture::Capture;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
@@ -62,6 +64,15 @@ pub(super) struct Config {
     /// The tools whose results are not cached.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
+    /// How the conversation is kept within the window of the model, if it is.
+    pub(super) context: Option<ContextLimits>,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    /// The models that the application can choose, beside the assistant's own.
+    pub(super) models: Arc<[NamedModel]>,
+    /// Chooses the model of a turn.
+    pub(super) selector: Option<Selector>,
+    /// Whether replies may be of different models.
+    pub(super) may_switch: bool,
     /// Where calls and sessions are recorded.
     pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether any tool formats its stored results itself.
@@ -145,6 +156,24 @@ impl Config {
         }
         config.rules = Arc::new(rules);
         Ok(config)
+    }
+
+    /// Returns the configuration for requests to the model of this name, or to the assistant's own. Returns `None` if there is none.
+    pub(super) fn with_model(self: &Arc<Self>, name: Option<&str>) -> Option<Arc<Self>> {
+        let Some(name) = name else { return Some(self.clone()) };
+        let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;
+        let mut config = (**self).clone();
+        config.model = model.clone();
+        if let Some(limits) = &self.context {
+            // The builder has checked that this succeeds.
+            config.context = ContextLimits::new(&limits.rules, model, &self.models, &self.request).ok();
+        }
+        Some(Arc::new(config))
+    }
+
+    /// Whether a request needs more than the conversation: its view, or the choice of a model.
+    pub(super) fn prepares_requests(&self) -> bool {
+        self.context.is_some() || self.selector.is_some()
     }
 
     /// Returns the configuration of a run that expects this output.

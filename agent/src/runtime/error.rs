@@ -1,10 +1,11 @@
 //! Errors of runs and sessions.
 
+use super::context::ContextError;
 use super::run_output::RunOutput;
 use super::suspended::SuspendedRun;
 use crate::args::SchemaError;
 use crate::loop_core::{LimitReached, StateError};
-use crate::model::ModelError;
+use crate::model::{ContextRulesError, ModelError};
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
 use crate::tool::state::DuplicateState;
@@ -112,6 +113,10 @@ pub enum RunError {
         /// The validation report of the last attempt.
         message: String,
     },
+    /// The conversation does not fit into the window of the model, and nothing more of it can be
+    /// [replaced](super::AssistantBuilder::manage_context). It is complete, and no message was cut.
+    #[error("{0}")]
+    Context(#[source] ContextError),
 }
 
 crate::error_text::debug_is_the_sentence!(RunError);
@@ -277,6 +282,7 @@ impl RunError {
             Self::PromptTools(_) => "prompt_tools",
             Self::NoRuntime => "no_runtime",
             Self::Store { .. } => "store",
+            Self::Context(_) => "context",
         }
     }
 }
@@ -327,6 +333,23 @@ pub enum BuildError {
     /// The session could not be read.
     #[error("the session cannot be read: {0}")]
     Store(#[from] StoreError),
+    /// The [rules of the window](super::AssistantBuilder::manage_context) cannot be used.
+    #[error("the context cannot be managed: {0}")]
+    Context(#[source] ContextRulesError),
+    /// Two [models](super::AssistantBuilder::named_model) have the same name.
+    #[error("two models are named `{name}`")]
+    #[non_exhaustive]
+    DuplicateModel {
+        /// The name.
+        name: String,
+    },
+    /// There is no [model](super::AssistantBuilder::named_model) with the name that the rules of the window have.
+    #[error("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")]
+    #[non_exhaustive]
+    UnknownModel {
+        /// The name.
+        name: String,
+    },
 }
 
 crate::error_text::debug_is_the_sentence!(BuildError);

@@ -1,12 +1,9 @@
 //! Getters for an assistant's configuration.
 
 use super::assistant::Assistant;
-use crate::model::{
-    ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, TokenEstimator,
-};
-
-/// The most tokens of a window that are kept free for a reply of unknown length.
-const MAX_RESERVED: u64 = 32_000;
+use super::context::MAX_RESERVED;
+use crate::message::ConversationView;
+use crate::model::{ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking};
 
 impl Assistant {
     /// Returns the name and the capabilities of the model.
@@ -54,8 +51,13 @@ impl Assistant {
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn context(&self) -> ContextReport {
-        let (model, request) = (&self.config().model, self.next_request());
-        let report = ContextReport::of(&request, model.info(), &TokenEstimator);
+        let (config, view) = (self.config(), ConversationView::of(&self.messages()));
+        let (model, request) = (&config.model, self.next_request());
+        let report = ContextReport::of_view(&request, &view, model.info(), &config.counter);
+        if let Some(limits) = &config.context {
+            let window = view.window().map_or(limits.window, |window| window.min(limits.window));
+            return report.with_window(window, limits.window - limits.usable);
+        }
         let Some(window) = model.context_window() else { return report };
         let longest = || model.max_output().unwrap_or(MAX_RESERVED).min(MAX_RESERVED);
         report.with_window(window, request.max_tokens.unwrap_or_else(longest))
@@ -83,7 +85,8 @@ impl Assistant {
 
     /// Returns the request that a run without a prompt would send, before hooks.
     fn next_request(&self) -> ModelRequest {
-        self.config().request_of(self.messages().list(), self.config().request.tools.clone())
+        let view = ConversationView::of(&self.messages());
+        self.config().request_of(view.messages().clone(), self.config().request.tools.clone())
     }
 
     /// Returns the tools that the provider runs.

@@ -1,14 +1,14 @@
 //! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
 
+mod asking;
+
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
-use super::ask::{ReplyStream, is_update};
+use super::ask::ReplyStream;
 use super::assistant::Assistant;
 use super::checked::CheckedArguments;
 use super::error::RunError;
@@ -24,12 +24,11 @@ use super::telemetry;
 use super::turn_tools::before_reply;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
-    RecordError, SteeringPolicy, TurnDecision, TurnSummary, steered,
+    SteeringPolicy, TurnDecision, TurnSummary, steered,
 };
-use crate::message::{Message, MessageList, StopReason, ToolCall};
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::message::{Message, MessageList, ToolCall};
+use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
-use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
 /// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
@@ -44,6 +43,8 @@ pub(super) struct InProcessSteps {
     pub(super) reader: Option<EventSlot>,
     /// The reply that streams now.
     reply: Option<Box<ReplyStream>>,
+    /// Makes the requests of a turn, if another model than the assistant's was chosen.
+    asking: Option<(u32, Performer)>,
     /// The tools of a turn, if the application chooses them.
     chosen: Option<(u32, Arc<[ToolDefinition]>)>,
     /// The span of a turn.
@@ -74,15 +75,6 @@ pub(super) struct InProcessSteps {
     pub(super) continued: HashMap<u32, (Box<AgentLoop>, Resumption)>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
-}
-
-/// What an event of a reply has changed.
-enum ReplyProgress {
-    /// The reply has another piece, of which listeners are notified.
-    Grown,
-    Unchanged,
-    /// The reply has ended, with an error if it is not whole.
-    Ended(Option<ModelError>),
 }
 
 /// The number of steps that a run takes before it yields to other tasks.
@@ -128,7 +120,21 @@ impl Steps for InProcessSteps {
         // Dropped, so that the lists have one owner and grow in place.
         drop(messages);
         let span = self.turn_span();
-        self.ask(key).instrument(span).await
+        if !self.performer.config.prepares_requests() {
+            return self.ask(key).instrument(span).await;
+        }
+        let asking = async {
+            self.select_model(&key).await?;
+            self.fit_context(&key, None).await?;
+            match self.ask_or_overflow(key.clone()).await? {
+                Ok(reply) => Ok(reply),
+                Err(overflow) => {
+                    self.fit_context(&key, Some(overflow)).await?;
+                    self.ask_again(key).await
+                }
+            }
+        };
+        Box::pin(asking).instrument(span).await
     }
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
@@ -204,6 +210,7 @@ impl InProcessSteps {
             updates: None,
             reader: None,
             reply: None,
+            asking: None,
             chosen: None,
             turn: None,
             delivering: Vec::new(),
@@ -254,7 +261,7 @@ impl InProcessSteps {
     }
 
     /// Returns the span of the turn, which ends when the next one begins.
-    fn turn_span(&mut self) -> Span {
+    pub(super) fn turn_span(&mut self) -> Span {
         let turn = self.run.lock().turn();
         match &self.turn {
             Some((same, span)) if *same == turn => span.clone(),
@@ -315,122 +322,6 @@ impl InProcessSteps {
         for queued in self.delivering.drain(..) {
             queued.resolve(Delivery::Delivered { run_id: self.performer.run_id.clone(), turn });
         }
-    }
-
-    /// Returns one reply of the model.
-    async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
-        let request = match self.turn_tools(false).await.ok_or_else(|| self.stopped())? {
-            Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
-            Err(error) => Err(error),
-        };
-        let span = match self.send(key, request) {
-            Ok(span) => span,
-            Err(reply) => return Ok(*reply),
-        };
-        let failure = self.read().instrument(span).await;
-        self.end_reply(failure)
-    }
-
-    /// Sends a request, and returns the span of its reply. Not asynchronous, because the future of a request would hold what is only moved
-    /// here.
-    ///
-    /// # Errors
-    /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
-    fn send(
-        &mut self,
-        key: StepKey,
-        request: Result<ModelRequest, HookError>,
-    ) -> Result<Span, Box<ModelReply>> {
-        let request = match request {
-            Ok(request) => request,
-            Err(error) => {
-                self.error = Some(RunError::Request { message: error.to_string() });
-                return Err(Box::new(self.performer.refused_request(&error).0));
-            }
-        };
-        let step = StepCx::new().with_cancel(self.stop.cancel.clone());
-        // The request is dropped here: the list of messages can then grow in place.
-        match self.performer.send(key, step, &request) {
-            Ok(reply) => {
-                let span = reply.span.clone();
-                self.reply = Some(Box::new(reply));
-                Ok(span)
-            }
-            Err(failed) => {
-                let (reply, error) = *failed;
-                self.error = Some(RunError::Model(error));
-                Err(Box::new(reply))
-            }
-        }
-    }
-
-    /// Returns the reply at its end, complete or as far as it arrived.
-    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<ModelReply, StepError> {
-        self.assistant.end_growth();
-        let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
-        let mut reply = self.performer.finish(*reply, failure.as_ref());
-        if reply.message.stop_reason == StopReason::Error {
-            let text = || reply.message.error.clone().unwrap_or_default();
-            let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
-            self.error = Some(RunError::Model(error));
-        }
-        reply.limit = self.stop.limit();
-        Ok(reply)
-    }
-
-    /// Reads the reply to its end, while listeners are notified of its pieces.
-    async fn read(&mut self) -> Option<ModelError> {
-        loop {
-            match poll_fn(|cx| self.poll_reply(cx)).await {
-                ReplyProgress::Grown => self.emit().await,
-                ReplyProgress::Unchanged => {}
-                ReplyProgress::Ended(failure) => return failure,
-            }
-            self.yield_at_times().await;
-        }
-    }
-
-    /// Adds the next event to the reply, when it arrives.
-    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
-        let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
-        Poll::Ready(match ready!(reply.poll_event(cx)) {
-            Some(Ok(event)) => self.take_event(event),
-            Some(Err(error)) => ReplyProgress::Ended(Some(error)),
-            None => ReplyProgress::Ended(None),
-        })
-    }
-
-    /// Adds an event to the reply, if it is a piece of it.
-    fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
-        let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
-            return ReplyProgress::Unchanged;
-        };
-        let begins = !std::mem::replace(&mut reply.is_started, true);
-        let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
-        self.assistant.grow(started.as_ref(), &event);
-        if let Err(error) = record_piece(&self.run, started, event) {
-            tracing::error!(%error, "a piece of a reply was not recorded");
-        }
-        ReplyProgress::Grown
-    }
-
-    /// Returns the next request. Returns `None` if the run is stopped first.
-    async fn next_request(
-        &mut self,
-        tools: &Arc<[ToolDefinition]>,
-    ) -> Option<Result<ModelRequest, HookError>> {
-        if !self.performer.config.hooks.is_empty() {
-            let request = self.performer.request(self.run.lock().conversation().list(), tools);
-            return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
-        }
-        let mut state = self.assistant.state();
-        let run = self.run.lock();
-        state.hand_off.update(run.conversation().shared());
-        let messages = state.hand_off.messages().clone();
-        let tools = shown_after(tools, run.conversation().iter());
-        drop(run);
-        drop(state);
-        Some(Ok(self.performer.config.request_of(messages, tools)))
     }
 
     /// Returns the tools that the model has in this turn. Returns `None` if the run is stopped first.
@@ -537,24 +428,11 @@ impl InProcessSteps {
     fn close_reply(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let is_started = reply.is_started;
-        let reply = self.performer.finish(*reply, Some(&ModelError::aborted(DROPPED)));
+        let reply = self.asking().finish(*reply, Some(&ModelError::aborted(DROPPED)));
         if is_started && let Err(error) = self.run.lock().record_reply(reply) {
             tracing::error!(%error, "the reply of a dropped run was not recorded");
         }
     }
-}
-
-/// Records a piece of a reply, and before the first one that the reply has started.
-fn record_piece(
-    run: &SharedLoop,
-    started: Option<Arc<Message>>,
-    event: ModelEvent,
-) -> Result<(), RecordError> {
-    let mut run = run.lock();
-    if let Some(started) = started {
-        run.record_reply_start(started)?;
-    }
-    run.record_reply_update(event)
 }
 
 impl Drop for InProcessSteps {

@@ -11,7 +11,9 @@ mod cache;
 mod checked;
 mod child;
 mod clock;
+mod compact;
 mod config;
+mod context;
 mod drive;
 mod entry;
 mod error;
@@ -35,6 +37,7 @@ mod queue;
 mod records;
 mod run_output;
 mod segment;
+mod select;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
@@ -50,6 +53,8 @@ pub use assistant::Assistant;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
 pub use child::ChildTool;
+pub use compact::Compaction;
+pub use context::{ContextError, ContextErrorKind};
 pub use error::{BuildError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
@@ -59,6 +64,7 @@ pub use prompt::Prompt;
 pub use queue::{Delivery, QueueMode, Receipt};
 pub use records::InvokeError;
 pub use run_output::RunOutput;
+pub use select::{ModelChoice, ModelTurn};
 pub use streamed::Run;
 pub use suspended::SuspendedRun;
 pub use turn_tools::TurnTools;
@@ -66,6 +72,8 @@ pub use turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
 pub(crate) use clock::TokioClock;
+#[cfg(feature = "durable-restate")]
+pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;

@@ -160,7 +160,7 @@ fn answer_text(run: &AgentLoop) -> String {
 }
 
 /// Removes the code fence that models often put around JSON.
-fn without_fence(text: &str) -> &str {
+pub(super) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
     fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())

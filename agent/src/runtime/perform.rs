@@ -7,11 +7,16 @@ use futures_util::future::{Either, select};
 use super::config::Config;
 use super::hooks::{HookError, Hooks, call_hook};
 use super::output::TOOL;
+use super::select::{ModelTurn, switched};
 use super::turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CallEnd;
-use crate::loop_core::{AgentLoop, TurnSummary};
-use crate::message::{Message, MessageList, StopReason, UserMessage};
+use crate::loop_core::{AgentLoop, EventKind, TurnSummary};
+use crate::message::{
+    AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason,
+    Usage, UserMessage,
+};
+use crate::model::ModelInfo;
 use crate::panics::catch;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
@@ -90,6 +95,79 @@ impl Performer {
             };
         }
         Some(Ok(tools.into_tools()))
+    }
+
+    /// Returns the name of the model that the application chooses for a turn; `None` for the assistant's own. Returns `None` if the run is
+    /// stopped first.
+    pub(crate) async fn select_model(
+        &self,
+        turn: u32,
+        messages: MessageList,
+        usage: Usage,
+    ) -> Option<Result<Option<String>, HookError>> {
+        let Some(select) = &self.config.selector else { return Some(Ok(None)) };
+        let chosen = self.hook(|| select(ModelTurn { turn, messages, usage })).await?;
+        Some(chosen.map(|choice| choice.name().map(str::to_owned)))
+    }
+
+    /// Returns the performer of requests to the model of this name, or to the assistant's own.
+    ///
+    /// # Errors
+    /// There is no such model.
+    pub(crate) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
+        if let Some(config) = self.config.with_model(name) {
+            return Ok(Self { config, ..self.clone() });
+        }
+        let name = name.unwrap_or_default();
+        Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
+    }
+
+    /// Whether the application chooses the model of each turn.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn chooses_model(&self) -> bool {
+        self.config.selector.is_some()
+    }
+
+    /// Whether the view of the conversation is kept within the window.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn manages_context(&self) -> bool {
+        self.config.context.is_some()
+    }
+
+    /// Returns the event for a reply of another model than that of the last reply. `view` is what is sent if the context is managed.
+    pub(crate) fn switch_event(
+        &self,
+        conversation: &Conversation,
+        view: &MessageList,
+        reply: &AssistantMessage,
+    ) -> Option<EventKind> {
+        if !self.config.may_switch {
+            return None;
+        }
+        let to = (&*reply.provider, &*reply.api, &*reply.model);
+        let (from, to) = switched(conversation.shared(), to)?;
+        let seen: Conversation = match &self.config.context {
+            Some(_) => view.iter().cloned().collect(),
+            None => conversation.clone(),
+        };
+        let losses = self.losses(&seen, reply);
+        Some(EventKind::ModelSwitched { from, to, losses })
+    }
+
+    /// Counts the parts of the conversation that the model of a reply is not sent.
+    fn losses(&self, conversation: &Conversation, reply: &AssistantMessage) -> HandOffLosses {
+        let is_it = |info: &ModelInfo| {
+            (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)
+        };
+        let known = self.config.model.candidates().into_iter().find(is_it).map(|info| info.recipient());
+        let recipient = known.unwrap_or_else(|| Recipient::new(&*reply.provider, &*reply.api, &*reply.model));
+        let sent = HandOff::of(conversation, recipient);
+        HandOffLosses::between(conversation.shared(), sent.messages())
+    }
+
+    /// Returns who gets the requests.
+    pub(super) fn recipient(&self) -> Recipient {
+        self.config.model.info().recipient()
     }
 
     /// Returns what the hooks decide at the end of a turn; the last hook that decides takes precedence. Returns `None` if the run is stopped first.

@@ -187,7 +187,8 @@ impl InProcessSteps {
         let max_attempts = if is_child { 1 } else { max_attempts(config, &call.name) };
         let run_context = &self.performer.context;
         let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
-        let reads_results = config.spill.is_some() && call.name == READ_RESULT;
+        let keeps_results = config.spill.is_some() || config.context.is_some();
+        let reads_results = keeps_results && call.name == READ_RESULT;
         let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
         let context = match &child {
             Some(child) => {

@@ -8,10 +8,11 @@ use super::assistant::Assistant;
 use super::config::Config;
 use super::perform::Performer;
 use super::queue::QueueMode;
+use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::StateType;
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, Event, Prepared, Queue, ReadyCall, RecordedTurn, RunState,
-    StateError, SteeringPolicy,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
+    RunState, StateError, SteeringPolicy,
 };
 use crate::message::{Conversation, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
@@ -19,6 +20,7 @@ use crate::tool::{
     cancel::CancelToken,
     context::ToolContext,
     definition::ToolDefinition,
+    outcome::ToolOutcome,
     policy::{Effect, Timeout},
     value::Tool,
 };
@@ -191,6 +193,14 @@ impl ServedAssistant {
             // Listeners of a builder do not wait.
             listener.notify(&event);
         }
+    }
+
+    /// Returns the end of a call that reads a result of the conversation; `None` for any other call.
+    pub(crate) fn read_result(&self, call: &ToolCall, conversation: &Conversation) -> Option<CallEnd> {
+        self.config.context.as_ref().filter(|_| call.name == READ_RESULT)?;
+        let args = call.args.value()?;
+        let text = result_text(conversation, args["handle"].as_str()?)?;
+        Some(CallEnd::ran(ToolOutcome::Completed(part_of_text(&text, &args)), 0))
     }
 
     /// Returns the tools of these names, as far as they exist.

@@ -22,7 +22,7 @@ use crate::tool::value::Tool;
 /// The name of the tool that reads results from files.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The prefix of handles.
+/// The prefix of the handles of files. The handle of a result in the conversation is the id of its call.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call reads.
@@ -72,34 +72,63 @@ impl SpillFolder {
             Err(_) => None,
         }
     }
+}
 
-    /// Returns the tool that reads results.
-    pub(super) fn tool(&self) -> Result<Tool, DefinitionError> {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "handle": {"type": "string", "description": "The handle, as the result names it."},
-                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Where to begin, in bytes."},
-                "length": {"type": "integer", "minimum": 1, "maximum": MAX_READ, "default": 8192, "description": "How much, in bytes."},
-            },
-            "required": ["handle"],
-        });
-        let folder = self.folder.clone();
-        let read = move |args: Value, cx: ToolContext| {
-            let folder = folder.clone();
-            async move {
-                let handle = args["handle"].as_str().unwrap_or_default();
-                if !cx.get::<SpilledResults>().is_some_and(|results| results.has(handle)) {
-                    return Err(unknown_handle(handle));
-                }
-                let read = tokio::task::spawn_blocking(move || read(&folder, &args)).await;
-                read.unwrap_or_else(|_| Err(ToolError::new("the application is shutting down")))
+/// Returns the tool that reads results: from the conversation, or from the folder, if there is one.
+pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, DefinitionError> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "handle": {"type": "string", "description": "The handle, as the result names it."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Where to begin, in bytes."},
+            "length": {"type": "integer", "minimum": 1, "maximum": MAX_READ, "default": 8192, "description": "How much, in bytes."},
+        },
+        "required": ["handle"],
+    });
+    let folder = spill.map(|spill| spill.folder);
+    let read = move |args: Value, cx: ToolContext| {
+        let folder = folder.clone();
+        async move {
+            let handle = args["handle"].as_str().unwrap_or_default();
+            let results = cx.get::<SpilledResults>();
+            if let Some(text) = results.and_then(|results| result_text(&results.conversation, handle)) {
+                return Ok(part_of_text(&text, &args));
             }
-        };
-        let tool =
-            Tool::new(READ_RESULT, "Reads a part of a result that was too long to show.", schema, read)?;
-        tool.configure(|options| options.effect(Effect::Pure).cache(false))
-    }
+            let Some(folder) = folder.filter(|_| results.is_some_and(|results| results.has(handle))) else {
+                return Err(unknown_handle(handle));
+            };
+            let read = tokio::task::spawn_blocking(move || read(&folder, &args)).await;
+            read.unwrap_or_else(|_| Err(ToolError::new("the application is shutting down")))
+        }
+    };
+    let tool = Tool::new(
+        READ_RESULT,
+        "Reads a part of a result that was too long to show, or that was removed.",
+        schema,
+        read,
+    )?;
+    tool.configure(|options| options.effect(Effect::Pure).cache(false))
+}
+
+/// Returns the text of the newest result in a conversation whose call has this id.
+pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
+    let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
+    let result = results.find(|result| result.call_id == call_id)?;
+    Some(result.content.iter().filter_map(Part::as_text).collect())
+}
+
+/// Returns the part of a text that a call asks for.
+pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
+    let (offset, length) = range(args);
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+    let (from, to) = (place(offset), place(offset.saturating_add(length)));
+    let bytes = text.as_bytes().get(from..to).unwrap_or_default();
+    ToolOutput::text(format!("[bytes {from} to {to} of {}]\n{}", text.len(), String::from_utf8_lossy(bytes)))
+}
+
+/// Returns where a call begins to read, and how many bytes it reads.
+fn range(args: &Value) -> (u64, u64) {
+    (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
 
 /// The results that a call of [`READ_RESULT`] may read, which are those of its assistant.
@@ -160,8 +189,7 @@ impl Drop for SpilledFile {
 fn read(folder: &Path, args: &Value) -> Result<ToolOutput, ToolError> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let handle = args["handle"].as_str().unwrap_or_default();
-    let offset = args["offset"].as_u64().unwrap_or(0);
-    let length = args["length"].as_u64().unwrap_or(8192).min(MAX_READ);
+    let (offset, length) = range(args);
     let failed = |error: std::io::Error| ToolError::new("the result cannot be read").with_source(error);
     let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown_handle(handle))?;
     let size = file.metadata().map_err(failed)?.len();

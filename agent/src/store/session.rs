@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::Message;
+use crate::message::{Message, ViewChange};
 
 /// One entry of a session.
 ///
@@ -81,6 +81,12 @@ pub enum EntryKind {
     },
     /// The conversation was reset: everything before this entry is forgotten.
     Reset,
+    /// What a model is sent of the conversation changed. The messages before this entry stay as they are.
+    #[non_exhaustive]
+    View {
+        /// The change.
+        change: Box<ViewChange>,
+    },
     /// A kind of a later version.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -108,6 +114,12 @@ impl<'de> Deserialize<'de> for EntryKind {
         }
         const KNOWN: [&str; 5] = ["run_begin", "run_resume", "message", "run_end", "reset"];
         let stored = Map::<String, Value>::deserialize(deserializer)?;
+        // A change that this version does not know is skipped: the view is that of the change before.
+        if stored.get("type").is_some_and(|word| word == "view")
+            && let Some(Ok(change)) = stored.get("change").map(ViewChange::deserialize)
+        {
+            return Ok(Self::View { change: Box::new(change) });
+        }
         match stored.get("type").and_then(Value::as_str) {
             Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
             _ => {}
@@ -132,6 +144,21 @@ impl EntryKind {
     /// and `is_cut` says whether the reply was cut by its token limit.
     pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
         Self::Message { message: message.into(), withheld, is_cut }
+    }
+
+    /// Creates an entry for a change of what a model is sent.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, ConversationView, Message};
+    /// use agent::store::EntryKind;
+    ///
+    /// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+    /// let change = ConversationView::of(&conversation).compact(2, "The user greeted.")?;
+    /// assert!(matches!(EntryKind::view(change), EntryKind::View { .. }));
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    pub fn view(change: ViewChange) -> Self {
+        Self::View { change: Box::new(change) }
     }
 
     /// Creates an entry for the end of a run. `stop` says how it ended, as a word.

@@ -187,6 +187,15 @@ fn own_line(event: &Event) -> Option<String> {
             Some(detail) => format!("run ends: {stop}, {}", cut(detail)),
             None => format!("run ends: {stop}"),
         },
+        EventKind::ContextCleared { results, .. } => format!("context clears {results} results"),
+        EventKind::CompactionStart { reason, messages, .. } => {
+            format!("compaction begins: {reason}, {messages} messages")
+        }
+        EventKind::CompactionEnd { error, .. } => match error {
+            Some(error) => format!("compaction fails: {}", cut(error)),
+            None => "compaction ends".to_owned(),
+        },
+        EventKind::ModelSwitched { from, to, losses } => format!("model {from} to {to}, lost {losses}"),
         _ => return None,
     })
 }

@@ -80,6 +80,11 @@ impl Stream for Slowly {
 }
 
 fn answer(request: &ModelRequest) -> ScriptedReply {
+    if request.system.as_deref().is_some_and(|system| system.starts_with("You keep the record")) {
+        return reply().text(
+            json!({"goal": "Try the chat", "facts": [{"text": "The demo model answered."}]}).to_string(),
+        );
+    }
     let sent: usize = request.messages.iter().map(|message| message.text().len()).sum();
     let reply = match request.messages.last().map(|message| &**message) {
         Some(Message::ToolResult(result)) => after_tools(request, result),

@@ -16,6 +16,7 @@ fn commands_tell_what_they_know() {
         ("/tools nope", "nope"),
         ("/usage", "this chat: 0 turns"),
         ("/context", "tokens, up to"),
+        ("/compact", "there are no summaries"),
         ("/show", "there is no answer yet"),
         ("/show 3", "no tool was called yet"),
         ("/load nobody", "there is no session nobody; none is kept"),
@@ -39,6 +40,29 @@ fn commands_tell_what_they_know() {
     assert!(screen.contains("tool weather") && screen.contains("█"), "{screen}");
     chat.ask("/model demo");
     assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn old_messages_are_summarized_for_the_model_and_stay_here() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--window", "8000", "--session", "s"]));
+    chat.ask("/compact");
+    assert!(chat.screen().contains("there is nothing to summarize yet"), "{}", chat.screen());
+    chat.ask("tell a story");
+    chat.ask("tell a story");
+    chat.ask("weather in Rome");
+    chat.ask("/compact the weather");
+    assert!(chat.screen().contains("are a summary for the model now"), "{}", chat.screen());
+    chat.ask("/context");
+    assert!(chat.screen().contains("summary"), "{}", chat.screen());
+    chat.ask("/show");
+    assert!(chat.screen().contains("Rome"), "{}", chat.screen());
+    chat.quit();
+    // The next process sends the summary, too.
+    let chat = Terminal::at_prompt(Start::new(&home, &["--window", "8000", "--session", "s"]));
+    chat.ask("/context");
+    assert!(chat.screen().contains("summary"), "{}", chat.screen());
     chat.quit();
 }
 

@@ -214,9 +214,18 @@ async fn send(
     cx: &ToolContext,
 ) -> Result<ServerResult, ServiceError> {
     let limits = &inner.config.limits;
-    let options = PeerRequestOptions::with_timeout(limits.call)
+    let mut options = PeerRequestOptions::with_timeout(limits.call)
         .reset_timeout_on_progress()
         .with_max_total_timeout(limits.longest_call);
+    if let Some(current) = &inner.config.trace_context {
+        let trace = catch(|| current()).unwrap_or_else(|panic| {
+            tracing::error!(%panic, "the function of `trace_context` panicked");
+            None
+        });
+        if let Some(trace) = trace {
+            options = options.with_meta(trace.write());
+        }
+    }
     let mut request = CallToolRequest::new(params);
     request.extensions.insert(SentArguments(arguments.clone()));
     let request = ClientRequest::CallToolRequest(request);

@@ -1,5 +1,6 @@
 //! The configuration of a connection.
 
+use crate::mcp::trace_context::TraceContext;
 use crate::panics::Observer;
 use crate::tool::{BoxFuture, definition::ToolDefinition};
 use crate::traffic::{OnTraffic, Traffic};
@@ -39,11 +40,14 @@ pub struct ClientConfig {
     pub(super) accept_changes: Option<Arc<AcceptChange>>,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
+    pub(super) trace_context: Option<Arc<TraceSource>>,
     /// The first setting that belongs to the other kind of server.
     misplaced: Option<&'static str>,
 }
 
 type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
+/// Returns the trace that the current code is a part of.
+type TraceSource = dyn Fn() -> Option<TraceContext> + Send + Sync;
 type AcceptChange = dyn Fn(&ToolChange) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
 
@@ -212,6 +216,7 @@ impl ClientConfig {
             accept_changes: None,
             limits: ClientLimits::default(),
             on_traffic: None,
+            trace_context: None,
             misplaced: None,
         }
     }
@@ -406,6 +411,24 @@ impl ClientConfig {
     /// Sets the limits. The defaults are documented at the fields of [`ClientLimits`].
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sends with each call the place in a trace that this function returns. It is called in the span of the call. With `opentelemetry`, it
+    /// injects the context of the current span into a map, and returns its entries.
+    ///
+    /// ```
+    /// use agent::mcp::{ClientConfig, TraceContext};
+    ///
+    /// let docs = ClientConfig::http("https://docs.example/mcp")
+    ///     .trace_context(|| TraceContext::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+    /// # let _ = docs;
+    /// ```
+    pub fn trace_context(
+        mut self,
+        current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
+        self.trace_context = Some(Arc::new(current));
         self
     }
 

@@ -1,5 +1,6 @@
 //! A server after it was built, and the requests that it admitted.
 
+use super::TraceObserver;
 use super::caller::{Authenticator, Caller, RequestHead};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
 use super::handle::ServerHandle;
@@ -38,6 +39,8 @@ pub(super) struct BuiltServer {
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
+    /// Links a call with the trace of its client.
+    pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
 /// A request that passed the checks: its caller, and the tools of the caller.

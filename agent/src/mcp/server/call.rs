@@ -7,7 +7,9 @@ use super::progress::ProgressSender;
 use super::request_info::{ClientCapability, RequestInfo};
 use crate::mcp::content::block;
 use crate::mcp::output::{OutputCheck, mark, wrapped};
+use crate::mcp::trace_context::TraceContext;
 use crate::message::ToolCall;
+use crate::panics::catch;
 use crate::serve::QuotaPermit;
 use crate::tool::state::StateMap;
 use crate::tool::{
@@ -17,7 +19,9 @@ use crate::tool::{
     output::ToolOutput,
     registry::Registry,
 };
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, MetaObject,
+};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};
 use serde_json::Value;
@@ -26,6 +30,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::{Instrument as _, Span};
 
 /// The message to the client for a fault whose details are only logged.
 const FAULT: &str = "The tool failed. Its error is not shown here.";
@@ -62,6 +67,7 @@ pub(super) async fn call(
         .meta
         .get_progress_token()
         .map(|token| ProgressSender::new(context.peer.clone(), token, shared.limits.progress));
+    let span = linked_span(shared, name, &context.meta);
     let info = Arc::new(RequestInfo::of(context));
     let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref())
         .map_err(|reason| fault(&call.name, &reason))?;
@@ -74,7 +80,7 @@ pub(super) async fn call(
             },
         }
     };
-    let outcome = run(shared, &admitted.tools, &call, &cx, gone).await;
+    let outcome = run(shared, &admitted.tools, &call, &cx, gone).instrument(span).await;
     drop(permit);
     if let Some(progress) = progress {
         progress.finish().await;
@@ -84,6 +90,23 @@ pub(super) async fn call(
         return Err(ErrorData::internal_error("cancelled", None));
     };
     result(shared, admitted, &call, outcome, &info)
+}
+
+/// Returns the span of a call, linked with the trace of the client; a disabled one if the application links none.
+fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
+    let Some(link) = &shared.on_trace else { return Span::none() };
+    let span = tracing::info_span!(
+        "mcp.call",
+        otel.name = %format_args!("tools/call {tool}"),
+        otel.kind = "server",
+        mcp.method.name = "tools/call",
+    );
+    if let Some(trace) = TraceContext::read(meta)
+        && let Err(panic) = span.in_scope(|| catch(|| link(&trace)))
+    {
+        tracing::error!(%panic, "the function of `on_trace_context` panicked");
+    }
+    span
 }
 
 /// Returns a permit for the call; `None` if the server is busy. Calls with invalid arguments have a separate quota, so that even a

@@ -28,6 +28,7 @@ pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, RequestInfo};
 
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
+use crate::mcp::trace_context::TraceContext;
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
@@ -87,7 +88,11 @@ pub struct McpServer {
     options: PlanOptions,
     limits: ServerLimits,
     handle: ServerHandle,
+    on_trace: Option<Arc<TraceObserver>>,
 }
+
+/// Links the current span with the trace of a client.
+pub(super) type TraceObserver = dyn Fn(&TraceContext) + Send + Sync;
 
 /// Returns the options for tools without options. Some hosts always send lists and objects as text, so JSON in texts is decoded.
 fn default_options() -> PlanOptions {
@@ -128,6 +133,7 @@ impl McpServer {
             options: PlanOptions::default(),
             limits: ServerLimits::default(),
             handle: ServerHandle::new(),
+            on_trace: None,
         }
     }
 
@@ -198,6 +204,22 @@ impl McpServer {
     /// Sets the document that names the issuers of tokens. It is served without authentication.
     pub fn resource_metadata(mut self, metadata: ResourceMetadata) -> Self {
         self.metadata = Some(metadata);
+        self
+    }
+
+    /// Calls a function with the place in a trace that the client sends with a call, in the span `mcp.call`, which surrounds the call. With
+    /// `tracing-opentelemetry`, it extracts a context from these values, and sets it as the parent of the current span. Without it, calls have
+    /// no such span, and what clients send is ignored.
+    ///
+    /// ```
+    /// use agent::mcp::{McpServer, TraceContext};
+    /// use agent::tools;
+    ///
+    /// let server = McpServer::new(tools![]).on_trace_context(|trace: &TraceContext| println!("{}", trace.traceparent()));
+    /// # let _ = server;
+    /// ```
+    pub fn on_trace_context(mut self, link: impl Fn(&TraceContext) + Send + Sync + 'static) -> Self {
+        self.on_trace = Some(Arc::new(link));
         self
     }
 
@@ -368,6 +390,7 @@ impl McpServer {
             running: Arc::default(),
             limits,
             handle: self.handle,
+            on_trace: self.on_trace,
         })
     }
 }

@@ -271,7 +271,10 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             "Waited."
         });
-        let server = McpServer::new(tools![{ slow.unwrap() }]);
+        answers_of(McpServer::new(tools![{ slow.unwrap() }]), lines).await
+    }
+
+    async fn answers_of(server: McpServer, lines: &str) -> Vec<Value> {
         let (mut input, read) = tokio::io::duplex(1 << 20);
         let (write, output) = tokio::io::duplex(1 << 20);
         let serving = tokio::spawn(serve(Arc::new(server.build().unwrap()), read, write));
@@ -307,6 +310,23 @@ mod tests {
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
         // The arguments keep their text, so that a duplicate key is found.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
+    }
+
+    #[tokio::test]
+    async fn a_call_carries_the_trace_of_its_client() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "x", "arguments": {}, "_meta": {"traceparent": parent, "baggage": "a=1"}}});
+        let (seen, schema) = (Arc::<std::sync::Mutex<Vec<_>>>::default(), json!({"type": "object"}));
+        let to = seen.clone();
+        let tool = Tool::new("x", "Does it.", schema, |_args, _cx| async { "Done." }).unwrap();
+        let server = McpServer::new(tools![{ tool }]).on_trace_context(move |trace| {
+            to.lock().unwrap().push(trace.clone());
+        });
+        let answers = answers_of(server, &format!("{HELLO}\n{call}")).await;
+        assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Done.");
+        let trace = crate::mcp::TraceContext::new(parent).unwrap().with_baggage("a=1");
+        assert_eq!(*seen.lock().unwrap(), [trace]);
     }
 
     /// A subscriber that records every log entry.

@@ -1,6 +1,12 @@
 //! Changes of the view, as they are recorded.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+
+use super::super::by_role::Message;
+use super::super::roles::UserMessage;
+use super::super::usage::Usage;
 
 /// A recorded change of a [`ConversationView`](super::ConversationView), to be stored as JSON. A view is its conversation with its changes
 /// applied, so that stored changes lead to the same view again.
@@ -18,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(again.messages(), view.messages());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ViewChange {
     /// The number of the change, counted from 1.
     pub(super) generation: u32,
@@ -33,8 +39,40 @@ pub struct ViewChange {
     pub(super) kind: ViewChangeKind,
 }
 
+impl ViewChange {
+    /// Returns the usage of the request for the summary, if the change has one.
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        match &self.kind {
+            ViewChangeKind::Summary { usage, .. } => Some(usage),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of messages that a summary replaces, and the message that replaces them.
+    pub(super) fn summary(&self) -> Option<(usize, Arc<Message>)> {
+        let ViewChangeKind::Summary { text, .. } = &self.kind else { return None };
+        let mut summary = UserMessage::from(framed(text));
+        summary.mark_as_summary();
+        Some((self.at, Arc::new(summary.into())))
+    }
+}
+
+/// Writes a summary so that a model does not take it for a request.
+fn framed(summary: &str) -> String {
+    // The text of a summary comes from a model, and may quote the frame.
+    let summary = summary.replace("</summary>", "</ summary>");
+    format!(
+        "<summary>\nThis is a record of the earlier conversation, not a request. Later messages take precedence.\n\n{summary}\n</summary>"
+    )
+}
+
+#[expect(clippy::borrowed_box, reason = "serde passes a reference to the field")]
+fn is_unused(usage: &Box<Usage>) -> bool {
+    usage.is_empty()
+}
+
 /// What a [`ViewChange`] replaces.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum ViewChangeKind {
     /// The content of results is replaced by a line each.
@@ -46,6 +84,9 @@ pub(super) enum ViewChangeKind {
     Summary {
         /// The summary.
         text: String,
+        /// The usage of the request for it.
+        #[serde(default, skip_serializing_if = "is_unused")]
+        usage: Box<Usage>,
     },
     /// The text of one result is shortened: its beginning and its end are kept.
     Shorten {

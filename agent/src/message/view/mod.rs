@@ -1,6 +1,7 @@
 //! The messages of a request, derived from a conversation that never changes.
 
 mod change;
+mod hashes;
 #[cfg(test)]
 mod tests;
 
@@ -9,12 +10,14 @@ use std::sync::Arc;
 
 use change::ViewChangeKind;
 pub use change::{ClearedResult, ViewChange, ViewError};
+use hashes::PrefixHashes;
 
 use super::by_role::Message;
 use super::conversation::Conversation;
 use super::list::MessageList;
 use super::part::Part;
-use super::roles::{ToolResultMessage, UserMessage};
+use super::roles::ToolResultMessage;
+use super::usage::Usage;
 use super::words::StopReason;
 
 /// What a conversation looks like to a model: all of its messages, except that results can be cleared and old messages replaced by a
@@ -52,13 +55,19 @@ pub struct ConversationView {
     /// The number of messages that the summary replaces, and the summary.
     summary: Option<(usize, Arc<Message>)>,
     window: Option<u64>,
+    /// The indices of pinned messages.
+    pins: Vec<usize>,
+    hashes: PrefixHashes,
+    /// The number of changes that the conversation had recorded when it was last read.
+    recorded: usize,
     sent: MessageList,
 }
 
 impl ConversationView {
-    /// Creates the view without changes.
+    /// Creates the view of a conversation with the changes that are [recorded](Conversation::record_view_change) in it.
     pub fn of(conversation: &Conversation) -> Self {
-        Self { conversation: conversation.list(), sent: conversation.list(), ..Self::default() }
+        let changes = conversation.view_changes();
+        Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
     /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
@@ -71,10 +80,11 @@ impl ConversationView {
     /// assert_eq!(ConversationView::fold(&conversation, []).messages().len(), 1);
     /// ```
     pub fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
-        let mut view = Self::of(conversation);
-        let hashes = prefix_hashes(&view.conversation);
+        let mut view = Self::default();
+        view.extend(conversation.shared());
         for change in changes {
-            let fits = hashes.get(change.at).is_some_and(|hash| *hash == change.covers)
+            let fits = change.at <= view.conversation.len()
+                && view.hashes.covering(&view.conversation, change.at) == change.covers
                 && change.generation > view.generation()
                 && view.check(change.at, &change.kind).is_ok();
             if fits {
@@ -88,6 +98,15 @@ impl ConversationView {
         }
         view.rebuild();
         view
+    }
+
+    /// Adds messages of the conversation at the end.
+    fn extend(&mut self, messages: &[Arc<Message>]) {
+        let from = self.conversation.len();
+        let pins = messages.iter().enumerate().filter(|(_, message)| is_pinned(message));
+        self.pins.extend(pins.map(|(at, _)| from + at));
+        // A list of its own: one that is shared with the conversation would be copied whenever the conversation grows.
+        self.conversation.extend(messages.iter().cloned());
     }
 
     /// Returns the messages to send. Messages without a change are shared with the conversation.
@@ -145,17 +164,22 @@ impl ConversationView {
     pub fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
         let known = self.conversation.len();
-        let same = match known.checked_sub(1) {
+        let is_same = match known.checked_sub(1) {
             None => true,
             Some(last) => {
                 messages.get(last).is_some_and(|message| Arc::ptr_eq(message, &self.conversation[last]))
             }
         };
-        if same {
-            self.conversation = conversation.list();
-            self.sent.extend(messages.get(known..).unwrap_or_default().iter().cloned());
-        } else {
+        let recorded = conversation.view_changes();
+        if is_same && (recorded.len() == self.recorded || recorded.last() == self.changes.last()) {
+            self.recorded = recorded.len();
+            let new = messages.get(known..).unwrap_or_default();
+            self.extend(new);
+            self.sent.extend(new.iter().cloned());
+        } else if recorded.is_empty() {
             *self = Self::fold(conversation, std::mem::take(&mut self.changes));
+        } else {
+            *self = Self::of(conversation);
         }
     }
 
@@ -194,7 +218,17 @@ impl ConversationView {
     /// Fails if the cut would split a call from its result, or is not behind an earlier one.
     /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
-        self.change(at, ViewChangeKind::Summary { text: summary.into() })
+        self.compact_by(at, summary.into(), Usage::default())
+    }
+
+    /// Compacts, and records what the request for the summary used.
+    pub(crate) fn compact_by(
+        &mut self,
+        at: usize,
+        text: String,
+        usage: Usage,
+    ) -> Result<ViewChange, ViewError> {
+        self.change(at, ViewChangeKind::Summary { text, usage: Box::new(usage) })
     }
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end.
@@ -237,10 +271,11 @@ impl ConversationView {
     /// assert_eq!(ConversationView::of(&conversation).cuts(), [1, 3, 4]);       // not before the result
     /// ```
     pub fn cuts(&self) -> Vec<usize> {
-        let first = self.summary.as_ref().map_or(0, |(until, _)| *until);
+        let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        for (at, message) in self.conversation.iter().enumerate() {
+        // No call is open at a cut, so that the messages before the last one do not matter.
+        for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {
                 cuts.push(at);
@@ -259,13 +294,23 @@ impl ConversationView {
     /// Returns the messages of the conversation before this index that a summary does not replace: those that are pinned, and, if the cut
     /// is within a turn, the message of the user that the turn answers.
     pub(crate) fn kept_before(&self, at: usize) -> impl Iterator<Item = &Arc<Message>> {
-        let replaced = self.conversation.get(..at).unwrap_or_default();
+        let mut kept: Vec<usize> = self.pins.iter().copied().take_while(|pin| *pin < at).collect();
         let is_within = self.conversation.get(at).is_some_and(|message| message.as_assistant().is_some());
-        let question = replaced.iter().rposition(|message| matches!(&**message, Message::User(_)));
-        let question = question.filter(|_| is_within);
-        let kept = replaced.iter().enumerate();
-        kept.filter(move |(index, message)| question == Some(*index) || is_pinned(message))
-            .map(|(_, kept)| kept)
+        if is_within {
+            let replaced = self.conversation.get(..at).unwrap_or_default();
+            let question = replaced.iter().rposition(|message| matches!(&**message, Message::User(_)));
+            if let Some(question) = question
+                && let Err(place) = kept.binary_search(&question)
+            {
+                kept.insert(place, question);
+            }
+        }
+        kept.into_iter().filter_map(|index| self.conversation.get(index))
+    }
+
+    /// Returns the pinned messages of the conversation.
+    pub(crate) fn pinned(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.pins.iter().filter_map(|index| self.conversation.get(*index))
     }
 
     /// Returns the conversation that the view is made of.
@@ -273,11 +318,17 @@ impl ConversationView {
         &self.conversation
     }
 
-    /// Returns the view that the request had whose reply is at this index of the conversation.
-    pub(crate) fn before_reply(&self, index: usize) -> Self {
-        let conversation = self.conversation.iter().take(index).cloned().collect();
-        let changes = self.changes.iter().filter(|change| change.made_at <= index);
-        Self::fold(&conversation, changes.cloned())
+    /// Returns the messages of the request whose reply is at this index of the conversation.
+    pub(crate) fn before_reply(&self, index: usize) -> MessageList {
+        let known = self.changes.partition_point(|change| change.made_at <= index);
+        let changes = self.changes.get(..known).unwrap_or_default();
+        let summary = changes.iter().rev().find_map(ViewChange::summary);
+        let from = summary.as_ref().map_or(0, |(until, _)| *until);
+        let mut replaced = BTreeMap::new();
+        for (at, content) in changes.iter().flat_map(|change| self.replacements(change, from)) {
+            replaced.extend(self.replacement(at, content).map(|message| (at, message)));
+        }
+        self.assemble(summary.as_ref(), &replaced, index)
     }
 
     /// Returns the number of messages at the beginning that the summary replaces.
@@ -304,11 +355,10 @@ impl ConversationView {
 
     fn change(&mut self, at: usize, kind: ViewChangeKind) -> Result<ViewChange, ViewError> {
         self.check(at, &kind)?;
-        let covers = prefix_hashes(self.conversation.get(..at).unwrap_or_default()).pop().unwrap_or_default();
         let change = ViewChange {
             generation: self.generation() + 1,
             at,
-            covers,
+            covers: self.hashes.covering(&self.conversation, at),
             made_at: self.conversation.len(),
             kind,
         };
@@ -342,63 +392,66 @@ impl ConversationView {
     }
 
     fn apply(&mut self, change: ViewChange) {
-        match &change.kind {
-            ViewChangeKind::Clear { results } => {
-                for ClearedResult { index, line } in results {
-                    self.replace(*index, vec![Part::text(line)]);
-                }
+        for (index, content) in self.replacements(&change, self.summarized()) {
+            if let Some(message) = self.replacement(index, content) {
+                self.replaced.insert(index, message);
             }
-            ViewChangeKind::Shorten { index, bytes } => {
-                if let Ok(result) = self.result(*index) {
-                    let text = shortened(&result.text(), *bytes);
-                    self.replace(*index, vec![Part::text(text)]);
-                }
-            }
-            ViewChangeKind::Summary { text } => {
-                let mut summary = UserMessage::from(framed(text));
-                summary.mark_as_summary();
-                self.summary = Some((change.at, Arc::new(summary.into())));
-                self.replaced = self.replaced.split_off(&change.at);
-            }
-            ViewChangeKind::Window { tokens } => {
-                self.window = Some(self.window.map_or(*tokens, |window| window.min(*tokens)));
-            }
+        }
+        if let Some((at, summary)) = change.summary() {
+            self.replaced = self.replaced.split_off(&at);
+            self.summary = Some((at, summary));
+        }
+        if let ViewChangeKind::Window { tokens } = &change.kind {
+            self.window = Some(self.window.map_or(*tokens, |window| window.min(*tokens)));
         }
         self.changes.push(change);
     }
 
-    fn replace(&mut self, index: usize, content: Vec<Part>) {
-        let Ok(result) = self.result(index) else { return };
-        let mut result = result.clone();
+    /// Returns the results from this index on that a change replaces, by their indices, with their new content.
+    fn replacements(&self, change: &ViewChange, from: usize) -> Vec<(usize, Part)> {
+        match &change.kind {
+            ViewChangeKind::Clear { results } => {
+                let later = results.iter().filter(|cleared| cleared.index >= from);
+                later.map(|cleared| (cleared.index, Part::text(&cleared.line))).collect()
+            }
+            ViewChangeKind::Shorten { index, bytes } if *index >= from => {
+                let result = self.conversation.get(*index).and_then(|message| message.as_tool_result());
+                let text = result.map(|result| shortened(&result.text(), *bytes));
+                text.map(|text| (*index, Part::text(text))).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the result at this index with other content.
+    fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
+        let mut result = self.conversation.get(index)?.as_tool_result()?.clone();
         result.structured = None;
-        result.content = content;
-        self.replaced.insert(index, Arc::new(result.into()));
+        result.content = vec![content];
+        Some(Arc::new(result.into()))
     }
 
     fn rebuild(&mut self) {
-        if self.summary.is_none() && self.replaced.is_empty() {
-            self.sent = self.conversation.clone();
-            return;
-        }
-        let until = self.summarized();
-        let summary = self.summary.iter().map(|(_, summary)| summary.clone());
-        let kept = self.kept_before(until).cloned();
-        let rest = (until..self.conversation.len()).filter_map(|index| self.sent_form(index).cloned());
-        self.sent = summary.chain(kept).chain(rest).collect();
+        self.sent = self.assemble(self.summary.as_ref(), &self.replaced, self.conversation.len());
+    }
+
+    /// Returns the messages of a request, up to this index of the conversation.
+    fn assemble(
+        &self,
+        summary: Option<&(usize, Arc<Message>)>,
+        replaced: &BTreeMap<usize, Arc<Message>>,
+        until: usize,
+    ) -> MessageList {
+        let from = summary.map_or(0, |(from, _)| *from);
+        let kept = summary.into_iter().flat_map(|_| self.kept_before(from)).cloned();
+        let summary = summary.map(|(_, summary)| summary.clone());
+        let rest = (from..until).filter_map(|at| replaced.get(&at).or_else(|| self.conversation.get(at)));
+        summary.into_iter().chain(kept).chain(rest.cloned()).collect()
     }
 }
 
 fn is_pinned(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.is_pinned())
-}
-
-/// Writes a summary so that a model does not take it for a request.
-fn framed(summary: &str) -> String {
-    // The text of a summary comes from a model, and may quote the frame.
-    let summary = summary.replace("</summary>", "</ summary>");
-    format!(
-        "<summary>\nThis is a record of the earlier conversation, not a request. Later messages take precedence.\n\n{summary}\n</summary>"
-    )
 }
 
 /// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them.
@@ -411,18 +464,4 @@ fn shortened(text: &str, bytes: usize) -> String {
     let tail = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let (all, removed) = (text.len(), tail - head);
     format!("{}\n[{removed} of {all} bytes were removed here]\n{}", &text[..head], &text[tail..])
-}
-
-/// Returns a hash for each number of messages at the beginning: the FNV-1a hash of their stored form, which is the same in every process.
-fn prefix_hashes(messages: &[Arc<Message>]) -> Vec<String> {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut hashes = vec![format!("{hash:016x}")];
-    for message in messages {
-        let stored = serde_json::to_vec(&**message).unwrap_or_default();
-        for byte in stored.iter().chain(b"\n") {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        hashes.push(format!("{hash:016x}"));
-    }
-    hashes
 }

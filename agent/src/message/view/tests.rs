@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::message::{
-    AssistantMessage, Content, CustomMessage, OutcomeKind, ProviderTool, ToolResultMessage,
+    AssistantMessage, Content, CustomMessage, OutcomeKind, ProviderTool, ToolResultMessage, UserMessage,
 };
 
 struct Random(u64);

@@ -52,6 +52,8 @@ const MAX_FACTOR: u64 = ONE * 5 / 2;
 /// Increments that are smaller say nothing about the factor.
 const MIN_INCREMENT: u64 = 64;
 const MAX_INCREMENTS: usize = 8;
+/// The number of messages among which anchors are looked for, so that the work does not grow with the conversation.
+const MAX_SCANNED: usize = 256;
 /// Errors, in percent.
 const MIN_ERROR: u64 = 10;
 const ERROR_WITHOUT_ANCHOR: u64 = 35;
@@ -101,14 +103,15 @@ pub(super) fn estimate_view(
 ) -> TokenEstimate {
     let messages = view.conversation();
     let anchors = anchors(messages, info);
-    let is_changed = |anchor: &&TokenAnchor| view.changes().iter().any(|change| change.made_at > anchor.at);
+    let is_changed =
+        |anchor: &&TokenAnchor| view.changes().last().is_some_and(|change| change.made_at > anchor.at);
     let Some(newest) = anchors.last().filter(is_changed) else {
         let sent = if anchors.is_empty() { view.messages() } else { messages };
         return estimate(sent, info, size, frame);
     };
     let (factor, error) = correction(messages, &anchors, size);
     let reply = messages.get(newest.at).map_or(0, |reply| size.message(reply));
-    let before = size.messages(view.before_reply(newest.at).messages()).saturating_add(reply);
+    let before = size.messages(&view.before_reply(newest.at)).saturating_add(reply);
     let now = size.messages(view.messages());
     let tokens = match now.checked_sub(before) {
         Some(more) => newest.known.saturating_add(scale(more, factor)),
@@ -119,7 +122,7 @@ pub(super) fn estimate_view(
 
 /// Returns the replies of this model that report their usage, oldest first.
 pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenAnchor> {
-    let own = messages.iter().enumerate().rev().filter_map(|(at, message)| {
+    let own = messages.iter().enumerate().rev().take(MAX_SCANNED).filter_map(|(at, message)| {
         let reply = message.as_assistant()?;
         let is_own = (&reply.provider, &reply.api, &reply.model) == (&info.provider, &info.api, &info.model);
         let usage = &reply.usage;

@@ -66,10 +66,10 @@ pub(super) const REQUEST: u64 = 8;
 
 /// Counts parts, messages and tools for one protocol.
 #[derive(Clone, Copy)]
-pub(super) struct SizeCounter<'a> {
-    pub(super) counter: &'a dyn TokenCounter,
+pub(crate) struct SizeCounter<'a> {
+    pub(crate) counter: &'a dyn TokenCounter,
     /// The protocol, which decides about images.
-    pub(super) api: &'a str,
+    pub(crate) api: &'a str,
 }
 
 impl SizeCounter<'_> {
@@ -98,7 +98,7 @@ impl SizeCounter<'_> {
         }
     }
 
-    pub(super) fn message(self, message: &Message) -> u64 {
+    pub(crate) fn message(self, message: &Message) -> u64 {
         let parts = message.content().iter().map(|part| self.part(part));
         parts.fold(MESSAGE, u64::saturating_add)
     }

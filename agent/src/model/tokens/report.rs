@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::anchor::{self, ONE, TokenEstimate, ratio, scale};
 use super::{MESSAGE, REQUEST, SizeCounter, TOOL, TokenCounter};
+#[cfg(feature = "runtime")]
+use crate::message::ConversationView;
 use crate::message::{Content, Message};
 use crate::model::{ModelInfo, ModelRequest};
 
@@ -170,10 +172,30 @@ impl SourceSums {
 impl ContextReport {
     /// Reports what fills the window of this model if the request is sent to it.
     pub fn of(request: &ModelRequest, info: &ModelInfo, counter: &dyn TokenCounter) -> Self {
+        Self::with_estimate(request, request.estimate_tokens(info, counter), info, counter)
+    }
+
+    /// Reports what fills the window if the messages of the request are those of this view.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn of_view(
+        request: &ModelRequest,
+        view: &ConversationView,
+        info: &ModelInfo,
+        counter: &dyn TokenCounter,
+    ) -> Self {
+        Self::with_estimate(request, request.estimate_view(view, info, counter), info, counter)
+    }
+
+    fn with_estimate(
+        request: &ModelRequest,
+        estimate: TokenEstimate,
+        info: &ModelInfo,
+        counter: &dyn TokenCounter,
+    ) -> Self {
         let size = SizeCounter { counter, api: &info.api };
         let mut sums = SourceSums::default();
         sums.add_request(request, size);
-        let TokenEstimate { tokens: used, error, is_anchored } = request.estimate_tokens(info, counter);
+        let TokenEstimate { tokens: used, error, is_anchored } = estimate;
 
         let factor = if is_anchored {
             anchor::correction(&request.messages, &anchor::anchors(&request.messages, info), size).0

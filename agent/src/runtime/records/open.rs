@@ -8,7 +8,7 @@ use super::begin::result_message;
 use super::keeper::{StoreAccess, now};
 use super::session::{InterruptedRun, SessionState, StoredRun};
 use crate::loop_core::{AgentLoop, StoredMessage};
-use crate::message::{Conversation, Message, ToolCall};
+use crate::message::{Conversation, Message, ToolCall, ViewChange};
 use crate::runtime::assistant::Assistant;
 use crate::runtime::builder::AssistantBuilder;
 use crate::runtime::config::Config;
@@ -156,7 +156,7 @@ impl Assistant {
             let mut state = self.state();
             let Some(session) = &mut state.session else { return };
             session.abandon_interrupted_run();
-            (session.stored, session.run, session.is_rewritten) = (0, None, true);
+            (session.stored, session.stored_changes, session.run, session.is_rewritten) = (0, 0, None, true);
             let entry = SessionEntry::new(EntryKind::Reset).written_by(&*session.writer, now());
             (session.id.clone(), session.seq, entry)
         };
@@ -170,6 +170,39 @@ impl Assistant {
             Err(error) => tracing::error!(%error, "the reset of the session was not recorded"),
         }
     }
+
+    /// Records changes of the view that were made outside of a run. If the store fails, they are recorded with the next prompt.
+    pub(in crate::runtime) async fn record_view(&self) {
+        let Some(keeper) = self.config().keeper.clone() else { return };
+        let (id, seq, entries) = {
+            let state = self.state();
+            let Some(session) = state.session.as_ref().filter(|session| !session.is_rewritten) else {
+                return;
+            };
+            // Messages come before the changes of their view.
+            if session.stored < state.conversation.len() {
+                return;
+            }
+            let changes = state.conversation.view_changes().iter().skip(session.stored_changes());
+            let at = now();
+            let entry = |change: &ViewChange| {
+                SessionEntry::new(EntryKind::view(change.clone())).written_by(&*session.writer, at)
+            };
+            (session.id.clone(), session.seq, changes.map(entry).collect::<Vec<_>>())
+        };
+        let count = entries.len();
+        if count == 0 {
+            return;
+        }
+        match keeper.append(&id, seq, entries).await {
+            Ok(seq) => {
+                if let Some(session) = &mut self.state().session {
+                    (session.seq, session.stored_changes) = (seq, session.stored_changes + count);
+                }
+            }
+            Err(error) => tracing::error!(%error, "the change of the view was not recorded"),
+        }
+    }
 }
 
 /// A session as it is stored.
@@ -177,6 +210,8 @@ impl Assistant {
 struct StoredSession {
     seq: u64,
     messages: Vec<Arc<Message>>,
+    /// The changes of their view.
+    changes: Vec<ViewChange>,
     /// The run without an end, with the position of its first message.
     run: Option<(Arc<str>, usize)>,
     /// The messages of that run.
@@ -213,6 +248,7 @@ impl StoredSession {
                 }
                 EntryKind::RunEnd { .. } => stored.run = None,
                 EntryKind::Reset => stored = Self { seq, ..Self::default() },
+                EntryKind::View { change } => stored.changes.push(*change),
                 EntryKind::RunResume => {}
                 EntryKind::Unknown(_) => {
                     tracing::warn!(seq, "skipped an entry of a later version");
@@ -228,8 +264,11 @@ impl StoredSession {
         config: &Config,
         id: Arc<str>,
     ) -> Result<OpenedSession, StoreError> {
-        let Self { seq, messages, run, mut run_messages, withheld } = self;
+        let Self { seq, messages, changes, run, mut run_messages, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
+        for change in &changes {
+            conversation.record_view_change(change.clone());
+        }
         let (mut interrupted, mut lost) = (None, Vec::new());
         if let Some((run, from)) = run.clone() {
             let pending =
@@ -240,7 +279,10 @@ impl StoredSession {
             let core =
                 AgentLoop::restore(run, config.rules.clone(), before, &run_messages).filter(|_| is_sound);
             match core {
-                Some(core) => interrupted = Some(InterruptedRun { core, withheld, pending }),
+                Some(mut core) => {
+                    core.restore_view(changes.iter().cloned());
+                    interrupted = Some(InterruptedRun { core, withheld, pending });
+                }
                 // The stored run does not replay under the current configuration, so it is not resumed.
                 None => lost = pending,
             }
@@ -258,6 +300,7 @@ impl StoredSession {
             writer: crate::runtime::new_id("writer"),
             seq,
             stored: if is_same { messages.len() } else { 0 },
+            stored_changes: if is_same { changes.len() } else { 0 },
             is_rewritten: !is_same,
             run: run.map(|(run, _)| run),
             is_begin_stored: false,

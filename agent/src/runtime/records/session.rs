@@ -16,6 +16,8 @@ pub(in crate::runtime) struct SessionState {
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
+    /// The number of changes of its view that are stored.
+    pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that all of it is stored again.
     pub(super) is_rewritten: bool,
     /// The last run with stored entries but without a stored end.
@@ -78,6 +80,11 @@ impl SessionState {
     /// Returns the number of messages that are stored.
     pub(in crate::runtime) fn stored(&self) -> usize {
         self.stored
+    }
+
+    /// Returns the number of changes of the view that are stored.
+    pub(in crate::runtime) fn stored_changes(&self) -> usize {
+        if self.is_rewritten { 0 } else { self.stored_changes }
     }
 
     /// Abandons the interrupted run, because a new one begins.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::begin::RunRecords;
 use super::keeper::now;
 use super::owed::UnrecordedEnd;
-use super::session::InterruptedTurn;
+use super::session::{InterruptedTurn, SessionState};
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnDecision, TurnSummary, outcome_of,
 };
-use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage};
+use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage, ViewChange};
 use crate::runtime::assistant::Assistant;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
@@ -114,7 +115,11 @@ impl Steps for RecordingSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        self.inner.model(key, messages, run).await
+        if !self.inner.performer.config.prepares_requests() {
+            return self.inner.model(key, messages, run).await;
+        }
+        drop(messages);
+        Box::pin(self.ask(key)).await
     }
 
     async fn prepare(
@@ -166,6 +171,42 @@ impl Steps for RecordingSteps {
     }
 }
 
+impl RecordingSteps {
+    /// Asks the model. A change of the view is stored before the request that uses it.
+    async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
+        let span = self.inner.turn_span();
+        let asking = async {
+            self.inner.select_model(&key).await?;
+            self.inner.fit_context(&key, None).await?;
+            self.write_view().await?;
+            match self.inner.ask_or_overflow(key.clone()).await? {
+                Ok(reply) => Ok(reply),
+                Err(overflow) => {
+                    self.inner.fit_context(&key, Some(overflow)).await?;
+                    self.write_view().await?;
+                    self.inner.ask_again(key).await
+                }
+            }
+        };
+        asking.instrument(span).await
+    }
+
+    /// Writes changes of the view.
+    async fn write_view(&mut self) -> Result<(), StepError> {
+        let changes = self.inner.run.lock().conversation().view_changes().len();
+        let stored = self.inner.assistant.state().session.as_ref().map(SessionState::stored_changes);
+        if stored.is_none_or(|stored| stored == changes) {
+            return Ok(());
+        }
+        let written = self.write().await;
+        written.map_err(|error| {
+            let message = error.to_string();
+            self.error = Some(error);
+            StepError::failed(message)
+        })
+    }
+}
+
 /// Whether this run has added a message with this id: a process that ended took it before.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
@@ -176,7 +217,11 @@ fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
 /// The messages that neither a record nor the session has.
 struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
-    /// The position of the first of them.
+    /// The changes of the view that the session does not have.
+    changes: Vec<ViewChange>,
+    /// The position of the first change.
+    changes_from: usize,
+    /// The position of the first message.
     from: usize,
     /// Where the run's own begin.
     added_from: usize,
@@ -209,6 +254,7 @@ impl RecordingSteps {
         if let Some(session) = &mut assistant.state().session {
             session.seq = seq;
             session.stored = self.seen;
+            session.stored_changes = new.changes_from + new.changes.len();
             (session.is_rewritten, session.is_begin_stored) = (false, true);
             session.run = new.stop.is_none().then(|| self.run_id().clone());
         }
@@ -220,16 +266,20 @@ impl RecordingSteps {
     }
 
     fn unrecorded(&self) -> UnrecordedMessages {
-        let (stored, is_rewritten) = {
+        let (stored, changes_from, is_rewritten) = {
             let state = self.inner.assistant.state();
             let session = state.session.as_ref();
-            (session.map(|session| session.stored), session.is_some_and(|session| session.is_rewritten))
+            let changes_from = session.map_or(0, SessionState::stored_changes);
+            let is_rewritten = session.is_some_and(|session| session.is_rewritten);
+            (session.map(|session| session.stored), changes_from, is_rewritten)
         };
         let from = if is_rewritten { 0 } else { stored.map_or(self.seen, |stored| stored.min(self.seen)) };
         let run = self.inner.run.lock();
         let all = run.conversation().shared();
         UnrecordedMessages {
             messages: all.get(from..).unwrap_or_default().to_vec(),
+            changes: run.conversation().view_changes().get(changes_from..).unwrap_or_default().to_vec(),
+            changes_from,
             from,
             added_from: all.len() - run.added().len(),
             turn: run.turn(),
@@ -295,6 +345,7 @@ impl RecordingSteps {
         if !is_begin_stored {
             kinds.push((begin(), true));
         }
+        kinds.extend(new.changes.iter().map(|change| (EntryKind::view(change.clone()), true)));
         if let Some(stop) = new.stop {
             kinds.push((EntryKind::run_end(stop), true));
         }

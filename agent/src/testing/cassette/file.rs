@@ -13,7 +13,7 @@ use super::CassetteError;
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
 use crate::message::Message;
-use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
+use crate::model::{Capabilities, ManagedTool, Model, ModelInfo, ModelRequest, PromptCache, ToolChoice};
 use crate::private_files;
 use crate::tool::definition::ToolDefinition;
 use serde_json::{Map, Value, json};
@@ -22,6 +22,10 @@ use std::path::Path;
 
 const VERSION: u64 = 1;
 
+/// The keys of what is known of the model, in tokens.
+pub(super) const WINDOW: &str = "context_window";
+pub(super) const MAX_OUTPUT: &str = "max_output";
+
 /// The content of the file.
 pub(super) struct Tape {
     model: Value,
@@ -29,7 +33,8 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    pub(super) fn new(info: &ModelInfo) -> Self {
+    pub(super) fn new(source: &dyn Model) -> Self {
+        let info = source.info();
         let can = info.capabilities;
         let mut model = json!({
             "provider": info.provider, "api": info.api, "model": info.model,
@@ -40,7 +45,17 @@ impl Tape {
         if let Some(dialect) = can.output_dialect {
             model["output_dialect"] = dialect.as_str().into();
         }
+        for (key, tokens) in [(WINDOW, source.context_window()), (MAX_OUTPUT, source.max_output())] {
+            if let Some(tokens) = tokens {
+                model[key] = tokens.into();
+            }
+        }
         Self { model, exchanges: Vec::new() }
+    }
+
+    /// Returns the window of the model, or the length of its replies, if they were known.
+    pub(super) fn tokens(&self, key: &str) -> Option<u64> {
+        self.model.get(key)?.as_u64()
     }
 
     pub(super) fn info(&self) -> ModelInfo {

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use compare::{differences, matches, nearest};
 use exchange::RecordedExchange;
-use file::{Tape, request_json};
+use file::{MAX_OUTPUT, Tape, WINDOW, request_json};
 use futures_core::Stream;
 use scrub::Scrubber;
 use secrets::SecretValues;
@@ -184,7 +184,7 @@ impl Cassette {
     /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
     pub fn record(self, model: impl Model + 'static) -> CassetteModel {
         let info = model.info().clone();
-        let tape = Tape::new(&info);
+        let tape = Tape::new(&model);
         self.model(
             info,
             CassetteState {
@@ -346,6 +346,14 @@ impl Model for CassetteModel {
 
     fn info(&self) -> &ModelInfo {
         &self.info
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.lock().tape.tokens(WINDOW)
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.lock().tape.tokens(MAX_OUTPUT)
     }
 }
 

@@ -202,7 +202,6 @@ impl UiEncoder {
 
     fn write(&mut self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         match &event.kind {
-            EventKind::AgentStart => {}
             EventKind::TurnStart => {
                 self.reply = 0;
                 format.turn_start(w, event.turn);
@@ -267,6 +266,13 @@ impl UiEncoder {
             EventKind::AgentEnd { stop, detail, usage, .. } => {
                 self.finish(*stop, detail.as_deref(), usage, w, format);
             }
+            // What concerns the context is shown as data, if at all.
+            EventKind::AgentStart
+            | EventKind::ContextNear { .. }
+            | EventKind::ContextCleared { .. }
+            | EventKind::CompactionStart { .. }
+            | EventKind::CompactionEnd { .. }
+            | EventKind::ModelSwitched { .. } => {}
         }
     }
 

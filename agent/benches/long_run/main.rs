@@ -1,0 +1,99 @@
+//! The cost of a turn in a long conversation. `long_run <how> <turns> <from>` prompts an assistant so many times; each turn is a call with a
+//! result of 2 KiB and a reply of 200 bytes, and the model encodes each request. It prints the bytes of the requests from turn `from` on.
+//! `how` is `managed`, with a window of 32,000 tokens, or `whole`. `long_run.sh` counts the instructions of turns, early and late ones.
+//! Without arguments a few turns are made, to show that it still works.
+
+#![allow(clippy::print_stdout, reason = "a program that prints its figures")]
+
+#[cfg(feature = "openai")]
+mod work {
+    use std::hint::black_box;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use agent::message::{AssistantMessage, Part, Usage};
+    use agent::model::{ContextRules, Model, ModelInfo, ModelRequest, ModelStream, StepCx};
+    use agent::provider::{Protocol, protocol};
+    use agent::{Assistant, ToolBuilder, ToolContext, Value, tools};
+
+    const RECORD: &str = r#"{"goal": "Measure", "decisions": ["Go on"], "facts": [{"text": "It is long."}]}"#;
+
+    /// Encodes each request, and calls a tool after each prompt.
+    struct Caller {
+        info: ModelInfo,
+        protocol: Arc<dyn Protocol>,
+        /// The bytes of all requests, and of the last one.
+        bytes: Arc<AtomicU64>,
+        calls: AtomicU64,
+    }
+
+    impl Model for Caller {
+        fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+            let encoded = self.protocol.encode(&self.info, request);
+            let length = encoded.map_or(0, |http| black_box(http.body.text()).len() as u64);
+            self.bytes.fetch_add(length, Ordering::Relaxed);
+            let mut reply = match request.messages.last().map(|message| message.role()) {
+                Some("user") if request.tools.is_empty() => AssistantMessage::from(RECORD),
+                Some("user") => {
+                    let id = format!("call_{}", self.calls.fetch_add(1, Ordering::Relaxed));
+                    AssistantMessage::new([Part::tool_call(id, "read", "{}")])
+                }
+                _ => AssistantMessage::from("It was read. ".repeat(16)),
+            };
+            (reply.provider, reply.api, reply.model) =
+                (self.info.provider.clone(), self.info.api.clone(), self.info.model.clone());
+            reply.usage = Usage::new(length / 4, 60);
+            ModelStream::from_reply(cx, &self.info, std::future::ready(Ok(reply)))
+        }
+
+        fn info(&self) -> &ModelInfo {
+            &self.info
+        }
+    }
+
+    fn run(how: &str, turns: u64, from: u64) -> Result<(u64, usize), String> {
+        let protocol = protocol("openai-chat").ok_or("there is no such protocol")?;
+        let bytes = Arc::new(AtomicU64::new(0));
+        let info = ModelInfo::new("openai", protocol.api(), "gpt-5");
+        let model = Caller { info, protocol, bytes: bytes.clone(), calls: AtomicU64::new(0) };
+        let read = ToolBuilder::new("read")
+            .description("Reads a page.")
+            .build(|_: Value, _: ToolContext| async { "word ".repeat(410) })
+            .map_err(|error| error.to_string())?;
+        let mut builder = Assistant::builder(model).tools(tools![{ read }]);
+        if how == "managed" {
+            builder = builder.manage_context(ContextRules::new().window(32_000));
+        }
+        let assistant = builder.build().map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let mut before = 0;
+        for turn in 0..turns {
+            if turn == from {
+                before = bytes.load(Ordering::Relaxed);
+            }
+            let prompt = async { assistant.prompt("Read the next page.").await };
+            runtime.block_on(prompt).map_err(|error| error.to_string())?;
+        }
+        let changes = assistant.messages().view_changes().len();
+        Ok((bytes.load(Ordering::Relaxed) - before, changes))
+    }
+
+    pub(super) fn main() -> Result<(), String> {
+        let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+        let number = |text: &String| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
+        let (how, turns, from) = match &args[..] {
+            [how, turns, from] => (&**how, number(turns)?, number(from)?),
+            _ => ("managed", 12, 0),
+        };
+        let (bytes, changes) = run(how, turns, from)?;
+        println!("{bytes} bytes, {changes} changes");
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), String> {
+    #[cfg(feature = "openai")]
+    work::main()?;
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Hashes of the messages that a change of the view is about.
+
+use std::sync::Arc;
+
+use super::super::by_role::Message;
+use super::super::content::Content;
+
+/// A hash for each number of messages at the beginning of a conversation, as far as they were needed.
+///
+/// They are the same in every process, and after a store has kept the messages: they cover roles, texts, and the names and ids of calls. They
+/// cover no arguments, which a store may withhold, and no numbers, whose spelling it may change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PrefixHashes(Vec<u64>);
+
+impl PrefixHashes {
+    /// Returns the hash of this number of messages at the beginning.
+    pub(super) fn covering(&mut self, messages: &[Arc<Message>], count: usize) -> String {
+        let mut hash = self.0.last().copied().unwrap_or(OFFSET);
+        for message in messages.get(self.0.len()..count).unwrap_or_default() {
+            hash = add_message(hash, message);
+            self.0.push(hash);
+        }
+        let hash = count.checked_sub(1).map_or(Some(OFFSET), |last| self.0.get(last).copied());
+        format!("{:016x}", hash.unwrap_or_default())
+    }
+}
+
+/// The start of an FNV-1a hash.
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn add_message(mut hash: u64, message: &Message) -> u64 {
+    hash = add(hash, message.role());
+    if let Message::ToolResult(result) = message {
+        hash = add(add(hash, &result.call_id), &result.tool);
+    }
+    for part in message.content() {
+        hash = match &part.content {
+            Content::Text(text) | Content::Refusal(text) | Content::Thinking { text, .. } => add(hash, text),
+            Content::ToolCall(call) => add(add(hash, &call.id), &call.name),
+            _ => add(hash, "part"),
+        };
+    }
+    add(hash, "message")
+}
+
+/// Adds a text, and that it ends here.
+fn add(hash: u64, text: &str) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    text.as_bytes().iter().chain(&[0xff]).fold(hash, mix)
+}

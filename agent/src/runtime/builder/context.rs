@@ -1,0 +1,116 @@
+//! Options of a builder for the window of its model, and for other models.
+
+use std::sync::Arc;
+
+use super::AssistantBuilder;
+use crate::model::{ContextRules, Model, TokenCounter};
+use crate::runtime::hooks::HookError;
+use crate::runtime::select::{ModelChoice, ModelTurn};
+
+impl AssistantBuilder {
+    /// Keeps what is sent of a long conversation within the window of the model, by these rules. Off by default.
+    ///
+    /// Before each request, old results are cleared first: a line replaces each of them, and a tool `read_result` returns it. If that is not
+    /// enough, a model writes a summary that replaces the oldest messages; [pinned](crate::message::UserMessage::pinned) ones stay. The
+    /// conversation itself stays complete, also in the [store](Self::store): [`messages`](crate::Assistant::messages) has all of it, and the
+    /// [changes](crate::message::ViewChange) are recorded with it. If a provider refuses a request as too long, the conversation is compacted,
+    /// and the request is sent once more.
+    ///
+    /// If nothing can be replaced, or the summary fails and its model says why, a run that does not fit ends with
+    /// [`RunError::Context`](crate::RunError::Context). Nothing is cut without an event.
+    ///
+    /// ```
+    /// use agent::model::{ContextRules, reply};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
+    ///
+    /// /// Reads a page of the book.
+    /// #[tool(read_only)]
+    /// fn read_page(number: u32) -> String {
+    ///     format!("page {number}: {}", "word ".repeat(4_000))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pages = (1..=20).map(|page| reply().tool_call("read_page", format!(r#"{{"number": {page}}}"#)));
+    /// let model = ScriptedModel::new(pages.chain([reply().text("I read them all.")]));
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .tools(tools![read_page])
+    ///     .manage_context(ContextRules::new().window(32_000))
+    ///     .build()?;
+    /// assistant.prompt("Read 20 pages.").await?;
+    ///
+    /// let last = &model.requests()[20].messages;
+    /// assert!(last[2].text().starts_with("[the result of `read_page` was removed here"));
+    /// assert!(last[40].text().starts_with("page 20"));                                 // the newest ones stay
+    /// assert!(assistant.messages().get(2).unwrap().text().starts_with("page 1"));      // and so does the conversation
+    /// # Ok(()) }
+    /// ```
+    pub fn manage_context(mut self, rules: ContextRules) -> Self {
+        self.context = Some(Arc::new(rules));
+        self
+    }
+
+    /// Sets how the tokens of texts are counted, for [`Assistant::context`](crate::Assistant::context) and
+    /// [`manage_context`](Self::manage_context). Default: [`TokenEstimator`](crate::model::TokenEstimator).
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::TokenCounter};
+    ///
+    /// /// Each word is a token.
+    /// struct WordCounter;
+    ///
+    /// impl TokenCounter for WordCounter {
+    ///     fn count_text(&self, text: &str) -> u64 {
+    ///         text.split_whitespace().count() as u64
+    ///     }
+    /// }
+    ///
+    /// let assistant =
+    ///     Assistant::builder(ScriptedModel::new(["Hi."])).system("Answer briefly.").token_counter(WordCounter).build()?;
+    /// assert_eq!(assistant.context().used, 8 + 2);                 // a request, and two words
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.counter = Arc::new(counter);
+        self
+    }
+
+    /// Adds a model under a name, for [`select_model`](Self::select_model) and for
+    /// [summaries](ContextRules::compact_with).
+    pub fn named_model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
+        self.models.push((name.into(), Arc::new(model)));
+        self
+    }
+
+    /// Sets the hook that chooses the model of each turn, before its request. A name that does not exist is an error of the run.
+    ///
+    /// The conversation is handed to each model as it can take it: thinking and other state of a provider are not sent to another one. An
+    /// event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. Answers with a schema are asked for
+    /// as the assistant's own model takes it.
+    ///
+    /// ```
+    /// use agent::hooks::{ModelChoice, ModelTurn};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (strong, cheap) = (ScriptedModel::new(["I think."]), ScriptedModel::new(["Sure."]));
+    /// let assistant = Assistant::builder(strong.clone())
+    ///     .named_model("cheap", cheap.clone())
+    ///     .select_model(|turn: ModelTurn| async move {
+    ///         let is_long = turn.messages().last().is_some_and(|message| message.text().len() > 20);
+    ///         Ok(if is_long { ModelChoice::default() } else { "cheap".into() })
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Prove that it is sound.").await?.text(), "I think.");
+    /// assert_eq!(assistant.prompt("Thanks!").await?.text(), "Sure.");
+    /// assert_eq!((strong.requests().len(), cheap.requests()[0].messages.len()), (1, 3));
+    /// # Ok(()) }
+    /// ```
+    pub fn select_model<F, Fut>(mut self, select: F) -> Self
+    where
+        F: Fn(ModelTurn) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ModelChoice, HookError>> + Send + 'static,
+    {
+        self.selector = Some(Arc::new(move |turn| Box::pin(select(turn))));
+        self
+    }
+}

@@ -1,0 +1,112 @@
+//! Compaction between runs, when the application asks for it.
+
+use super::assistant::Assistant;
+use super::context::{ContextError, ContextErrorKind};
+use super::error::RunError;
+use super::perform::Performer;
+use crate::message::{ConversationView, Usage};
+use crate::model::{ContextRules, SizeCounter};
+use crate::tool::context::ToolContext;
+
+/// The share of the conversation that stays behind the summary.
+const TAIL: u64 = 4;
+
+/// The result of a [compaction](Assistant::compact).
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, model::ContextRules, run::Compaction};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rules = ContextRules::new().window(100_000);
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
+/// assistant.prompt("Hi").await?;
+/// let nothing: Option<Compaction> = assistant.compact(None).await?;            // there is nothing before the prompt
+/// assert!(nothing.is_none());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// The number of messages that the summary replaces.
+    pub messages: usize,
+    /// The tokens of the next request before, as an estimate.
+    pub tokens_before: u64,
+    /// The tokens afterwards, as an estimate.
+    pub tokens_after: u64,
+    /// The usage of the requests for the summary.
+    pub usage: Usage,
+    /// The model that wrote it.
+    pub model: String,
+}
+
+impl Assistant {
+    /// Replaces old messages by a summary now, in what the model is sent. `focus` says what is to be kept above all. The conversation stays
+    /// complete. Returns `None` if there is nothing that a summary could replace.
+    ///
+    /// The newest turn stays as it is, and so do pinned messages. A run that is active meanwhile uses the summary from its next request on.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::ContextRules};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let record = r#"{"goal": "Learn about tea", "facts": [{"text": "Green tea is not fermented."}]}"#;
+    /// let model = ScriptedModel::new([&*"Tea is a plant. ".repeat(500), "It is not fermented.", record, "Yes."]);
+    /// let assistant =
+    ///     Assistant::builder(model.clone()).manage_context(ContextRules::new().window(100_000)).build()?;
+    /// assistant.prompt("What is tea?").await?;
+    /// assistant.prompt("And green tea?").await?;
+    ///
+    /// let done = assistant.compact(Some("what green tea is")).await?.expect("there are old messages");
+    /// assert!(done.tokens_after < done.tokens_before / 4);
+    /// assistant.prompt("Is it healthy?").await?;
+    /// let sent = &model.requests().last().unwrap().messages;
+    /// assert!(sent[0].text().contains("Green tea is not fermented."));
+    /// assert_eq!((sent.len(), assistant.messages().len()), (4, 6));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with [`RunError::Context`] if there is no summary, and with [`RunError::Request`] if the context is not
+    /// [managed](super::AssistantBuilder::manage_context), or without summaries.
+    pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
+        let config = self.config().clone();
+        let off = || RunError::Request {
+            message: "there are no summaries; turn them on with `AssistantBuilder::manage_context`"
+                .to_owned(),
+        };
+        let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
+        let performer = Performer::new(config.clone(), "".into(), ToolContext::new());
+        let mut view = ConversationView::of(&self.messages());
+        let tokens_before = performer.estimate(&view).tokens;
+        let size = SizeCounter { counter: &config.counter, api: &config.model.info().api };
+        let Some(at) = ContextRules::cut(&view, tokens_before / TAIL, 1, size) else { return Ok(None) };
+        let Some((at, task)) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
+        let messages = at - view.summarized();
+        let outcome = task.run(None, performer.cancel_token().clone()).await;
+        let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
+        let usable = limits.usable;
+        let change = performer.apply_summary(&mut view, at, 1, outcome).map_err(|failure| {
+            RunError::Context(ContextError {
+                kind: ContextErrorKind::SummaryFailed,
+                needed: tokens_before,
+                usable,
+                generation: view.generation(),
+                summary: Some(failure),
+                provider: None,
+            })
+        })?;
+        let tokens_after = performer.estimate(&view).tokens;
+        let is_idle = {
+            let mut state = self.state();
+            match &state.active {
+                Some(active) => active.run.lock().record_view_change(change),
+                None => state.conversation.record_view_change(change),
+            }
+            state.active.is_none()
+        };
+        if is_idle {
+            self.record_view().await;
+        }
+        Ok(Some(Compaction { messages, tokens_before, tokens_after, usage, model }))
+    }
+}

@@ -1,0 +1,97 @@
+//! The error for a conversation that does not fit into the window.
+
+use crate::model::ModelError;
+
+/// Why a conversation cannot be sent: it does not fit into the window of its model, and nothing more of it can be replaced. The conversation
+/// itself is complete.
+///
+/// ```
+/// use agent::model::ContextRules;
+/// use agent::run::ContextErrorKind;
+/// use agent::{Assistant, RunError, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rules = ContextRules::new().window(1_000);
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
+/// let error = assistant.prompt("word ".repeat(4_000)).await.unwrap_err();
+/// let RunError::Context(error) = error else { panic!("{error}") };
+/// assert_eq!((error.kind, error.usable), (ContextErrorKind::Full, 500));
+/// assert!(error.to_string().starts_with("the conversation needs about 6,7"), "{error}");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+#[error("the conversation needs about {} of {} tokens, {}", grouped(*needed), grouped(*usable), reason(self))]
+pub struct ContextError {
+    /// The kind of the error.
+    pub kind: ContextErrorKind,
+    /// The tokens that the request needs, as an estimate.
+    pub needed: u64,
+    /// The tokens that it may have.
+    pub usable: u64,
+    /// The number of changes of the view so far.
+    pub generation: u32,
+    /// Why the last summary failed.
+    pub summary: Option<String>,
+    /// The error of the provider, if it refused the request as too long.
+    #[source]
+    pub provider: Option<ModelError>,
+}
+
+/// The kinds of [`ContextError`].
+///
+/// ```
+/// use agent::run::ContextErrorKind;
+///
+/// assert_eq!(ContextErrorKind::PinsTooLarge.as_str(), "pins_too_large");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ContextErrorKind {
+    /// Nothing can be replaced.
+    Full,
+    /// A summary would help, but there is none.
+    SummaryFailed,
+    /// The pinned messages need more than half of the window.
+    PinsTooLarge,
+}
+
+impl ContextErrorKind {
+    /// Returns the kind as an identifier for logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::SummaryFailed => "summary_failed",
+            Self::PinsTooLarge => "pins_too_large",
+        }
+    }
+}
+
+crate::error_text::debug_is_the_sentence!(ContextError);
+
+fn reason(error: &ContextError) -> String {
+    let mut text = match (error.kind, &error.summary) {
+        (ContextErrorKind::PinsTooLarge, _) => {
+            return "and the pinned messages alone more than half; unpin some of them".to_owned();
+        }
+        (_, Some(failure)) => format!("and compaction failed: {failure}"),
+        (_, None) => "and nothing more of it can be replaced".to_owned(),
+    };
+    if let Some(provider) = &error.provider {
+        text.extend(["; the provider says: ", provider.message()]);
+    }
+    text + "; start a new conversation, or shorten the last message"
+}
+
+/// Writes a number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,358 @@
+//! Changes of the view before a request, until the request fits.
+
+use tracing::Instrument as _;
+
+use super::error::{ContextError, ContextErrorKind};
+use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
+use super::{ContextLimits, ContextState};
+use crate::loop_core::EventKind;
+use crate::message::{ClearedResult, ConversationView, ViewChange};
+use crate::model::{ModelError, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
+use crate::runtime::perform::Performer;
+use crate::step_key::{StepKey, StepKind};
+use crate::steps::{SharedLoop, StepError};
+use crate::tool::BoxFuture;
+use crate::tool::policy::Effect;
+
+/// The tokens of a window that are kept free for a reply of unknown length.
+pub(in crate::runtime) const MAX_RESERVED: u64 = 32_000;
+
+/// The most clears before a request. Each of them costs the provider's cache.
+const MAX_CLEARS: u32 = 2;
+/// The most summaries before a request. More than one is needed only if the messages do not fit into a single request for a summary.
+const MAX_COMPACTIONS: u32 = 4;
+/// A summary that saves less is not used, in tenths of the usable window, and after a failed one none is tried until the conversation has
+/// grown by as much.
+const MIN_EFFECT: u64 = 10;
+
+/// The part of a driver: it asks for summaries, and receives events.
+pub(crate) trait ViewKeeper: Send {
+    /// Performs the work of a summary, or returns what an engine remembers of it.
+    fn summarize(
+        &mut self,
+        key: StepKey,
+        work: BoxFuture<'static, SummaryOutcome>,
+    ) -> impl Future<Output = Result<SummaryOutcome, StepError>> + Send;
+
+    /// Is called when the run has events.
+    fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
+}
+
+/// A request that has to fit.
+pub(crate) struct FitRequest {
+    /// The key of the request.
+    pub(crate) key: StepKey,
+    /// The error with which the provider refused the request as too long.
+    pub(crate) overflow: Option<ModelError>,
+}
+
+/// The changes before one request.
+#[derive(Default)]
+struct FitPass {
+    clears: u32,
+    compactions: u32,
+    is_changed: bool,
+    /// Why there is no summary.
+    failure: Option<String>,
+}
+
+impl Performer {
+    /// Changes the view until the next request probably fits, or nothing is left to be replaced. The changes depend on the conversation,
+    /// the configuration and the results of summaries alone, so it is the same on every replay.
+    ///
+    /// # Errors
+    /// The inner error says that the conversation does not fit.
+    pub(crate) async fn fit_context<K: ViewKeeper>(
+        &self,
+        state: &mut ContextState,
+        run: &SharedLoop,
+        request: FitRequest,
+        keeper: &mut K,
+    ) -> Result<Result<(), ContextError>, StepError> {
+        let Some(limits) = &self.config.context else { return Ok(Ok(())) };
+        let FitRequest { key, overflow } = request;
+        let mut pass = FitPass::default();
+        state.update(run.lock().conversation());
+        if let Some(window) = overflow.as_ref().and_then(named_window)
+            && let Some(change) = state.view.lower_window(window)
+        {
+            run.lock().record_view_change(change);
+        }
+        loop {
+            let usable = usable_in(limits, &state.view);
+            let mut estimate = self.estimate(&state.view);
+            if let Some(error) = self.refused_pins(&state.view, usable) {
+                return Ok(Err(error));
+            }
+            if overflow.is_some() && !pass.is_changed {
+                // The provider knows better: whatever the estimate is, the request is too long.
+                estimate.tokens = estimate.tokens.max(usable);
+                estimate.error = estimate.error.saturating_mul(2);
+            }
+            let used = estimate.upper_bound();
+            let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
+            let may_compact = limits.writer.is_some()
+                && pass.failure.is_none()
+                && pass.compactions < MAX_COMPACTIONS
+                && (grown || overflow.is_some());
+            let size = self.size_counter();
+            let effect_of = |tool: &str| self.effect_of(tool);
+            let decision =
+                limits.rules.decide_with(&state.view, estimate, usable, size, may_compact, effect_of);
+            match decision {
+                ViewDecision::Clear { results } if pass.clears < MAX_CLEARS => {
+                    pass.clears += 1;
+                    self.clear(state, run, results, estimate);
+                    pass.is_changed = true;
+                    keeper.notify().await?;
+                }
+                ViewDecision::Shorten { index, bytes } => {
+                    let Ok(change) = state.view.shorten(index, bytes) else { return Ok(Ok(())) };
+                    self.record_clear(state, run, change, 1, estimate);
+                    pass.is_changed = true;
+                    keeper.notify().await?;
+                }
+                ViewDecision::Compact { at } => {
+                    let reason = if overflow.is_some() { "too_long" } else { "size" };
+                    let before = if overflow.is_some() { MAX_COMPACTIONS } else { 0 };
+                    let key =
+                        StepKey::new(key.run.clone(), key.turn, StepKind::Compact, before + pass.compactions);
+                    pass.compactions += 1;
+                    match Box::pin(self.compact(state, run, key, at, reason, keeper)).await? {
+                        Ok(()) => pass.is_changed = true,
+                        Err(failure) => {
+                            state.failed_at = Some(used);
+                            pass.failure = Some(failure);
+                        }
+                    }
+                    keeper.notify().await?;
+                }
+                ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
+                    let is_full = overflow.is_some() && !pass.is_changed;
+                    // Beyond the window there is no doubt. Up to it the provider decides, because the estimate may be too high.
+                    let window =
+                        state.view.window().map_or(limits.window, |window| window.min(limits.window));
+                    if is_full || estimate.tokens > window {
+                        return Ok(Err(full(&state.view, estimate, usable, pass.failure, overflow)));
+                    }
+                    let is_near = used > usable - usable / 10;
+                    if is_near && !state.is_near {
+                        run.lock().record_event(EventKind::ContextNear { used, usable });
+                        keeper.notify().await?;
+                    }
+                    state.is_near = is_near;
+                    return Ok(Ok(()));
+                }
+            }
+        }
+    }
+
+    /// Returns the error of a request that the provider refused again after the view was changed.
+    pub(crate) fn still_too_long(&self, state: &ContextState, provider: ModelError) -> ContextError {
+        let view = &state.view;
+        let usable = self.config.context.as_ref().map_or(0, |limits| usable_in(limits, view));
+        full(view, self.estimate(view), usable, None, Some(provider))
+    }
+
+    /// Asks for a summary of the messages before this index, and replaces them by it.
+    ///
+    /// # Errors
+    /// The inner error says why there is no summary.
+    async fn compact<K: ViewKeeper>(
+        &self,
+        state: &mut ContextState,
+        run: &SharedLoop,
+        key: StepKey,
+        at: usize,
+        reason: &'static str,
+        keeper: &mut K,
+    ) -> Result<Result<(), String>, StepError> {
+        let Some(limits) = self.config.context.clone() else { return Ok(Ok(())) };
+        let Some((at, task)) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
+        let tokens_before = self.estimate(&state.view).tokens;
+        let messages = at.saturating_sub(state.view.summarized());
+        run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
+        keeper.notify().await?;
+        let span = tracing::info_span!(
+            "agent.compact",
+            agent.compact.tokens_before = i64::try_from(tokens_before).unwrap_or(i64::MAX),
+            agent.compact.tokens_after = tracing::field::Empty,
+        );
+        let work = task.run(Some(key.clone()), self.cancel_token().child());
+        let outcome = keeper.summarize(key, Box::pin(work.instrument(span.clone()))).await?;
+        let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
+        let least = usable_in(&limits, &state.view) / MIN_EFFECT;
+        let (error, tokens_after) = match self.apply_summary(&mut state.view, at, least, outcome) {
+            Ok(change) => {
+                run.lock().record_view_change(change);
+                state.failed_at = None;
+                (None, self.estimate(&state.view).tokens)
+            }
+            Err(failure) => {
+                run.lock().record_usage(&usage);
+                (Some(failure), tokens_before)
+            }
+        };
+        span.record("agent.compact.tokens_after", i64::try_from(tokens_after).unwrap_or(i64::MAX));
+        let end =
+            EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error.clone() };
+        run.lock().record_event(end);
+        Ok(error.map_or(Ok(()), Err))
+    }
+
+    /// Returns the work of a summary of the messages before this index, or before an earlier one if they are too long for a single request;
+    /// `None` if no model writes any.
+    pub(in crate::runtime) fn summary_task(
+        &self,
+        limits: &ContextLimits,
+        view: &ConversationView,
+        at: usize,
+        focus: Option<&str>,
+    ) -> Option<(usize, SummaryTask)> {
+        let writer = limits.writer.clone()?;
+        let (counter, secrets) = (self.config.counter.clone(), self.config.secrets());
+        let usable = usable_in(limits, view);
+        let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
+        let session = self.context.session_id();
+        if draft.fits(at) {
+            return Some((at, draft.task(at, session)));
+        }
+        let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
+        let fits = cuts.partition_point(|cut| draft.fits(*cut));
+        let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
+        Some((at, draft.task(at, session)))
+    }
+
+    /// Replaces the messages before this index by a summary.
+    ///
+    /// # Errors
+    /// There is no summary, or it saves fewer tokens than `least`; then the view is as it was.
+    pub(in crate::runtime) fn apply_summary(
+        &self,
+        view: &mut ConversationView,
+        at: usize,
+        least: u64,
+        outcome: SummaryOutcome,
+    ) -> Result<ViewChange, String> {
+        let before = self.estimate(view).tokens;
+        let mut compacted = view.clone();
+        let change =
+            compacted.compact_by(at, outcome.text?, outcome.usage).map_err(|error| error.to_string())?;
+        let saved = before.saturating_sub(self.estimate(&compacted).tokens);
+        if saved == 0 || saved < least {
+            return Err(format!("the summary saves about {saved} tokens, which is too little"));
+        }
+        *view = compacted;
+        Ok(change)
+    }
+
+    fn clear(
+        &self,
+        state: &mut ContextState,
+        run: &SharedLoop,
+        results: Vec<ClearedResult>,
+        before: TokenEstimate,
+    ) {
+        let count = results.len();
+        if let Ok(change) = state.view.clear(results) {
+            self.record_clear(state, run, change, count, before);
+        }
+    }
+
+    fn record_clear(
+        &self,
+        state: &ContextState,
+        run: &SharedLoop,
+        change: ViewChange,
+        results: usize,
+        before: TokenEstimate,
+    ) {
+        let (tokens_after, generation) = (self.estimate(&state.view).tokens, state.view.generation());
+        let mut run = run.lock();
+        run.record_view_change(change);
+        let tokens_before = before.tokens;
+        run.record_event(EventKind::ContextCleared { results, tokens_before, tokens_after, generation });
+    }
+
+    /// Returns the error for pinned messages that leave too little room.
+    fn refused_pins(&self, view: &ConversationView, usable: u64) -> Option<ContextError> {
+        let size = self.size_counter();
+        let pins = view.pinned().map(|message| size.message(message)).fold(0, u64::saturating_add);
+        (pins > usable / 2).then(|| ContextError {
+            kind: ContextErrorKind::PinsTooLarge,
+            ..full(view, self.estimate(view), usable, None, None)
+        })
+    }
+
+    /// Estimates the next request.
+    pub(in crate::runtime) fn estimate(&self, view: &ConversationView) -> TokenEstimate {
+        self.config.request.estimate_view(view, self.info(), &self.config.counter)
+    }
+
+    fn size_counter(&self) -> SizeCounter<'_> {
+        SizeCounter { counter: &self.config.counter, api: &self.info().api }
+    }
+
+    fn info(&self) -> &ModelInfo {
+        self.config.model.info()
+    }
+
+    fn effect_of(&self, tool: &str) -> Effect {
+        self.config.registry.get(tool).map_or(Effect::Once, |tool| tool.policy().effect)
+    }
+}
+
+/// Returns the tokens that a request may have, as far as it is known now.
+fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
+    view.window().map_or(limits.usable, |window| window.min(limits.usable))
+}
+
+fn full(
+    view: &ConversationView,
+    estimate: TokenEstimate,
+    usable: u64,
+    summary: Option<String>,
+    provider: Option<ModelError>,
+) -> ContextError {
+    let kind = if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
+    ContextError { kind, needed: estimate.tokens, usable, generation: view.generation(), summary, provider }
+}
+
+/// Returns the window that the error of a provider names: `N > M`, or `maximum … N tokens`.
+fn named_window(error: &ModelError) -> Option<u64> {
+    let text = error.message().replace(',', "");
+    let number = |text: &str| {
+        let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok().filter(|tokens| *tokens >= 1_000)
+    };
+    let after_greater = || text.split_once('>').and_then(|(_, limit)| number(limit));
+    let after_maximum = || {
+        let (_, rest) = text.split_once("maximum")?;
+        let (before, _) = rest.split_once("token")?;
+        before.split_whitespace().rev().find_map(number)
+    };
+    after_greater().or_else(after_maximum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelErrorKind;
+
+    #[test]
+    fn the_window_is_read_from_errors_of_providers() {
+        for (text, window) in [
+            ("prompt is too long: 212,000 tokens > 200,000 maximum", Some(200_000)),
+            (
+                "This model's maximum context length is 128000 tokens. However, you requested 130000",
+                Some(128_000),
+            ),
+            ("The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", None),
+            ("too long", None),
+            ("5 > 4", None),
+        ] {
+            let error = ModelError::new(ModelErrorKind::ContextTooLong, text);
+            assert_eq!(named_window(&error), window, "{text}");
+        }
+    }
+}

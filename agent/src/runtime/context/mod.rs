@@ -1,0 +1,94 @@
+//! Keeps what a run sends of a long conversation within the window of its model.
+//!
+//! [`fit`] decides before each request, by the rules of [`ContextRules`], and makes a change at a time. [`summary`] asks a model for the
+//! summary of a [`transcript`], and checks it.
+
+mod error;
+mod fit;
+mod summary;
+mod transcript;
+
+use std::sync::Arc;
+
+pub use error::{ContextError, ContextErrorKind};
+pub(super) use fit::MAX_RESERVED;
+pub(crate) use fit::{FitRequest, ViewKeeper};
+pub(crate) use summary::SummaryOutcome;
+
+use super::error::BuildError;
+use crate::message::{Conversation, ConversationView};
+use crate::model::{ContextRules, Model, ModelRequest, SummaryAuthor};
+
+/// A model with the name by which the application chooses it.
+pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
+
+/// The rules of the window for one model.
+#[derive(Clone)]
+pub(super) struct ContextLimits {
+    pub(super) rules: Arc<ContextRules>,
+    /// The window of the model, in tokens.
+    pub(super) window: u64,
+    /// The tokens of it that a request may use.
+    pub(super) usable: u64,
+    /// The model that writes summaries, unless none are wanted.
+    pub(super) writer: Option<SummaryWriter>,
+}
+
+/// The model that writes summaries.
+#[derive(Clone)]
+pub(super) struct SummaryWriter {
+    pub(super) model: Arc<dyn Model>,
+    /// The tokens that its requests may use.
+    pub(super) usable: u64,
+}
+
+impl ContextLimits {
+    /// # Errors
+    /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.
+    pub(super) fn new(
+        rules: &Arc<ContextRules>,
+        model: &Arc<dyn Model>,
+        named: &[NamedModel],
+        request: &ModelRequest,
+    ) -> Result<Self, BuildError> {
+        let known = model.context_window();
+        let usable =
+            rules.usable(known, model.max_output(), request.max_tokens).map_err(BuildError::Context)?;
+        let window = rules.own_window().or(known).unwrap_or(usable);
+        let writer = match rules.author() {
+            SummaryAuthor::Off => None,
+            SummaryAuthor::Own => Some((model, window)),
+            SummaryAuthor::Named(name) => {
+                let (_, model) = named
+                    .iter()
+                    .find(|(known, _)| **known == **name)
+                    .ok_or_else(|| BuildError::UnknownModel { name: name.clone() })?;
+                Some((model, model.context_window().unwrap_or(window)))
+            }
+        };
+        let writer = writer.map(|(model, window)| {
+            let reserved = summary::MAX_TOKENS.min(window / 2);
+            SummaryWriter { model: model.clone(), usable: window - reserved }
+        });
+        Ok(Self { rules: rules.clone(), window, usable, writer })
+    }
+}
+
+/// The view of a conversation, kept from request to request.
+#[derive(Default)]
+pub(crate) struct ContextState {
+    pub(crate) view: ConversationView,
+    /// The estimate at which a compaction failed or had no effect. None is tried before it has grown.
+    pub(super) failed_at: Option<u64>,
+    /// Whether the last request came near to the limit.
+    is_near: bool,
+    /// The number of the change since which messages are handed off.
+    pub(super) handed: u32,
+}
+
+impl ContextState {
+    /// Updates the view to the end of this conversation.
+    pub(super) fn update(&mut self, conversation: &Conversation) {
+        self.view.update(conversation);
+    }
+}

@@ -1,0 +1,304 @@
+//! Requests of a run in this process: the view is made to fit, the model is chosen, the request is made, and its reply is read.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tracing::{Instrument as _, Span};
+
+use super::InProcessSteps;
+use crate::loop_core::{ModelReply, RecordError};
+use crate::message::{AssistantMessage, Message, MessageList, StopReason};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::runtime::ask::is_update;
+use crate::runtime::assistant::AssistantState;
+use crate::runtime::context::{FitRequest, SummaryOutcome, ViewKeeper};
+use crate::runtime::error::RunError;
+use crate::runtime::hooks::HookError;
+use crate::runtime::perform::Performer;
+use crate::steps::{SharedLoop, StepError, StepKey};
+use crate::tool::BoxFuture;
+use crate::tool::combine::shown_after;
+use crate::tool::definition::ToolDefinition;
+
+/// The effect of an event on its reply.
+enum ReplyProgress {
+    /// The reply has another piece, of which listeners are notified.
+    Grown,
+    Unchanged,
+    /// The reply has ended, with an error if it is not whole.
+    Ended(Option<ModelError>),
+}
+
+impl InProcessSteps {
+    /// Returns one reply of the model.
+    pub(super) async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
+        let request = match self.turn_tools(false).await.ok_or_else(|| self.stopped())? {
+            Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
+            Err(error) => Err(error),
+        };
+        let span = match self.send(key, request) {
+            Ok(span) => span,
+            Err(reply) => return Ok(*reply),
+        };
+        let failure = self.read().instrument(span).await;
+        self.end_reply(failure)
+    }
+
+    /// Sends a request, and returns the span of its reply. Not asynchronous, because the future of a request would hold what is only moved
+    /// here.
+    ///
+    /// # Errors
+    /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
+    fn send(
+        &mut self,
+        key: StepKey,
+        request: Result<ModelRequest, HookError>,
+    ) -> Result<Span, Box<ModelReply>> {
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => {
+                self.error = Some(RunError::Request { message: error.to_string() });
+                return Err(Box::new(self.asking().refused_request(&error).0));
+            }
+        };
+        let step = StepCx::new().with_cancel(self.stop.cancel.clone());
+        // The request is dropped here: the list of messages can then grow in place.
+        match self.asking().send(key, step, &request) {
+            Ok(reply) => {
+                let span = reply.span.clone();
+                self.reply = Some(Box::new(reply));
+                Ok(span)
+            }
+            Err(failed) => {
+                let (reply, error) = *failed;
+                self.error = Some(RunError::Model(error));
+                Err(Box::new(reply))
+            }
+        }
+    }
+
+    /// Returns the reply at its end, complete or as far as it arrived.
+    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<ModelReply, StepError> {
+        self.assistant.end_growth();
+        let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
+        let is_started = reply.is_started;
+        let mut reply = self.asking().finish(*reply, failure.as_ref());
+        if !is_started {
+            self.announce_switch(&reply.message);
+        }
+        if reply.message.stop_reason == StopReason::Error {
+            let text = || reply.message.error.clone().unwrap_or_default();
+            let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
+            self.error = Some(RunError::Model(error));
+        }
+        reply.limit = self.stop.limit();
+        Ok(reply)
+    }
+
+    /// Reads the reply to its end, while listeners are notified of its pieces.
+    async fn read(&mut self) -> Option<ModelError> {
+        loop {
+            match poll_fn(|cx| self.poll_reply(cx)).await {
+                ReplyProgress::Grown => self.emit().await,
+                ReplyProgress::Unchanged => {}
+                ReplyProgress::Ended(failure) => return failure,
+            }
+            self.yield_at_times().await;
+        }
+    }
+
+    /// Adds the next event to the reply, when it arrives.
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
+        let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
+        Poll::Ready(match ready!(reply.poll_event(cx)) {
+            Some(Ok(event)) => self.take_event(event),
+            Some(Err(error)) => ReplyProgress::Ended(Some(error)),
+            None => ReplyProgress::Ended(None),
+        })
+    }
+
+    /// Adds an event to the reply, if it is a piece of it.
+    fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
+        let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
+            return ReplyProgress::Unchanged;
+        };
+        let begins = !std::mem::replace(&mut reply.is_started, true);
+        let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
+        if let Some(Message::Assistant(started)) = started.as_deref() {
+            self.announce_switch(started);
+        }
+        self.assistant.grow(started.as_ref(), &event);
+        if let Err(error) = record_piece(&self.run, started, event) {
+            tracing::error!(%error, "a piece of a reply was not recorded");
+        }
+        ReplyProgress::Grown
+    }
+
+    /// Returns the next request. Returns `None` if the run is stopped first.
+    async fn next_request(
+        &mut self,
+        tools: &Arc<[ToolDefinition]>,
+    ) -> Option<Result<ModelRequest, HookError>> {
+        if !self.performer.config.hooks.is_empty() {
+            // Computed before hooks change the messages, so that a tool that was found stays available.
+            let tools = shown_after(tools, self.run.lock().conversation().iter());
+            let messages = self.view();
+            let request = self.asking().request(messages, tools);
+            return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
+        }
+        let recipient = self.asking.as_ref().map(|(_, performer)| performer.recipient());
+        let is_managed = self.performer.config.context.is_some();
+        let mut state = self.assistant.state();
+        let AssistantState { hand_off, context, .. } = &mut *state;
+        let run = self.run.lock();
+        if let Some(recipient) = recipient {
+            hand_off.set_recipient(recipient);
+        }
+        if is_managed {
+            // Another change of the view may have left the last message as it is.
+            if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
+            {
+                hand_off.restart();
+            }
+            hand_off.update(context.view.messages());
+        } else {
+            hand_off.update(run.conversation().shared());
+        }
+        let messages = hand_off.messages().clone();
+        let tools = shown_after(tools, run.conversation().iter());
+        drop(run);
+        drop(state);
+        Some(Ok(self.asking().config.request_of(messages, tools)))
+    }
+
+    /// Returns the messages of the conversation that are sent.
+    fn view(&self) -> MessageList {
+        if self.performer.config.context.is_some() {
+            self.assistant.state().context.view.messages().clone()
+        } else {
+            self.run.lock().conversation().list()
+        }
+    }
+
+    /// Returns the performer of the requests of this turn.
+    pub(super) fn asking(&self) -> &Performer {
+        self.asking.as_ref().map_or(&self.performer, |(_, performer)| performer)
+    }
+
+    /// Has the application choose the model of the turn.
+    pub(in crate::runtime) async fn select_model(&mut self, key: &StepKey) -> Result<(), StepError> {
+        if self.performer.config.selector.is_none()
+            || self.asking.as_ref().is_some_and(|(turn, _)| *turn == key.turn)
+        {
+            return Ok(());
+        }
+        let (messages, usage) = {
+            let run = self.run.lock();
+            (run.conversation().list(), run.usage().clone())
+        };
+        let chosen = self.performer.select_model(key.turn, messages, usage).await;
+        let chosen = chosen.ok_or_else(|| self.stopped())?;
+        match chosen.and_then(|choice| self.performer.with_model(choice.as_deref())) {
+            Ok(performer) => self.asking = Some((key.turn, performer)),
+            Err(error) => return Err(self.failed(&error)),
+        }
+        Ok(())
+    }
+
+    /// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it.
+    pub(in crate::runtime) async fn fit_context(
+        &mut self,
+        key: &StepKey,
+        overflow: Option<ModelError>,
+    ) -> Result<(), StepError> {
+        if self.performer.config.context.is_none() {
+            return Ok(());
+        }
+        let (performer, run) = (self.asking().clone(), self.run.clone());
+        let mut context = std::mem::take(&mut self.assistant.state().context);
+        let request = FitRequest { key: key.clone(), overflow };
+        let fitted = performer.fit_context(&mut context, &run, request, self).await;
+        self.assistant.state().context = context;
+        fitted?.map_err(|error| {
+            let message = error.to_string();
+            self.error = Some(RunError::Context(error));
+            StepError::failed(message)
+        })
+    }
+
+    /// Asks the model. The inner error is that of a provider that refused the request as too long, which is sent again once the view was
+    /// changed.
+    pub(in crate::runtime) async fn ask_or_overflow(
+        &mut self,
+        key: StepKey,
+    ) -> Result<Result<ModelReply, ModelError>, StepError> {
+        let reply = self.ask(key).await?;
+        let is_managed = self.performer.config.context.is_some();
+        match self.error.take() {
+            Some(RunError::Model(error))
+                if is_managed && error.is_context_too_long() && reply.message.content.is_empty() =>
+            {
+                Ok(Err(error))
+            }
+            other => {
+                self.error = other;
+                Ok(Ok(reply))
+            }
+        }
+    }
+
+    /// Asks the model once more. A request that is refused as too long again is an error of the context.
+    pub(in crate::runtime) async fn ask_again(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
+        match self.ask_or_overflow(key).await? {
+            Ok(reply) => Ok(reply),
+            Err(overflow) => {
+                let error = self.asking().still_too_long(&self.assistant.state().context, overflow);
+                let message = error.to_string();
+                self.error = Some(RunError::Context(error));
+                Err(StepError::failed(message))
+            }
+        }
+    }
+
+    /// Emits an event if another model answers than that of the last reply.
+    fn announce_switch(&mut self, reply: &AssistantMessage) {
+        if !self.performer.config.may_switch {
+            return;
+        }
+        let view = self.view();
+        let mut run = self.run.lock();
+        if let Some(event) = self.asking().switch_event(run.conversation(), &view, reply) {
+            run.record_event(event);
+        }
+    }
+}
+
+impl ViewKeeper for InProcessSteps {
+    async fn summarize(
+        &mut self,
+        _: StepKey,
+        work: BoxFuture<'static, SummaryOutcome>,
+    ) -> Result<SummaryOutcome, StepError> {
+        let done = self.performer.clone().until_stopped(work).await;
+        done.ok_or_else(|| self.stopped())
+    }
+
+    async fn notify(&mut self) -> Result<(), StepError> {
+        self.emit().await;
+        self.check_stop()
+    }
+}
+
+/// Records a piece of a reply, and before the first one that the reply has started.
+fn record_piece(
+    run: &SharedLoop,
+    started: Option<Arc<Message>>,
+    event: ModelEvent,
+) -> Result<(), RecordError> {
+    let mut run = run.lock();
+    if let Some(started) = started {
+        run.record_reply_start(started)?;
+    }
+    run.record_reply_update(event)
+}

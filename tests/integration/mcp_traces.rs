@@ -1,0 +1,69 @@
+//! The place of a call in a distributed trace, on its way through `_meta`.
+
+use std::sync::{Arc, Mutex};
+
+use agent::mcp::{ClientConfig, Era, McpClient, McpServer, TraceContext};
+use agent::message::ToolCall;
+use agent::{Registry, ToolContext, json, tool, tools};
+
+use super::mcp_support::{ask, run};
+
+/// Adds two numbers.
+#[tool(inline, read_only)]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn listening() -> (McpServer, Arc<Mutex<Vec<TraceContext>>>) {
+    let seen = Arc::<Mutex<Vec<TraceContext>>>::default();
+    let to = seen.clone();
+    let server =
+        McpServer::new(tools![add]).on_trace_context(move |trace| to.lock().unwrap().push(trace.clone()));
+    (server, seen)
+}
+
+#[tokio::test]
+async fn a_call_carries_the_trace_of_its_client() {
+    let trace = TraceContext::new(PARENT).unwrap().with_tracestate("vendor=1").with_baggage("tenant=7");
+    for era in [Era::Modern, Era::Legacy] {
+        let (server, seen) = listening();
+        let server = run(server).await;
+        let sent = trace.clone();
+        let config =
+            ClientConfig::http(server.url()).era(era).name("calc").trace_context(move || Some(sent.clone()));
+        let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();
+        let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
+        let result = registry.call(&call, &ToolContext::default()).await;
+        assert_eq!(result.outcome.text(), "3", "{era:?}");
+        assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&trace), "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn malformed_values_are_ignored_and_a_panic_holds_no_call() {
+    let (server, seen) = listening();
+    let server = run(server).await;
+    for meta in [
+        json!({"traceparent": "nonsense"}),
+        json!({"traceparent": 7, "tracestate": "a=1"}),
+        json!({"tracestate": "a=1"}),
+        json!({"traceparent": PARENT, "tracestate": "x".repeat(1_000), "baggage": 3}),
+    ] {
+        let params = json!({"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": meta});
+        let reply = ask(server.address, "tools/call", params).await;
+        assert!(!reply.json()["result"]["isError"].as_bool().unwrap_or_default(), "{reply:?}");
+    }
+    assert_eq!(*seen.lock().unwrap(), [TraceContext::new(PARENT).unwrap()]);
+
+    let server = run(McpServer::new(tools![add]).on_trace_context(|_| panic!("no"))).await;
+    let config = ClientConfig::http(server.url()).name("calc");
+    let with = config.clone().trace_context(|| TraceContext::new(PARENT));
+    let panicking = config.trace_context(|| panic!("no"));
+    for config in [with, panicking] {
+        let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();
+        let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
+        assert_eq!(registry.call(&call, &ToolContext::default()).await.outcome.text(), "3");
+    }
+}

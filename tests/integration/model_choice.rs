@@ -1,0 +1,173 @@
+//! The model of a turn: chosen by the application, or by a fallback; what each of them gets, and what the events say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::hooks::{ModelChoice, ModelTurn};
+use agent::message::{AssistantMessage, Message, Part};
+use agent::model::{
+    ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
+    reply,
+};
+use agent::testing::{Cassette, EventLog};
+use agent::{Assistant, AssistantBuilder, EventKind, ScriptedModel, tool, tools};
+
+use crate::store_support::Folder;
+
+/// Looks it up.
+#[tool(inline, read_only)]
+fn look_up() -> &'static str {
+    "found"
+}
+
+fn model(name: &str) -> ScriptedModel {
+    let name = name.to_owned();
+    let info = ModelInfo::new(&*name, "acme-chat", &*name);
+    ScriptedModel::from_fn(move |request| {
+        let last = request.messages.last().unwrap();
+        if last.role() == "user" {
+            return reply().thinking("hm").tool_call_with_id("c1", "look_up", "{}");
+        }
+        reply().text(format!("{name} says: {}", last.text()))
+    })
+    .with_info(info)
+}
+
+/// The strong model looks up, and the cheap one answers.
+fn two(strong: &ScriptedModel, cheap: &ScriptedModel, asked: &Arc<AtomicU32>) -> AssistantBuilder {
+    let asked = asked.clone();
+    Assistant::builder(strong.clone())
+        .named_model("cheap", cheap.clone())
+        .tools(tools![look_up])
+        .select_model(move |turn: ModelTurn| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            async move { Ok(if turn.turn() == 1 { ModelChoice::default() } else { "cheap".into() }) }
+        })
+}
+
+#[tokio::test]
+async fn each_switch_is_an_event_with_what_was_lost() {
+    let (strong, cheap, log, asked) = (model("strong"), model("cheap"), EventLog::new(), Arc::default());
+    let assistant = two(&strong, &cheap, &asked).on_event(log.listener()).build().unwrap();
+    assert_eq!(assistant.prompt("Go.").await.unwrap().text(), "cheap says: found");
+    log.assert_sequence(&[
+        "turn 2 begins",
+        "model strong/strong to cheap/cheap, lost 1 thinking part",
+        "message assistant \"cheap says: found\"",
+    ]);
+    // The thinking of one is not sent to the other, and the call is.
+    let sent = &cheap.requests()[0].messages;
+    assert!(!format!("{sent:?}").contains("hm") && sent[1].as_assistant().unwrap().tool_calls().count() == 1);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    // And back.
+    assistant.prompt("Again.").await.unwrap();
+    log.assert_sequence(&["model cheap/cheap to strong/strong, lost nothing"]);
+    let thought = |message: &Message| message.content().iter().any(|part| *part == Part::thinking("hm"));
+    let back = strong.requests().pop().unwrap();
+    assert!(back.messages.iter().any(|message| thought(message)), "its own thinking is there again");
+}
+
+#[tokio::test]
+async fn an_unknown_name_and_a_hook_that_fails_are_errors_of_the_run() {
+    let fails: [fn() -> Result<ModelChoice, agent::hooks::HookError>; 3] =
+        [|| Ok("none".into()), || Err("no budget".into()), || panic!("no")];
+    for (fail, text) in fails.into_iter().zip(["no model named `none`", "no budget", "a hook panicked"]) {
+        let builder = Assistant::builder(model("strong")).select_model(move |_| {
+            let choice = fail();
+            async move { choice }
+        });
+        let assistant = builder.build().unwrap();
+        let error = assistant.prompt("Go.").await.unwrap_err();
+        assert_eq!(error.code(), "request", "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!(assistant.messages().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_durable_run_remembers_the_choice() {
+    let rehearse = |asked: &Arc<AtomicU32>| {
+        let assistant = two(&model("strong"), &model("cheap"), asked).build().unwrap();
+        Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Go."))
+    };
+    let asked = Arc::default();
+    let run = rehearse(&asked);
+    assert_eq!(run.play(None).await.unwrap().unwrap().text(), "cheap says: found");
+    let steps = run.steps();
+    assert!(steps.contains(&"r/1/select/0".to_owned()), "{steps:?}");
+    for at in 0..steps.len() {
+        let asked = Arc::default();
+        let run = rehearse(&asked);
+        let outcome = match run.play(Some(Crash::before_step(at))).await.unwrap() {
+            Some(outcome) => outcome,
+            None => run.play(None).await.unwrap().unwrap(),
+        };
+        assert_eq!(
+            (outcome.text().as_str(), asked.load(Ordering::Relaxed)),
+            ("cheap says: found", 2),
+            "{at}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_that_answers_is_a_switch_too() {
+    let failing = ScriptedModel::from_fn(|request| {
+        if request.messages.len() == 1 {
+            return reply().text("First.");
+        }
+        reply().error(ModelError::new(ModelErrorKind::Overloaded, "no capacity"))
+    });
+    let first = failing.with_info(ModelInfo::new("first", "acme-chat", "first"));
+    let second = ScriptedModel::from_fn(|_| reply().text("Second."));
+    let second = second.with_info(ModelInfo::new("second", "acme-chat", "second"));
+    let log = EventLog::new();
+    let assistant =
+        Assistant::builder(Fallback::new([first, second])).on_event(log.listener()).build().unwrap();
+    assistant.prompt("One.").await.unwrap();
+    log.assert_never("model ");
+    assert_eq!(assistant.prompt("Two.").await.unwrap().text(), "Second.");
+    log.assert_sequence(&[
+        "turn 1 begins",
+        "turn 1 begins",
+        "model first/first to second/second, lost nothing",
+    ]);
+    assert!(log.events().iter().any(|event| matches!(event.kind, EventKind::ModelSwitched { .. })));
+}
+
+/// A model with a known window.
+struct Sized(ModelInfo);
+
+impl Model for Sized {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let text = request.messages.len().to_string();
+        ModelStream::from_reply(cx, &self.0, async move { Ok(AssistantMessage::from(text)) })
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.0
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        Some(20_000)
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        Some(4_000)
+    }
+}
+
+#[tokio::test]
+async fn a_cassette_has_the_window_of_the_model_that_it_recorded() {
+    let folder = Folder::new();
+    let path = folder.path("window.json");
+    let recorded = Cassette::new(&path).record(Sized(ModelInfo::new("acme", "acme-chat", "large")));
+    let managed = |model| Assistant::builder(model).manage_context(ContextRules::new()).build();
+    let assistant = managed(recorded.clone()).unwrap();
+    assistant.prompt("Hi").await.unwrap();
+    assert_eq!(assistant.context().usable, Some(16_000));
+    let played = Cassette::new(&path).play().unwrap();
+    assert_eq!((played.context_window(), played.max_output()), (Some(20_000), Some(4_000)));
+    assert_eq!(managed(played).unwrap().prompt("Hi").await.unwrap().text(), "1");
+}
