@@ -76,13 +76,11 @@ impl TreeBudget {
     /// Counts a call, unless the limit is reached. Returns the limit.
     pub(super) fn take_call(&self) -> Result<(), u64> {
         let mut spent = self.spent();
-        match self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
-            Some(allowed) => Err(allowed),
-            None => {
-                spent.tool_calls += 1;
-                Ok(())
-            }
+        if let Some(allowed) = self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
+            return Err(allowed);
         }
+        spent.tool_calls += 1;
+        Ok(())
     }
 
     /// Returns a call that was counted and did not run.

@@ -25,7 +25,7 @@ pub(crate) enum ChildState {
     /// It waits, and its call with it.
     Suspended(Box<AgentLoop>),
     /// It ended, or was given up.
-    Ended(Spent),
+    Ended(Box<Spent>),
 }
 
 impl AgentLoop {
@@ -151,7 +151,7 @@ impl AgentLoop {
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {
-            ChildState::Ended(spent) => self.count_child(spent),
+            ChildState::Ended(spent) => self.count_child(*spent),
             ChildState::Suspended(mut child) => {
                 // They follow from the run that has the child.
                 (child.path, child.budget) = (RunPath::default(), SharedBudget::default());

@@ -153,6 +153,7 @@ pub enum SteeringPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct ToolEntry {
     /// Whether a call of the tool runs alone, without other calls of the same reply.
     pub exclusive: bool,

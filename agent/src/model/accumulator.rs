@@ -148,7 +148,7 @@ impl Accumulator {
         match (self.message.content.get_mut(index).map(|part| &mut part.content), event) {
             (Some(Content::Text(text)), ModelEvent::TextDelta { .. })
             | (Some(Content::Thinking { text, .. }), ModelEvent::ThinkingDelta { .. }) => {
-                text.push_str(delta)
+                text.push_str(delta);
             }
             (Some(Content::ToolCall(call)), ModelEvent::ToolCallDelta { .. }) => call.args.push_str(delta),
             _ => return false,

@@ -75,8 +75,10 @@ pub struct ChildTool {
 struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
     check: fn(&ToolDefinition, &str) -> Result<AcceptedArguments, InvalidArguments>,
-    message: Arc<dyn Fn(&AcceptedArguments) -> Result<UserMessage, InvalidArguments> + Send + Sync>,
+    message: Arc<MakeMessage>,
 }
+
+type MakeMessage = dyn Fn(&AcceptedArguments) -> Result<UserMessage, InvalidArguments> + Send + Sync;
 
 impl Assistant {
     /// Makes a tool of the assistant. Each call is a run of a [fork](Self::fork) with a conversation of its own, and its answer is the result
@@ -304,7 +306,7 @@ impl ChildBody {
         match output {
             Ok((value, mut output)) => match output.snapshot.take() {
                 Some(suspended) => waits(call, suspended.into_loop()),
-                None => answer(value, &output),
+                None => answer(value.as_ref(), &output),
             },
             Err(RunError::Suspended(suspended)) => waits(call, suspended.into_loop()),
             Err(error) => failure(error),
@@ -362,28 +364,26 @@ fn waits(call: Option<&ChildCall>, run: crate::loop_core::AgentLoop) -> ToolOutc
     }
 }
 
-fn answer(value: Option<Value>, output: &RunOutput) -> ToolOutcome {
-    let answered = match value {
-        Some(value) => match ToolOutput::json(&value) {
-            Ok(json) => json,
-            Err(error) => return failed("child_failed", error.to_string()),
-        },
-        None => {
-            let text = output.text();
-            if text.is_empty() {
-                let calls =
-                    output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
-                ToolOutput::text(format!("The sub-agent gave no answer. It made {calls} calls."))
-            } else {
-                ToolOutput::text(text)
-            }
-        }
+fn answer(value: Option<&Value>, output: &RunOutput) -> ToolOutcome {
+    let answered = match value.map(ToolOutput::json) {
+        Some(Ok(json)) => json,
+        Some(Err(error)) => return failed("child_failed", error.to_string()),
+        None => ToolOutput::text(answer_text(output)),
     };
     let answered = answered
         .with_metadata("run_id", &*output.run_id)
         .with_metadata("turns", output.turns)
         .with_metadata("total_tokens", output.usage.total);
     answered.into()
+}
+
+fn answer_text(output: &RunOutput) -> String {
+    let text = output.text();
+    if !text.is_empty() {
+        return text;
+    }
+    let calls = output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+    format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
 fn failure(error: RunError) -> ToolOutcome {

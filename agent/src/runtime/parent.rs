@@ -136,7 +136,7 @@ impl ChildCall {
         if let Some(run) = suspended {
             return Some(ChildState::Suspended(run));
         }
-        run.map(|run| ChildState::Ended(run.lock().spent()))
+        run.map(|run| ChildState::Ended(Box::new(run.lock().spent())))
     }
 }
 
