@@ -261,13 +261,13 @@ async fn usage_counts_once_and_the_limits_of_the_root_hold_for_all() {
     let log = Arc::new(Log::default());
     let width = 32;
     let calls = json!([vec![json!(["first", one("look", "tea")]); width]]).to_string();
-    for allowed in [0, 9, 40, 64] {
-        let limits = UsageLimits { tool_calls: Some(allowed), ..UsageLimits::default() };
+    for allowed in [0_u8, 9, 40, 64] {
+        let limits = UsageLimits { tool_calls: Some(allowed.into()), ..UsageLimits::default() };
         log.0.lock().unwrap().clear();
         let root = tree(&log).max_concurrency(32).loop_guard(None).limits(limits).build().unwrap();
         let _ = root.prompt(calls.as_str()).await;
-        let ran = log.lines().len() + usize::min(allowed as usize, width);
-        assert_eq!(ran, allowed as usize, "{:?}", log.lines());
+        let ran = log.lines().len() + usize::min(allowed.into(), width);
+        assert_eq!(ran, usize::from(allowed), "{:?}", log.lines());
     }
     let model = ScriptedModel::from_fn(|request| {
         let (text, results) = asked(request);
@@ -293,16 +293,19 @@ async fn usage_counts_once_and_the_limits_of_the_root_hold_for_all() {
     assert_eq!(model.requests().len(), 4 + 2);
 }
 
+/// Counts a body that ends.
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Waits until it is cancelled.
 #[tool]
 async fn wait(cx: &ToolContext, waiting: &AtomicUsize) {
     waiting.fetch_add(1, Ordering::SeqCst);
-    struct Ends<'a>(&'a AtomicUsize);
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
     let _ends = Ends(waiting);
     cx.cancelled().await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -311,7 +314,7 @@ async fn wait(cx: &ToolContext, waiting: &AtomicUsize) {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_parent_leaves_no_child_running() {
     let waiting = Arc::new(AtomicUsize::new(0));
-    let model = ScriptedModel::from_fn(|request| match &*request.tools[0].name() {
+    let model = ScriptedModel::from_fn(|request| match request.tools[0].name() {
         "ask" => reply().tool_call("ask", r#"{"task": "a"}"#).tool_call("ask", r#"{"task": "b"}"#),
         _ => reply().tool_call("wait", "{}"),
     });
@@ -450,14 +453,14 @@ async fn a_child_asks_the_function_of_the_run_around_it() {
 }
 
 /// All places of a JSON value, as pointers.
-fn places(value: &Value, at: String, all: &mut Vec<String>) {
-    all.push(at.clone());
+fn places(value: &Value, at: &str, all: &mut Vec<String>) {
+    all.push(at.to_owned());
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(key, item)| places(item, format!("{at}/{key}"), all))
+            items.iter().enumerate().for_each(|(key, item)| places(item, &format!("{at}/{key}"), all));
         }
         Value::Object(fields) => fields.iter().for_each(|(key, item)| {
-            places(item, format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), all);
+            places(item, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), all);
         }),
         _ => {}
     }
@@ -478,7 +481,7 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
     let whole = serde_json::to_value(output.snapshot.unwrap()).unwrap();
     let before = log.lines();
     let mut all = Vec::new();
-    places(&whole, String::new(), &mut all);
+    places(&whole, "", &mut all);
     let mut accepted = Vec::new();
     for place in all.iter().filter(|place| !place.is_empty()) {
         for change in 0..3 {
