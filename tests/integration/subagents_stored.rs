@@ -43,18 +43,16 @@ async fn with_a_store_a_tree_continues_after_its_process_died() {
                 }
             }
         };
-        let text = match finished {
-            Some(text) => text,
-            None => {
-                let root = open().await.unwrap();
-                if root.unfinished_run().is_some() {
-                    root.continue_run().await.unwrap();
-                } else {
-                    continue;
-                }
-                assert!(root.messages().is_sound());
-                root.messages().last().unwrap().text()
+        let text = if let Some(text) = finished {
+            text
+        } else {
+            let root = open().await.unwrap();
+            if root.unfinished_run().is_none() {
+                continue;
             }
+            root.continue_run().await.unwrap();
+            assert!(root.messages().is_sound());
+            root.messages().last().unwrap().text()
         };
         // `look` is `once`: a call whose body had begun is lost, and its own run continues.
         let is_lost = text.contains("not known") || text.contains("interrupted") || text.contains("lost");
@@ -213,7 +211,7 @@ async fn a_sub_agent_that_fails_is_a_failed_call() {
     let root = Assistant::builder(model).tools(Vec::from(tools)).build().unwrap();
     let output = root.prompt("go").await.unwrap();
     let results: Vec<_> = output.messages.iter().filter_map(|message| message.as_tool_result()).collect();
-    let codes: Vec<_> = results.iter().map(|result| result.code.as_ref().map(|code| code.as_str())).collect();
+    let codes: Vec<_> = results.iter().map(|result| result.code.as_deref()).collect();
     assert_eq!(codes, [Some("child_failed"), Some("limit"), None]);
     assert!(output.messages[4].text().contains("gave no answer"));
     let limits = UsageLimits { requests: Some(1), ..UsageLimits::default() };
