@@ -238,6 +238,16 @@ impl ContextRules {
     }
 
     /// Never replaces messages by a summary: only results are cleared.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::ContextRules};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let rules = ContextRules::new().window(100_000).without_compaction();
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
+    /// assert!(assistant.compact(None).await.unwrap_err().to_string().contains("there are no summaries"));
+    /// # Ok(()) }
+    /// ```
     pub fn without_compaction(mut self) -> Self {
         self.author = SummaryAuthor::Off;
         self

@@ -59,7 +59,8 @@ impl Assistant {
     /// let done = assistant.compact(Some("what green tea is")).await?.expect("there are old messages");
     /// assert!(done.tokens_after < done.tokens_before / 4);
     /// assistant.prompt("Is it healthy?").await?;
-    /// let sent = &model.requests().last().unwrap().messages;
+    /// let requests = model.requests();
+    /// let sent = &requests.last().unwrap().messages;
     /// assert!(sent[0].text().contains("Green tea is not fermented."));
     /// assert_eq!((sent.len(), assistant.messages().len()), (4, 6));
     /// # Ok(()) }

@@ -34,7 +34,7 @@ impl AssistantBuilder {
     /// let model = ScriptedModel::new(pages.chain([reply().text("I read them all.")]));
     /// let assistant = Assistant::builder(model.clone())
     ///     .tools(tools![read_page])
-    ///     .manage_context(ContextRules::new().window(32_000))
+    ///     .manage_context(ContextRules::new().window(100_000))
     ///     .build()?;
     /// assistant.prompt("Read 20 pages.").await?;
     ///

@@ -16,7 +16,7 @@ use crate::model::ModelError;
 /// let error = assistant.prompt("word ".repeat(4_000)).await.unwrap_err();
 /// let RunError::Context(error) = error else { panic!("{error}") };
 /// assert_eq!((error.kind, error.usable), (ContextErrorKind::Full, 500));
-/// assert!(error.to_string().starts_with("the conversation needs about 6,7"), "{error}");
+/// assert!(error.to_string().starts_with("the conversation needs about 5,112 of 500 tokens"), "{error}");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, thiserror::Error)]
