@@ -71,6 +71,7 @@ pub(crate) use calls::steered;
 pub(crate) use budget::TreeBudget;
 #[cfg(feature = "runtime")]
 pub(crate) use child::{ChildState, MAX_DEPTH};
+#[cfg(feature = "runtime")]
 pub(crate) use config::UsageLimits;
 pub use config::{LoopConfig, ToolEntry};
 pub(crate) use config::{LoopGuard, SteeringPolicy};

@@ -35,6 +35,7 @@ pub use arguments::{ArgumentChange, ArgumentUpdate};
 pub use clock::ModelClock;
 #[cfg(not(feature = "runtime"))]
 pub(crate) use clock::StandardClock;
+#[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
 pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
 pub use error::{ModelError, ModelErrorKind};
@@ -47,6 +48,7 @@ pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
+#[cfg(feature = "runtime")]
 pub(crate) use tokens::SizeCounter;
 pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
 
