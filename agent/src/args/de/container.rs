@@ -15,7 +15,12 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        match ObjectNode::of(cx, node) {
+        let object = match &node.kind {
+            // Not read without the plan: that would compile every type for a second kind of map.
+            Kind::Any => Some(ObjectNode::Known(&cx.graph.any_object)),
+            _ => ObjectNode::of(cx, node),
+        };
+        match object {
             Some(object) if path.depth < MAX_DEPTH => {
                 de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
             }
@@ -26,11 +31,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
     fn read_other_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        if let Kind::Any = &node.kind {
-            // Not read without the plan: that would compile every type for a second kind of map.
-            let object = ObjectNode::Known(&cx.graph.any_object);
-            return de.deserialize_map(ObjectVisitor { visitor, cx, path, object });
-        }
         let (node, raw) = ahead(cx, path, node, de)?;
         let mut de = serde_json::Deserializer::from_str(raw);
         let out = PlanDe { de: &mut de, cx, path, node }.read_map(visitor);
@@ -42,8 +42,13 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        match &node.kind {
-            Kind::Array(array) if path.depth < MAX_DEPTH && (!array.unique || cx.silent) => {
+        let array = match &node.kind {
+            Kind::Any => Some(&cx.graph.any_array),
+            Kind::Array(array) if !array.unique || cx.silent => Some(array),
+            _ => None,
+        };
+        match array {
+            Some(array) if path.depth < MAX_DEPTH => {
                 de.deserialize_seq(SequenceVisitor { visitor, cx, path, array })
             }
             _ => PlanDe { de, cx, path, node }.read_other_seq(visitor),
@@ -54,10 +59,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
         match &node.kind {
-            Kind::Any => {
-                let array = &cx.graph.any_array;
-                return de.deserialize_seq(SequenceVisitor { visitor, cx, path, array });
-            }
             Kind::Array(array) if path.depth < MAX_DEPTH => {
                 return PlanDe { de, cx, path, node }.unique(visitor, array);
             }

@@ -52,22 +52,14 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        if self.cx.collects {
-            return self.collecting(de);
-        }
-        self.seed.deserialize(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
-    /// The same, and records what checks find in the value for its place.
-    #[cold]
-    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, cx, path, node } = self;
-        let _tried = cx.is_tried(node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, cx, path, node })?;
-        cx.place(path, node);
-        Ok(out)
+        let _tried = if cx.collects && cx.is_tried(node) { Some(hooks::suspend()) } else { None };
+        let out = seed.deserialize(PlanDe { de, cx, path, node });
+        // What checks find in a value is recorded for its place.
+        if cx.collects && out.is_ok() {
+            cx.place(path, node);
+        }
+        out
     }
 }
 
@@ -152,8 +144,24 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
+/// Passes a request on as it is, where it is known that the arguments fit exactly: `serde_json` then does not have to find out what it
+/// reads. A type for which that makes a difference refuses, and is read along the plan.
+macro_rules! requests {
+    ($($method:ident)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            if self.cx.is_exact { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
+        }
+    )*};
+}
+
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     type Error = D::Error;
+
+    requests! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f64 deserialize_str deserialize_string
+    }
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -190,7 +198,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
         match &node.kind {
-            Kind::Any | Kind::Null => de.deserialize_option(visitor),
+            Kind::Any | Kind::Null => de.deserialize_option(OptionVisitor { visitor, cx, path, node }),
             Kind::Nullable(inner) => {
                 de.deserialize_option(OptionVisitor { visitor, cx, path, node: cx.graph.node(*inner) })
             }
@@ -251,7 +259,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct identifier
+        f32 char bytes byte_buf unit unit_struct identifier
     }
 }
 

@@ -127,7 +127,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
             hint: 0,
             is_ahead,
             ahead,
-            next: Next { node: self.cx.graph.any, secret: false, key, raw: None },
+            next: Next { node: self.cx.graph.any, secret: false, key, name: None, raw: None },
             seen: &mut seen,
         });
         // A large value is not moved to be looked at.
@@ -139,10 +139,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 }
 
 /// The entry whose key was passed on and whose value is still to be read.
-struct Next<'de> {
+struct Next<'de, 'c> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
+    /// What serde sees of the key, if that is something else.
+    name: Option<Cow<'c, str>>,
     /// The value, if it was read before the key was passed on.
     raw: Option<&'de RawValue>,
 }
@@ -157,7 +159,7 @@ struct Entries<'de, 'c, 'g, A> {
     /// Whether keys were read already: those of `ahead`, or else that of `next`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
-    next: Next<'de>,
+    next: Next<'de, 'c>,
     seen: &'g mut SeenKeys<'de>,
 }
 
@@ -250,22 +252,11 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         Ok(true)
     }
 
-    /// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
-    fn is_integer_key(&self, key: &str) -> bool {
-        !self.object.patterns.is_empty()
-            && key.parse::<i64>().is_ok()
-            && self.object.patterns.iter().any(|(p, _)| p.is_integer_key())
-    }
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
-    type Error = A::Error;
-
-    #[inline]
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        if self.cx.is_exact {
-            return self.access.next_key_seed(seed);
-        }
+    /// Reads the next key: the name of the parameter, however it was spelled, or one spelling of each key of a map.
+    ///
+    /// Apart from what is compiled for each type.
+    #[inline(never)]
+    fn next_key(&mut self) -> Result<Option<Key<'_, 'de, A::Error>>, A::Error> {
         loop {
             let ahead = if self.is_ahead { self.key_ahead() } else { None };
             let key = match ahead {
@@ -275,11 +266,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                     None => return Ok(None),
                 },
             };
-            // What serde sees: the name of the parameter, however it was spelled, and one spelling of each key of a map.
-            let mut name = None;
-            let mut integer = false;
             let object = self.object;
             let index = object.find(&key, self.hint);
+            let mut integer = false;
+            self.next.name = None;
             if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
                 self.hint = index + 1;
                 if !self.seen.add(index) {
@@ -290,39 +280,57 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                     continue;
                 }
                 if !prop.aliases.is_empty() && prop.name != key {
-                    name = Some(Cow::Borrowed(prop.name.as_str()));
+                    self.next.name = Some(Cow::Borrowed(prop.name.as_str()));
                 }
                 (self.next.node, self.next.secret) = (prop.node, prop.secret);
             } else {
                 let child = object.entry(&key);
                 let Some(node) = self.other(&key, child)? else { continue };
                 (self.next.node, self.next.secret) = (node, false);
-                integer = self.is_integer_key(&key);
-                let one = self.cx.graph.identity(self.object, &key);
+                integer = is_integer_key(object, &key);
+                let one = self.cx.graph.identity(object, &key);
                 if one.len() != key.len() {
-                    name = Some(Cow::Owned(one.into_owned()));
+                    self.next.name = Some(Cow::Owned(one.into_owned()));
                 }
             }
             self.next.key = key;
-            let borrowed = match (&name, &self.next.key) {
+            let borrowed = match (&self.next.name, &self.next.key) {
                 (None, Cow::Borrowed(key)) => Some(*key),
                 _ => None,
             };
-            let text = name.as_deref().unwrap_or(&self.next.key);
-            let out = seed.deserialize(Key { text, borrowed, integer, error: PhantomData });
-            if out.is_err() {
+            let text = self.next.name.as_deref().unwrap_or(&self.next.key);
+            return Ok(Some(Key { text, borrowed, integer, error: PhantomData }));
+        }
+    }
+}
+
+/// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
+fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
+    !object.patterns.is_empty()
+        && key.parse::<i64>().is_ok()
+        && object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key())
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        if self.cx.is_exact {
+            return self.access.next_key_seed(seed);
+        }
+        let Some(key) = self.next_key()? else { return Ok(None) };
+        match seed.deserialize(key) {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => {
                 self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
+                Err(error)
             }
-            return out.map(Some);
         }
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        if self.cx.is_exact {
-            let (cx, path, node) = (self.cx, self.path, self.cx.graph.node(self.next.node));
-            return self.access.next_value_seed(PlanSeed { seed, cx, path, node });
-        }
         let path = self.path.key(&self.next.key, self.next.secret);
         let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
         let out = match self.next.raw.take() {

@@ -1,6 +1,6 @@
 //! Texts, words and numbers, as they are written.
 
-use super::{Scan, Step, Stop, UNDECIDED, fits, misfit};
+use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
 use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
@@ -9,29 +9,66 @@ use std::borrow::Cow;
 /// Outside of alternatives a longer text is left to the reader along the plan: scanning it first would be a second pass over it.
 const LONG_TEXT: usize = 512;
 
+const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// Returns the next eight bytes.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "one load")]
+fn word(text: &[u8], at: usize) -> Option<u64> {
+    text.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
+/// Marks the quotes and escapes among eight bytes. The lowest mark is exact.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+fn ends_of_text(word: u64) -> u64 {
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+    const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
+    let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
+    (quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH
+}
+
+/// Marks the bytes among eight that are not digits. The lowest mark is exact.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+fn ends_of_digits(word: u64) -> u64 {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+    const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; 8]);
+    let word = word ^ ZEROS;
+    (word.wrapping_add(ABOVE_NINE) | word) & HIGH
+}
+
+/// The index of the byte of the lowest mark.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "two instructions")]
+fn first(marks: u64) -> usize {
+    (marks.trailing_zeros() / 8) as usize
+}
+
 impl<'s> Scan<'s> {
     /// Scans a string, and returns whether it has escapes.
     #[inline]
     pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), Stop> {
         let end = self.text_end(at + 1)?;
-        if self.byte(end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
+        if byte(self.bytes, end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
     }
 
     /// Returns the position of the next quote or escape.
     #[inline]
     pub(super) fn text_end(&self, start: usize) -> Step {
-        const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-        const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
+        match word(self.bytes, start).map(ends_of_text) {
+            Some(marks) if marks != 0 => Ok(start + first(marks)),
+            _ => self.long_text_end(start),
+        }
+    }
+
+    #[inline(never)]
+    fn long_text_end(&self, start: usize) -> Step {
         let mut at = start;
-        // Eight bytes at a time; the lowest mark is exact.
-        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk);
-            let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
-            let found = (quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH;
-            if found != 0 {
-                return Ok(at + found.trailing_zeros() as usize / 8);
+        while let Some(marks) = word(self.bytes, at).map(ends_of_text) {
+            if marks != 0 {
+                return Ok(at + first(marks));
             }
             at += 8;
             if at - start > LONG_TEXT && self.choices == 0 {
@@ -51,7 +88,7 @@ impl<'s> Scan<'s> {
     #[inline(never)]
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), Stop> {
         let mut at = first;
-        while self.byte(at) != b'"' {
+        while byte(self.bytes, at) != b'"' {
             // Half of a surrogate pair is refused, but not where the type ignores the value.
             if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
                 return Err(UNDECIDED);
@@ -66,12 +103,22 @@ impl<'s> Scan<'s> {
 
     #[inline]
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> Step {
-        let (end, has_escapes) = self.quoted(at)?;
-        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, at, end, has_escapes) }
+        if byte(self.bytes, at) != b'"' {
+            return Err(misfit(at));
+        }
+        let end = self.text_end(at + 1)?;
+        if spec.is_plain() && byte(self.bytes, end) == b'"' { Ok(end + 1) } else { self.other_string(spec, at, end) }
     }
 
+    /// Scans a string with escapes, or one that must fit more. `end` is the position of the first escape or of its end.
     #[inline(never)]
-    pub(super) fn restricted_string(
+    fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> Step {
+        let (end, has_escapes) =
+            if byte(self.bytes, end) == b'"' { (end + 1, false) } else { self.escaped(start, end)? };
+        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
+    }
+
+    fn restricted_string(
         &self,
         spec: &StrSpec,
         start: usize,
@@ -107,39 +154,45 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns the position after the digits.
-    #[inline]
     pub(super) fn digits(&self, mut at: usize) -> usize {
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-        const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; 8]);
-        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk) ^ ZEROS;
-            // The lowest mark is exact.
-            let found = (word.wrapping_add(ABOVE_NINE) | word) & HIGH;
-            if found != 0 {
-                return at + found.trailing_zeros() as usize / 8;
+        while let Some(marks) = word(self.bytes, at).map(ends_of_digits) {
+            if marks != 0 {
+                return at + first(marks);
             }
             at += 8;
         }
-        while self.byte(at).is_ascii_digit() {
+        while byte(self.bytes, at).is_ascii_digit() {
             at += 1;
         }
         at
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most integers are short")]
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
+        if let Some(text) = word(self.bytes, start)
+            && let marks = ends_of_digits(text)
+            && let length = first(marks)
+            && length.wrapping_sub(1) < spec.free_digits
+            && let b',' | b'}' | b']' = byte(self.bytes, start + length)
+        {
+            return Ok(start + length);
+        }
+        self.other_integer(spec, start)
+    }
+
+    #[inline(never)]
+    fn other_integer(&self, spec: &IntSpec, start: usize) -> Step {
         let end = self.digits(start);
         if end - start <= spec.free_digits && end > start {
-            return fits(!matches!(self.byte(end), b'.' | b'e' | b'E'), end);
+            return fits(!matches!(byte(self.bytes, end), b'.' | b'e' | b'E'), end);
         }
         self.restricted_integer(spec, start)
     }
 
-    #[inline(never)]
-    pub(super) fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
-        let end = self.digits(start + usize::from(self.byte(start) == b'-'));
-        if let b'.' | b'e' | b'E' = self.byte(end) {
+    fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
+        let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
+        if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
             return Err(misfit(end));
         }
         let token = self.slice(start, end)?;
@@ -154,15 +207,19 @@ impl<'s> Scan<'s> {
     /// Scans a number, unless its digits may be lost.
     #[inline]
     pub(super) fn token(&self, start: usize) -> Step {
-        let mut end = self.digits(start + usize::from(self.byte(start) == b'-'));
-        if self.byte(end) == b'.' {
+        let mut end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
+        if byte(self.bytes, end) == b'.' {
             end = self.digits(end + 1);
         }
-        let is_safe = end - start <= SAFE_DIGITS && !matches!(self.byte(end), b'e' | b'E');
+        let is_safe = end - start <= SAFE_DIGITS && !matches!(byte(self.bytes, end), b'e' | b'E');
         if is_safe { Ok(end) } else { Err(UNDECIDED) }
     }
 
+    #[inline(never)]
     pub(super) fn number(&self, spec: &NumSpec, start: usize) -> Step {
+        if !matches!(byte(self.bytes, start), b'-' | b'0'..=b'9') {
+            return Err(misfit(start));
+        }
         let end = self.token(start)?;
         if spec.is_open {
             return Ok(end);

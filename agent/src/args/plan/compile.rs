@@ -150,7 +150,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
     mark_secrets(&mut nodes);
     let is_choice =
         |node: &Node| matches!(node.kind, Kind::Tagged { .. } | Kind::Union { exclusive: false, .. });
-    let has_choices = nodes.iter().any(is_choice);
+    let has_choices = true; let _ = is_choice;
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
     let graph = Graph {
         nodes,

@@ -16,6 +16,7 @@ mod reference;
 mod scalar;
 mod secrets;
 mod shape;
+mod token;
 mod union;
 mod uri;
 mod whole;

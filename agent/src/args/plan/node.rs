@@ -1,5 +1,6 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
+use super::token::KeyToken;
 use super::words::{VariantNames, Words};
 use crate::args::hash::NameHash;
 use crate::args::policy::Rules;
@@ -274,6 +275,8 @@ pub(crate) struct StrSpec {
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
     pub(crate) format_rule: FormatRule,
+    /// Whether every text is accepted.
+    is_plain: bool,
 }
 
 /// What a format asks of the text.
@@ -290,15 +293,23 @@ pub(crate) enum FormatRule {
 impl StrSpec {
     /// Any text.
     pub(super) fn any() -> StrSpec {
-        StrSpec { min: None, max: None, pattern: None, format: None, format_rule: FormatRule::Shown }
+        StrSpec::new((None, None), None, None, FormatRule::Shown)
+    }
+
+    pub(super) fn new(
+        (min, max): (Option<u64>, Option<u64>),
+        pattern: Option<Pattern>,
+        format: Option<String>,
+        format_rule: FormatRule,
+    ) -> StrSpec {
+        let is_plain =
+            min.is_none() && max.is_none() && pattern.is_none() && format_rule == FormatRule::Shown;
+        StrSpec { min, max, pattern, format, format_rule, is_plain }
     }
 
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none()
-            && self.max.is_none()
-            && self.pattern.is_none()
-            && self.format_rule == FormatRule::Shown
+        self.is_plain
     }
 }
 
@@ -388,8 +399,8 @@ pub(crate) enum AdditionalProperties {
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) name: String,
-    /// The name as a key of JSON with its colon, as most models write it.
-    pub(crate) token: Box<[u8]>,
+    /// The name as most models write it.
+    pub(crate) token: KeyToken,
     pub(crate) node: NodeId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
@@ -399,12 +410,6 @@ pub(crate) struct Prop {
     pub(crate) null_absent: bool,
     /// The field's name in Rust, which a check may use.
     pub(crate) field: Option<String>,
-}
-
-impl Prop {
-    pub(super) fn token(name: &str) -> Box<[u8]> {
-        format!("{}:", Value::from(name)).into_bytes().into()
-    }
 }
 
 /// What a key of an object leads to.

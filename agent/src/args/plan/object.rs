@@ -4,6 +4,7 @@ use super::check::known;
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::whole;
 use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
+use super::token::KeyToken;
 use crate::args::hash::NameHash;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
@@ -56,7 +57,7 @@ impl Compiler<'_> {
                     (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
                 };
                 props.push(Prop {
-                    token: Prop::token(name),
+                    token: KeyToken::new(name),
                     name: name.into(),
                     node,
                     required,
@@ -156,7 +157,7 @@ impl Compiler<'_> {
             *own = format!("{own}\n{variants}");
         }
         Ok(Prop {
-            token: Prop::token(name),
+            token: KeyToken::new(name),
             name: name.into(),
             node,
             required,
