@@ -76,7 +76,7 @@ pub(crate) use report::signature;
 pub(crate) use report::{REFUSAL, Subject};
 pub(crate) use text::{cut, push_index, push_segment};
 
-use de::{Context, Path, PlanDe};
+use de::{Context, PlanDe, Position};
 use diagnose::{Refusal, diagnose};
 use exact::Fit;
 use plan::IssueLimit;
@@ -300,7 +300,7 @@ fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pa
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: cx.root() });
+    let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }

@@ -1,9 +1,9 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::context::{Context, Path, nested, refused};
+use super::context::{Context, Position, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec, Prop, VariantNames};
+use crate::args::plan::{AdditionalProperties, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
@@ -14,8 +14,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) cx: &'c Context<'c>,
-    pub(super) path: &'c Path<'c>,
+    pub(super) at: &'c Position<'c>,
     pub(super) object: ObjectNode<'c>,
 }
 
@@ -35,10 +34,11 @@ pub(super) enum ObjectNode<'c> {
 impl<'c> ObjectNode<'c> {
     /// Returns what objects of a node are read along, if that can be known while they are read.
     #[inline]
-    pub(super) fn of(cx: &Context<'c>, node: &'c Node) -> Option<ObjectNode<'c>> {
+    pub(super) fn of(at: &Position<'c>) -> Option<ObjectNode<'c>> {
+        let node = at.node;
         match &node.kind {
             Kind::Object(object) => Some(ObjectNode::Known(object)),
-            Kind::Tagged { tag, variants, names } if names.are_objects(variants, cx.graph) => {
+            Kind::Tagged { tag, variants, names } if names.are_objects(variants, at.cx.graph) => {
                 Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
             }
             _ => None,
@@ -113,7 +113,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         let (object, is_ahead, key, ahead) = match self.object {
             ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
             ObjectNode::Tagged { tag, variants, names, rules } => {
-                match variant(&mut access, self.cx, (tag, variants, names, rules))? {
+                match variant(&mut access, self.at.cx, (tag, variants, names, rules))? {
                     (object, ReadAhead::Tag(key)) => (object, true, key, None),
                     (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
                 }
@@ -121,13 +121,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         };
         let out = self.visitor.visit_map(Entries {
             access,
-            cx: self.cx,
-            path: self.path,
+            at: self.at,
             object,
             hint: 0,
             is_ahead,
             ahead,
-            next: Next { node: self.cx.graph.any, secret: false, key, name: None, raw: None },
+            next: Next { node: self.at.cx.graph.any, secret: false, key, name: None, raw: None },
             seen: &mut seen,
         });
         // A large value is not moved to be looked at.
@@ -151,8 +150,7 @@ struct Next<'de, 'c> {
 
 struct Entries<'de, 'c, 'g, A> {
     access: A,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
+    at: &'c Position<'c>,
     object: &'c ObjectSpec,
     /// The index after that of the previous property.
     hint: usize,
@@ -167,25 +165,25 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     /// Returns the node for a key that is not a property; `None` if the key was dropped.
     #[inline(never)]
     fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
-        let unknown = self.cx.graph.options.unknown_keys();
-        let identity = match self.cx.graph.identity(self.object, key) {
+        let unknown = self.at.cx.graph.options.unknown_keys();
+        let identity = match self.at.cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
             other => Cow::Owned(other.into_owned()),
         };
         // A value of any type may have a key twice.
-        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
+        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.at.cx.graph.any_object) {
             return Err(refused("duplicate"));
         }
         let node = match child {
             Some(node) => node,
             None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
-                self.cx.graph.any
+                self.at.cx.graph.any
             }
-            None if unknown == UnknownKeys::Strip && self.path.is_root() => {
+            None if unknown == UnknownKeys::Strip && self.at.is_root() => {
                 let raw = self.raw_value()?;
-                if !self.cx.silent {
+                if !self.at.cx.silent {
                     let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
-                    self.cx.record_dropped(&self.path.key(key, false), value);
+                    self.at.cx.record_dropped(&self.at.key(key, false, self.at.node), value);
                 }
                 self.seen.add_absent();
                 return Ok(None);
@@ -223,7 +221,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     #[inline(never)]
     fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
         let follows = match key {
-            Cow::Borrowed(key) => self.cx.null_follows(key),
+            Cow::Borrowed(key) => self.at.cx.null_follows(key),
             Cow::Owned(_) => None,
         };
         match follows {
@@ -239,11 +237,11 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                 }
             }
         }
-        if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+        if !self.at.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
-        self.cx.record(
-            &self.path.key(key, prop.secret),
+        self.at.cx.record(
+            &self.at.key(key, prop.secret, self.at.node),
             CoercedValue::Null,
             CoercedValue::Null,
             CoercionRule::NullAsAbsent,
@@ -275,7 +273,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                 if !self.seen.add(index) {
                     return Err(refused("duplicate"));
                 }
-                let is_value = || matches!(&key, Cow::Borrowed(key) if self.cx.value_follows(key));
+                let is_value = || matches!(&key, Cow::Borrowed(key) if self.at.cx.value_follows(key));
                 if prop.null_absent && !is_value() && self.null_as_absent(&key, prop)? {
                     continue;
                 }
@@ -288,7 +286,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                 let Some(node) = self.other(&key, child)? else { continue };
                 (self.next.node, self.next.secret) = (node, false);
                 integer = is_integer_key(object, &key);
-                let one = self.cx.graph.identity(object, &key);
+                let one = self.at.cx.graph.identity(object, &key);
                 if one.len() != key.len() {
                     self.next.name = Some(Cow::Owned(one.into_owned()));
                 }
@@ -316,14 +314,14 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        if self.cx.is_exact {
+        if self.at.cx.is_exact {
             return self.access.next_key_seed(seed);
         }
         let Some(key) = self.next_key()? else { return Ok(None) };
         match seed.deserialize(key) {
             Ok(key) => Ok(Some(key)),
             Err(error) => {
-                self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
+                self.at.cx.failed_key(&self.at.key(&self.next.key, self.next.secret, self.at.node));
                 Err(error)
             }
         }
@@ -331,14 +329,21 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let path = self.path.key(&self.next.key, self.next.secret);
-        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
+        let cx = self.at.cx;
+        let along;
+        let at = if cx.is_exact {
+            self.at
+        } else {
+            along = self.at.key(&self.next.key, self.next.secret, cx.graph.node(self.next.node));
+            &along
+        };
+        let seed = PlanSeed { seed, at };
         let out = match self.next.raw.take() {
             None => self.access.next_value_seed(seed),
             Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
         };
         if out.is_err() {
-            self.cx.failed(&path);
+            cx.failed(at);
         }
         out
     }
