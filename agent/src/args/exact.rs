@@ -34,7 +34,11 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     if byte(scan.bytes, start) != b'{' {
         return Fit::Unknown;
     }
-    match scan.value(graph.root, start) {
+    let step = match graph.kind(graph.root) {
+        Kind::Object(object) => scan.object(object, start),
+        _ => scan.value(graph.root, start),
+    };
+    match step {
         Ok(end) if skip_blank(scan.bytes, end) == text.len() => Fit::Exact,
         Err(_) if scan.is_refused => Fit::Refused,
         _ => Fit::Unknown,
@@ -102,6 +106,20 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// Returns what follows a value, and moves to the first byte of the next entry or item, or behind the end of the object or list.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "most texts have no blanks")]
+fn after_value(text: &[u8], at: &mut usize) -> u8 {
+    let mut end = *at;
+    let mut found = byte(text, end);
+    if found <= b' ' {
+        end = skip_blanks(text, end);
+        found = byte(text, end);
+    }
+    *at = if found == b',' { skip_blank(text, end + 1) } else { end + 1 };
+    found
 }
 
 fn word(text: &[u8], word: &[u8], at: usize) -> Step {
@@ -214,33 +232,40 @@ impl<'s> Scan<'s> {
         let at = skip_blank(self.bytes, start + 1);
         let (count, end) = match byte(self.bytes, at) {
             b']' => (0, at + 1),
-            _ if array.is_list() => match array.item(0) {
-                Some(item) => self.items(|_| Some(item), at)?,
-                None => return Err(misfit(at)),
-            },
-            _ => self.items(|index| array.item(index), at)?,
+            _ if array.is_list() => {
+                let item = self.graph.node(array.item(0).ok_or(misfit(at))?);
+                match &item.kind {
+                    // What is the same for every item is looked at once.
+                    Kind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
+                    Kind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
+                    Kind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,
+                    _ => self.items(at, |scan, _, at| scan.item(item, at))?,
+                }
+            }
+            _ => self.items(at, |scan, index, at| match array.item(index) {
+                Some(item) => scan.value(item, at),
+                None => Err(misfit(at)),
+            })?,
         };
         fits(array.min <= count && count <= array.max, end)
     }
 
     /// Scans the items of a list from the first one. Returns their number and the position after the list.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "one node is that of every item")]
+    #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
         &mut self,
-        node: impl Fn(usize) -> Option<NodeId>,
         mut at: usize,
+        item: impl Fn(&mut Self, usize, usize) -> Step,
     ) -> Result<(u64, usize), Stop> {
         let text = self.bytes;
         let mut count = 0;
         loop {
-            let node = self.graph.node(node(count).ok_or(misfit(at))?);
-            let end = self.item(node, at)?;
+            at = item(self, count, at)?;
             count += 1;
-            at = skip_blank(text, end);
-            match byte(text, at) {
-                b',' => at = skip_blank(text, at + 1),
-                b']' => return Ok((count as u64, at + 1)),
+            match after_value(text, &mut at) {
+                b',' => {}
+                b']' => return Ok((count as u64, at)),
                 _ => return Err(UNDECIDED),
             }
         }
@@ -266,7 +291,7 @@ impl<'s> Scan<'s> {
         if byte(self.bytes, at) == b'}' {
             return self.closed_object(SeenKeys::default().are_complete(object), at + 1);
         }
-        self.entries(object, SeenKeys::default(), 0, at)
+        self.entries(object, 0, 0, at)
     }
 
     /// Ends an object: nothing but other keys can complete it.
@@ -275,54 +300,57 @@ impl<'s> Scan<'s> {
         if is_complete { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object from a key. `hint` is the index after that of the previous property.
+    /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
     #[inline]
-    fn entries(
-        &mut self,
-        object: &'s ObjectSpec,
-        mut seen: SeenKeys<'s>,
-        mut hint: usize,
-        mut at: usize,
-    ) -> Step {
+    fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> Step {
         let text = self.bytes;
+        // Its bits are kept apart as long as the keys come in order.
+        let (mut bits, mut seen) = (seen, SeenKeys::default());
         loop {
-            let expected = object.props.get(hint).and_then(|prop| Some((prop, prop.token.end(text, at)?)));
-            let node = match expected {
+            let expected = object.props.get(next).filter(|_| next < 64);
+            let node = match expected.and_then(|prop| Some((prop, prop.token.end(text, at)?))) {
                 Some((prop, end)) => {
                     at = skip_blank(text, end);
-                    if !seen.add(hint) || prop.null_absent && byte(text, at) == b'n' {
+                    let bit = 1 << next;
+                    if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
                         return Err(misfit(at));
                     }
-                    hint += 1;
+                    bits |= bit;
+                    next += 1;
                     prop.node
                 }
                 None => {
-                    let (value, key) = self.key(at)?;
-                    at = value;
-                    self.other(object, key, at, &mut hint, &mut seen)?
+                    seen.set_first(bits);
+                    let (node, index, value) = self.other(object, at, next, &mut seen)?;
+                    (bits, next, at) = (seen.first(), index, value);
+                    node
                 }
             };
-            let end = self.item(self.graph.node(node), at)?;
-            at = skip_blank(text, end);
-            match byte(text, at) {
-                b',' => at = skip_blank(text, at + 1),
-                b'}' => return self.closed_object(seen.are_complete(object), at + 1),
+            at = self.item(self.graph.node(node), at)?;
+            match after_value(text, &mut at) {
+                b',' => {}
+                b'}' => {
+                    seen.set_first(bits);
+                    return self.closed_object(seen.are_complete(object), at);
+                }
                 _ => return Err(UNDECIDED),
             }
         }
     }
 
-    /// Returns what a key leads to that is not the next property. Its value is at `at`.
+    /// Reads a key that is not that of the expected property. Returns the node of its value, the index of the property that is expected
+    /// next, and the position of the value.
+    #[inline(never)]
     fn other(
         &mut self,
         object: &'s ObjectSpec,
-        key: &'s str,
         at: usize,
-        hint: &mut usize,
+        next: usize,
         seen: &mut SeenKeys<'s>,
-    ) -> Result<NodeId, Stop> {
-        let found = object.find(key, *hint).and_then(|index| Some((index, object.props.get(index)?)));
-        let Some((index, prop)) = found else { return self.entry(object, key, at, seen) };
+    ) -> Result<(NodeId, usize, usize), Stop> {
+        let (at, key) = self.key(at)?;
+        let found = object.find(key, next).and_then(|index| Some((index, object.props.get(index)?)));
+        let Some((index, prop)) = found else { return Ok((self.entry(object, key, at, seen)?, next, at)) };
         // By another name it has to be renamed.
         if !prop.aliases.is_empty() && prop.name != key {
             return Err(UNDECIDED);
@@ -330,8 +358,7 @@ impl<'s> Scan<'s> {
         if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
             return Err(misfit(at));
         }
-        *hint = index + 1;
-        Ok(prop.node)
+        Ok((prop.node, index + 1, at))
     }
 
     /// Returns what a key leads to that no property has.
@@ -389,17 +416,15 @@ impl<'s> Scan<'s> {
             if let Some((variant, Some(index))) = known.map(|at| (variants[at].1, begin.indices[at]))
                 && let Kind::Object(object) = self.graph.kind(variant)
             {
-                let next = skip_blank(text, end);
-                let mut seen = SeenKeys::default();
-                seen.add(index);
-                match byte(text, next) {
-                    b',' => {
+                let mut at = end;
+                match after_value(text, &mut at) {
+                    b',' if index < 64 => {
                         self.choices += 1;
-                        let step = self.entries(object, seen, index + 1, skip_blank(text, next + 1));
+                        let step = self.entries(object, 1 << index, index + 1, at);
                         self.choices -= 1;
                         return step;
                     }
-                    b'}' => return self.closed_object(seen.are_complete(object), next + 1),
+                    b'}' | b',' => {}
                     _ => return Err(UNDECIDED),
                 }
             }

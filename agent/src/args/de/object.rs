@@ -109,32 +109,37 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let mut seen = SeenKeys::default();
-        let (object, is_ahead, key, ahead) = match self.object {
-            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
-            ObjectNode::Tagged { tag, variants, names, rules } => {
-                match variant(&mut access, self.at.cx, (tag, variants, names, rules))? {
-                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
-                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
-                }
-            }
-        };
-        let out = self.visitor.visit_map(Entries {
-            access,
-            at: self.at,
-            object,
-            hint: 0,
-            is_ahead,
-            ahead,
-            next: Next { node: self.at.cx.graph.any, secret: false, key, name: None, raw: None },
-            seen: &mut seen,
-        });
+        let mut keys = None;
+        if !self.at.cx.is_exact {
+            keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
+        }
+        let out = self.visitor.visit_map(Entries { access, at: self.at, keys: &mut keys });
         // A large value is not moved to be looked at.
-        if out.is_ok() && !seen.are_complete(object) {
+        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.object)) {
             return Err(refused("missing, or too few or too many entries"));
         }
         out
     }
+}
+
+struct Entries<'de, 'c, 'g, A> {
+    access: A,
+    at: &'c Position<'c>,
+    /// Reads the keys; `None` if they are known to be right.
+    keys: &'g mut Option<KeyReader<'de, 'c>>,
+}
+
+/// Reads the keys of an object along the plan. Nothing of it is compiled for each type.
+struct KeyReader<'de, 'c> {
+    at: &'c Position<'c>,
+    object: &'c ObjectSpec,
+    /// The index after that of the previous property.
+    hint: usize,
+    /// Whether keys were read already: those of `ahead`, or else that of `next`.
+    is_ahead: bool,
+    ahead: Option<Box<EntriesAhead<'de>>>,
+    next: Next<'de, 'c>,
+    seen: SeenKeys<'de>,
 }
 
 /// The entry whose key was passed on and whose value is still to be read.
@@ -148,118 +153,37 @@ struct Next<'de, 'c> {
     raw: Option<&'de RawValue>,
 }
 
-struct Entries<'de, 'c, 'g, A> {
-    access: A,
-    at: &'c Position<'c>,
-    object: &'c ObjectSpec,
-    /// The index after that of the previous property.
-    hint: usize,
-    /// Whether keys were read already: those of `ahead`, or else that of `next`.
-    is_ahead: bool,
-    ahead: Option<Box<EntriesAhead<'de>>>,
-    next: Next<'de, 'c>,
-    seen: &'g mut SeenKeys<'de>,
-}
-
-impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
-    /// Returns the node for a key that is not a property; `None` if the key was dropped.
+impl<'de, 'c> KeyReader<'de, 'c> {
     #[inline(never)]
-    fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
-        let unknown = self.at.cx.graph.options.unknown_keys();
-        let identity = match self.at.cx.graph.identity(self.object, key) {
-            Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
-            other => Cow::Owned(other.into_owned()),
-        };
-        // A value of any type may have a key twice.
-        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.at.cx.graph.any_object) {
-            return Err(refused("duplicate"));
-        }
-        let node = match child {
-            Some(node) => node,
-            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
-                self.at.cx.graph.any
-            }
-            None if unknown == UnknownKeys::Strip && self.at.is_root() => {
-                let raw = self.raw_value()?;
-                if !self.at.cx.silent {
-                    let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
-                    self.at.cx.record_dropped(&self.at.key(key, false, self.at.node), value);
-                }
-                self.seen.add_absent();
-                return Ok(None);
-            }
-            None => return Err(refused("unknown key")),
-        };
-        Ok(Some(node))
-    }
-
-    /// Reads the next value as text, unless that has happened.
-    fn raw_value(&mut self) -> Result<&'de RawValue, A::Error> {
-        match self.next.raw.take() {
-            Some(raw) => Ok(raw),
-            None => self.access.next_value(),
-        }
-    }
-
-    /// Returns the next of the keys that were read to find the tag.
-    #[inline(never)]
-    fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
-        let Some(ahead) = &mut self.ahead else {
-            self.is_ahead = false;
-            return Some(std::mem::take(&mut self.next.key));
-        };
-        if let Some((key, raw)) = ahead.entries.pop() {
-            self.next.raw = Some(raw);
-            return Some(key);
-        }
-        let tag = ahead.tag.take();
-        (self.ahead, self.is_ahead) = (None, false);
-        tag
-    }
-
-    /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
-    #[inline(never)]
-    fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
-        let follows = match key {
-            Cow::Borrowed(key) => self.at.cx.null_follows(key),
-            Cow::Owned(_) => None,
-        };
-        match follows {
-            Some(false) => return Ok(false),
-            Some(true) if self.next.raw.is_none() => {
-                self.access.next_value::<IgnoredAny>()?;
-            }
-            _ => {
-                let raw = self.raw_value()?;
-                if raw.get() != "null" {
-                    self.next.raw = Some(raw);
-                    return Ok(false);
+    fn new<A: MapAccess<'de>>(
+        access: &mut A,
+        at: &'c Position<'c>,
+        object: ObjectNode<'c>,
+    ) -> Result<KeyReader<'de, 'c>, A::Error> {
+        let (object, is_ahead, key, ahead) = match object {
+            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
+            ObjectNode::Tagged { tag, variants, names, rules } => {
+                match variant(access, at.cx, (tag, variants, names, rules))? {
+                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
+                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
                 }
             }
-        }
-        if !self.at.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
-            return Err(refused("null"));
-        }
-        self.at.cx.record(
-            &self.at.key(key, prop.secret, self.at.node),
-            CoercedValue::Null,
-            CoercedValue::Null,
-            CoercionRule::NullAsAbsent,
-        );
-        self.seen.add_absent();
-        Ok(true)
+        };
+        let next = Next { node: at.cx.graph.any, secret: false, key, name: None, raw: None };
+        Ok(KeyReader { at, object, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
     }
 
     /// Reads the next key: the name of the parameter, however it was spelled, or one spelling of each key of a map.
-    ///
-    /// Apart from what is compiled for each type.
     #[inline(never)]
-    fn next_key(&mut self) -> Result<Option<Key<'_, 'de, A::Error>>, A::Error> {
+    fn next<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+    ) -> Result<Option<Key<'_, 'de, A::Error>>, A::Error> {
         loop {
             let ahead = if self.is_ahead { self.key_ahead() } else { None };
             let key = match ahead {
                 Some(key) => key,
-                None => match self.access.next_key_seed(KeyText)? {
+                None => match access.next_key_seed(KeyText)? {
                     Some(key) => key,
                     None => return Ok(None),
                 },
@@ -274,7 +198,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                     return Err(refused("duplicate"));
                 }
                 let is_value = || matches!(&key, Cow::Borrowed(key) if self.at.cx.value_follows(key));
-                if prop.null_absent && !is_value() && self.null_as_absent(&key, prop)? {
+                if prop.null_absent && !is_value() && self.null_as_absent(access, &key, prop)? {
                     continue;
                 }
                 if !prop.aliases.is_empty() && prop.name != key {
@@ -283,7 +207,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
                 (self.next.node, self.next.secret) = (prop.node, prop.secret);
             } else {
                 let child = object.entry(&key);
-                let Some(node) = self.other(&key, child)? else { continue };
+                let Some(node) = self.other(access, &key, child)? else { continue };
                 (self.next.node, self.next.secret) = (node, false);
                 integer = is_integer_key(object, &key);
                 let one = self.at.cx.graph.identity(object, &key);
@@ -300,6 +224,108 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             return Ok(Some(Key { text, borrowed, integer, error: PhantomData }));
         }
     }
+
+    /// Returns the position of the value whose key was read.
+    fn position(&self) -> Position<'_> {
+        self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
+    }
+
+    /// Returns the node for a key that is not a property; `None` if the key was dropped.
+    fn other<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+        key: &Cow<'de, str>,
+        child: Option<NodeId>,
+    ) -> Result<Option<NodeId>, A::Error> {
+        let cx = self.at.cx;
+        let unknown = cx.graph.options.unknown_keys();
+        let node = match child {
+            Some(node) => Some(node),
+            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
+                Some(cx.graph.any)
+            }
+            None if unknown == UnknownKeys::Strip && self.at.is_root() => None,
+            None => return Err(refused("unknown key")),
+        };
+        let identity = match cx.graph.identity(self.object, key) {
+            Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
+            other => Cow::Owned(other.into_owned()),
+        };
+        // A value of any type may have a key twice.
+        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const cx.graph.any_object) {
+            return Err(refused("duplicate"));
+        }
+        if node.is_none() {
+            let raw = self.raw_value(access)?;
+            if !cx.silent {
+                let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
+                cx.record_dropped(&self.at.key(key, false, self.at.node), value);
+            }
+            self.seen.add_absent();
+        }
+        Ok(node)
+    }
+
+    /// Reads the next value as text, unless that has happened.
+    fn raw_value<A: MapAccess<'de>>(&mut self, access: &mut A) -> Result<&'de RawValue, A::Error> {
+        match self.next.raw.take() {
+            Some(raw) => Ok(raw),
+            None => access.next_value(),
+        }
+    }
+
+    /// Returns the next of the keys that were read to find the tag.
+    fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
+        let Some(ahead) = &mut self.ahead else {
+            self.is_ahead = false;
+            return Some(std::mem::take(&mut self.next.key));
+        };
+        if let Some((key, raw)) = ahead.entries.pop() {
+            self.next.raw = Some(raw);
+            return Some(key);
+        }
+        let tag = ahead.tag.take();
+        (self.ahead, self.is_ahead) = (None, false);
+        tag
+    }
+
+    /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
+    fn null_as_absent<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+        key: &Cow<'de, str>,
+        prop: &Prop,
+    ) -> Result<bool, A::Error> {
+        let cx = self.at.cx;
+        let follows = match key {
+            Cow::Borrowed(key) => cx.null_follows(key),
+            Cow::Owned(_) => None,
+        };
+        match follows {
+            Some(false) => return Ok(false),
+            Some(true) if self.next.raw.is_none() => {
+                access.next_value::<IgnoredAny>()?;
+            }
+            _ => {
+                let raw = self.raw_value(access)?;
+                if raw.get() != "null" {
+                    self.next.raw = Some(raw);
+                    return Ok(false);
+                }
+            }
+        }
+        if !cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+            return Err(refused("null"));
+        }
+        cx.record(
+            &self.at.key(key, prop.secret, self.at.node),
+            CoercedValue::Null,
+            CoercedValue::Null,
+            CoercionRule::NullAsAbsent,
+        );
+        self.seen.add_absent();
+        Ok(true)
+    }
 }
 
 /// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
@@ -314,36 +340,33 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        if self.at.cx.is_exact {
-            return self.access.next_key_seed(seed);
+        let Some(keys) = self.keys else { return self.access.next_key_seed(seed) };
+        let Some(key) = keys.next(&mut self.access)? else { return Ok(None) };
+        let out = seed.deserialize(key).map(Some);
+        if out.is_err() {
+            self.at.cx.failed_key(&keys.position());
         }
-        let Some(key) = self.next_key()? else { return Ok(None) };
-        match seed.deserialize(key) {
-            Ok(key) => Ok(Some(key)),
-            Err(error) => {
-                self.at.cx.failed_key(&self.at.key(&self.next.key, self.next.secret, self.at.node));
-                Err(error)
-            }
-        }
+        out
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let cx = self.at.cx;
-        let along;
-        let at = if cx.is_exact {
-            self.at
-        } else {
-            along = self.at.key(&self.next.key, self.next.secret, cx.graph.node(self.next.node));
-            &along
+        let (along, raw);
+        let (at, raw) = match self.keys {
+            None => (self.at, None),
+            Some(keys) => {
+                raw = keys.next.raw.take();
+                along = keys.position();
+                (&along, raw)
+            }
         };
         let seed = PlanSeed { seed, at };
-        let out = match self.next.raw.take() {
+        let out = match raw {
             None => self.access.next_value_seed(seed),
             Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
         };
         if out.is_err() {
-            cx.failed(at);
+            at.cx.failed(at);
         }
         out
     }
