@@ -69,7 +69,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         if again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
-        if cx.silent {
+        if cx.is_silent() {
             return PlanDe { de, at: &at.along(base) }.read(visitor, hint);
         }
         if at.depth >= MAX_DEPTH {
@@ -112,7 +112,7 @@ impl<'c> Context<'c> {
             Kind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
             Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
             Kind::Checked(checked) => {
-                if !self.silent {
+                if !self.is_silent() {
                     self.pass(at, checked, text)?;
                 }
                 Ok(self.graph.node(checked.base))
@@ -168,7 +168,7 @@ fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
             }
             let document = Document::parse(text).ok()?;
             let (chosen, nested) =
-                diagnose::choose(cx.graph, node, &document.root, at.is_root(), cx.silent);
+                diagnose::choose(cx.graph, node, &document.root, at.is_root(), cx.is_silent());
             cx.remember(nested);
             chosen
         }

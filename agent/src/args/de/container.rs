@@ -44,7 +44,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         let array = match &at.node.kind {
             Kind::Any => Some(&at.cx.graph.any_array),
-            Kind::Array(array) if !array.unique || at.cx.silent => Some(array),
+            Kind::Array(array) if !array.unique || at.cx.is_silent() => Some(array),
             _ => None,
         };
         match array {

@@ -107,7 +107,23 @@ impl<'c> Position<'c> {
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each says how one reading differs")]
+/// What a reading is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The arguments of a call.
+    Call,
+    /// The same, by the digits of its numbers: it records which of them are rounded.
+    Digits,
+    /// Arguments that are known to fit as they are, so nothing in them is looked at.
+    Exact,
+    /// Only coerces: no records, no checks, and sets may have repeated items.
+    Silent,
+    /// The same for canonical arguments: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
+    Canonical,
+    /// Only collects what the checks of typed values find, within their scope.
+    Checks,
+}
+
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
@@ -117,20 +133,11 @@ pub(crate) struct Context<'c> {
     rare: RefCell<Option<Box<RareState>>>,
     /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
-    /// The arguments fit as they are, so nothing in them is looked at.
-    pub(super) is_exact: bool,
+    purpose: Purpose,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
-    /// Only coerces: no records, no checks, and sets may have repeated items.
-    pub(super) silent: bool,
-    /// The arguments are canonical: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
-    pub(super) is_canonical: bool,
-    /// Only collects what the checks of typed values find, within their scope.
-    pub(super) collects: bool,
     /// Numbers that were read as floats, whose digits are not known: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
-    /// Reads numbers by their digits, and records which of them are rounded.
-    pub(super) careful: bool,
 }
 
 /// The state of a parse that refuses something, chooses between alternatives, or collects.
@@ -160,24 +167,50 @@ impl<'c> Context<'c> {
             log: RefCell::default(),
             rare: RefCell::default(),
             walked: None,
-            is_exact: false,
+            purpose: Purpose::Call,
             again: Cell::new(0),
-            silent: false,
-            is_canonical: false,
-            collects: false,
             floats: Cell::new(0),
-            careful: false,
         }
     }
 
     /// Creates a context for arguments that fit exactly.
     pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { is_exact: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Exact, ..Context::new(graph, text) }
+    }
+
+    /// Whether the arguments are known to fit as they are.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        self.purpose == Purpose::Exact
+    }
+
+    /// Whether nothing is recorded and checked.
+    #[inline]
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
+    }
+
+    /// Whether integers beyond 64 bits are texts.
+    #[inline]
+    pub(super) fn is_canonical(&self) -> bool {
+        self.purpose == Purpose::Canonical
+    }
+
+    /// Whether what the checks of typed values find is collected.
+    #[inline]
+    pub(super) fn collects(&self) -> bool {
+        self.purpose == Purpose::Checks
+    }
+
+    /// Whether numbers are read by their digits.
+    #[inline]
+    pub(super) fn reads_digits(&self) -> bool {
+        self.purpose == Purpose::Digits
     }
 
     /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
     pub(crate) fn root(&self) -> &'c Node {
-        self.graph.node(if self.is_exact { self.graph.any } else { self.graph.root })
+        self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
     }
 
     /// Notes that a number was read as a float; `single`: for a type of 32 bits.
@@ -215,22 +248,22 @@ impl<'c> Context<'c> {
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let log = RefCell::new(self.log.into_inner().only_before());
-        Context { log, careful: true, ..Context::new(self.graph, self.text) }
+        Context { log, purpose: Purpose::Digits, ..Context::new(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { silent: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Silent, ..Context::new(graph, text) }
     }
 
     /// The same for canonical arguments, which were checked.
     pub(crate) fn canonical(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { is_canonical: true, ..Context::silent(graph, text) }
+        Context { purpose: Purpose::Canonical, ..Context::new(graph, text) }
     }
 
     /// Creates a context that collects what checks find.
     pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { collects: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Checks, ..Context::new(graph, text) }
     }
 
     /// Returns what was found, and the place of the first refusal.
@@ -278,7 +311,7 @@ impl<'c> Context<'c> {
         to: CoercedValue<'_>,
         rule: CoercionRule,
     ) {
-        if !self.silent {
+        if !self.is_silent() {
             self.log.borrow_mut().add(|out| at.write_record(out), at.secret, from, to, rule);
         }
     }
@@ -286,7 +319,7 @@ impl<'c> Context<'c> {
     /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, at: &Position<'_>, from: Value) {
-        if !self.silent {
+        if !self.is_silent() {
             let secret = self.graph.has_secrets();
             let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
             self.log.borrow_mut().add(|out| at.write_record(out), secret, from, CoercedValue::Null, rule);
@@ -307,7 +340,7 @@ impl<'c> Context<'c> {
 
     fn fail(&self, at: &Position<'_>, is_key: bool) {
         // A refusal is only located where it is looked for.
-        if self.collects {
+        if self.collects() {
             let mut rare = self.rare.borrow_mut();
             let failed_at = &mut rare.get_or_insert_default().failed_at;
             failed_at.get_or_insert_with(|| Failure { at: at.pointer(), is_key });

@@ -49,7 +49,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, at } = self;
-        if at.cx.collects {
+        if at.cx.collects() {
             return PlanSeed { seed, at }.collecting(de);
         }
         seed.deserialize(PlanDe { de, at })
@@ -89,7 +89,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             | Kind::Num(_)
             | Kind::Str(_)
             | Kind::Enum(_) => {
-                if at.cx.careful {
+                if at.cx.reads_digits() {
                     return PlanDe { de, at }.carefully(visitor, hint);
                 }
                 de.deserialize_any(ScalarVisitor { visitor, at, hint })
@@ -103,9 +103,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             Kind::Any => match hint {
-                Hint::Any if at.cx.careful => PlanDe { de, at }.any_carefully(visitor),
+                Hint::Any if at.cx.reads_digits() => PlanDe { de, at }.any_carefully(visitor),
                 Hint::Any => {
-                    if !at.cx.is_exact {
+                    if !at.cx.is_exact() {
                         at.cx.note_any(at);
                     }
                     de.deserialize_any(visitor)
@@ -129,7 +129,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Some(object) => de.deserialize_map(ObjectVisitor { visitor, at, object }),
                 None => PlanDe { de, at }.buffered(visitor, hint),
             },
-            Kind::Array(array) if array.unique && !at.cx.silent => {
+            Kind::Array(array) if array.unique && !at.cx.is_silent() => {
                 PlanDe { de, at }.unique(visitor, array)
             }
             Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
@@ -155,7 +155,7 @@ macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            if self.at.cx.is_exact { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
+            if self.at.cx.is_exact() { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
         }
     )*};
 }
@@ -219,7 +219,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        if self.at.cx.collects && name == CHECKED {
+        if self.at.cx.collects() && name == CHECKED {
             return visitor.visit_some(self);
         }
         match &self.at.node.kind {

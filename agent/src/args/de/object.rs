@@ -110,7 +110,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         let mut keys = None;
-        if !self.at.cx.is_exact {
+        if !self.at.cx.is_exact() {
             keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
         }
         let out = self.visitor.visit_map(Entries { access, at: self.at, keys: &mut keys });
@@ -257,7 +257,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
         if node.is_none() {
             let raw = self.raw_value(access)?;
-            if !cx.silent {
+            if !cx.is_silent() {
                 let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
                 cx.record_dropped(&self.at.key(key, false, self.at.node), value);
             }

@@ -53,7 +53,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Reads text where an integer is expected.
     fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
-        if !self.at.node.rules.has(Rules::TEXT_INTEGER) && !self.at.cx.is_canonical {
+        if !self.at.node.rules.has(Rules::TEXT_INTEGER) && !self.at.cx.is_canonical() {
             return Err(refused("type"));
         }
         let rule = CoercionRule::TextToInteger;
@@ -174,7 +174,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
-            Kind::Str(spec) => spec.takes(text) || self.at.cx.collects && spec.is_for_the_type(text),
+            Kind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
             Kind::Enum(words) => words.iter().any(|w| w == text),
             _ => false,
         }

@@ -46,7 +46,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
         let cx = self.at.cx;
         let along;
-        let at = if cx.is_exact {
+        let at = if cx.is_exact() {
             self.at
         } else {
             // After the last item of a tuple: serde_json finds what is too much.

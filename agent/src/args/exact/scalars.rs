@@ -1,7 +1,7 @@
 //! Texts, words and numbers, as they are written.
 
 use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
-use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words};
+use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words, word_at};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
@@ -11,13 +11,6 @@ const LONG_TEXT: usize = 512;
 
 const LOW: u64 = u64::from_le_bytes([0x01; 8]);
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-
-/// Returns the next eight bytes.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "one load")]
-fn word(text: &[u8], at: usize) -> Option<u64> {
-    text.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
-}
 
 /// Marks the quotes and escapes among eight bytes. The lowest mark is exact.
 #[inline(always)]
@@ -55,33 +48,33 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns the position of the next quote or escape.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most keys and many texts are short")]
     pub(super) fn text_end(&self, start: usize) -> Step {
-        match word(self.bytes, start).map(ends_of_text) {
-            Some(marks) if marks != 0 => Ok(start + first(marks)),
-            _ => self.long_text_end(start),
+        let marks = ends_of_text(word_at(self.bytes, start));
+        if marks != 0 {
+            return Ok(start + first(marks));
         }
+        let marks = ends_of_text(word_at(self.bytes, start + 8));
+        if marks != 0 {
+            return Ok(start + 8 + first(marks));
+        }
+        self.long_text_end(start + 16)
     }
 
     #[inline(never)]
     fn long_text_end(&self, start: usize) -> Step {
         let mut at = start;
-        while let Some(marks) = word(self.bytes, at).map(ends_of_text) {
+        loop {
+            let marks = ends_of_text(word_at(self.bytes, at));
             if marks != 0 {
                 return Ok(at + first(marks));
             }
             at += 8;
-            if at - start > LONG_TEXT && self.choices == 0 {
+            if at >= self.bytes.len() || at - start > LONG_TEXT && self.choices == 0 {
                 return Err(UNDECIDED);
             }
         }
-        while let Some(byte) = self.bytes.get(at) {
-            if let b'"' | b'\\' = byte {
-                return Ok(at);
-            }
-            at += 1;
-        }
-        Err(UNDECIDED)
     }
 
     /// Scans the rest of a string from its first escape.
@@ -155,27 +148,21 @@ impl<'s> Scan<'s> {
 
     /// Returns the position after the digits.
     pub(super) fn digits(&self, mut at: usize) -> usize {
-        while let Some(marks) = word(self.bytes, at).map(ends_of_digits) {
+        loop {
+            let marks = ends_of_digits(word_at(self.bytes, at));
             if marks != 0 {
                 return at + first(marks);
             }
             at += 8;
         }
-        while byte(self.bytes, at).is_ascii_digit() {
-            at += 1;
-        }
-        at
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most integers are short")]
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
-        if let Some(text) = word(self.bytes, start)
-            && let marks = ends_of_digits(text)
-            && let length = first(marks)
-            && length.wrapping_sub(1) < spec.free_digits
-            && let b',' | b'}' | b']' = byte(self.bytes, start + length)
-        {
+        let length = first(ends_of_digits(word_at(self.bytes, start)));
+        let ends = matches!(byte(self.bytes, start + length), b',' | b'}' | b']');
+        if ends && length.wrapping_sub(1) < spec.free_digits {
             return Ok(start + length);
         }
         self.other_integer(spec, start)

@@ -7,6 +7,7 @@ mod compile;
 mod error;
 mod finish;
 mod identify;
+mod key_index;
 mod keywords;
 mod merge;
 mod node;
@@ -32,6 +33,7 @@ pub(crate) use node::{
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
+pub(crate) use token::word_at;
 pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules};

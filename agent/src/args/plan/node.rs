@@ -1,12 +1,12 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
+use super::key_index::KeyIndex;
 use super::token::KeyToken;
 use super::words::{VariantNames, Words};
-use crate::args::hash::NameHash;
 use crate::args::policy::Rules;
 use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, fmt};
 
 /// Index of a node in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -377,7 +377,7 @@ pub(crate) struct ObjectSpec {
     /// The names of the properties, as they are compared with unknown keys.
     pub(super) spellings: Spellings,
     /// Every name and alias, where a scan would be slow.
-    pub(super) index: Option<HashMap<String, usize, NameHash>>,
+    pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
     /// The required ones among the first 64 properties, one bit each.
@@ -412,6 +412,13 @@ pub(crate) struct Prop {
     pub(crate) field: Option<String>,
 }
 
+impl Prop {
+    /// Returns the name and the other names that are accepted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
+    }
+}
+
 /// What a key of an object leads to.
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
@@ -436,7 +443,7 @@ impl ObjectSpec {
     }
 
     /// With more properties than this they are looked up by hash.
-    pub(super) const SCAN: usize = 24;
+    pub(super) const SCAN: usize = 8;
 
     /// Returns the names of properties with these indices, for suggestions.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
@@ -459,8 +466,8 @@ impl ObjectSpec {
 
     fn scan(&self, key: &str) -> Option<usize> {
         match &self.index {
-            Some(index) => index.get(key).copied(),
-            None => self.props.iter().position(|p| p.name == key || p.aliases.iter().any(|a| a == key)),
+            Some(index) => index.find(key, &self.props),
+            None => self.props.iter().position(|prop| prop.names().any(|name| name == key)),
         }
     }
 

@@ -27,16 +27,16 @@ impl KeyToken {
         KeyToken { text, head: u64::from_le_bytes(padded), mask, tail }
     }
 
-    /// Returns the position after the token, if the text has it at this position. `None` says nothing within the last eight bytes of
-    /// the text.
+    /// Returns the position after the token, if the text has it at this position.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
-        if (word_at(text, at)? ^ self.head) & self.mask != 0 {
+        // No token has a byte that is zero, as words have after the end of the text.
+        if (word_at(text, at) ^ self.head) & self.mask != 0 {
             return None;
         }
         let end = at + self.text.len();
         if self.text.len() > WORD {
-            let is_same = word_at(text, end - WORD)? == self.tail
+            let is_same = word_at(text, end - WORD) == self.tail
                 && (self.text.len() <= 2 * WORD || text.get(at..end)? == &*self.text);
             if !is_same {
                 return None;
@@ -46,14 +46,44 @@ impl KeyToken {
     }
 }
 
-#[inline]
-fn word_at(text: &[u8], at: usize) -> Option<u64> {
-    text.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+/// Returns eight bytes of a text from a position; those after its end are zero.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "one load")]
+pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
+    match text.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(word) => u64::from_le_bytes(*word),
+        None => last_word(text, at),
+    }
+}
+
+#[inline(never)]
+fn last_word(text: &[u8], at: usize) -> u64 {
+    let left = text.len().saturating_sub(at);
+    match text.last_chunk() {
+        // The last eight bytes, without those before the position.
+        Some(word) if left > 0 => u64::from_le_bytes(*word) >> (8 * (WORD - left)),
+        _ => text.iter().skip(at).rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::KeyToken;
+    use super::{KeyToken, word_at};
+
+    #[test]
+    fn words_end_with_the_text() {
+        let text = b"0123456789abcdef";
+        for length in 0..=text.len() {
+            let text = &text[..length];
+            for at in 0..length + 3 {
+                let mut expected = [0; 8];
+                for (to, from) in expected.iter_mut().zip(text.iter().skip(at)) {
+                    *to = *from;
+                }
+                assert_eq!(word_at(text, at), u64::from_le_bytes(expected), "{length} {at}");
+            }
+        }
+    }
 
     #[test]
     fn a_token_is_found_where_it_is_written() {
