@@ -307,19 +307,23 @@ impl<'s> Scan<'s> {
         // Its bits are kept apart as long as the keys come in order.
         let (mut bits, mut seen) = (seen, SeenKeys::default());
         loop {
-            let expected = object.props.get(next).filter(|_| next < 64);
-            let node = match expected.and_then(|prop| Some((prop, prop.token.end(text, at)?))) {
-                Some((prop, end)) => {
+            let expected = object.props.get(next).and_then(|prop| Some((next, prop.token.end(text, at)?)));
+            let written = match expected {
+                Some(written) => Some(written),
+                None => object.written_at(text, at),
+            };
+            let node = match written.and_then(|(index, end)| Some((index, end, object.props.get(index)?))) {
+                Some((index, end, prop)) if index < 64 => {
                     at = skip_blank(text, end);
-                    let bit = 1 << next;
+                    let bit = 1 << index;
                     if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
                         return Err(misfit(at));
                     }
                     bits |= bit;
-                    next += 1;
+                    next = index + 1;
                     prop.node
                 }
-                None => {
+                _ => {
                     seen.set_first(bits);
                     let (node, index, value) = self.other(object, at, next, &mut seen)?;
                     (bits, next, at) = (seen.first(), index, value);
@@ -407,26 +411,22 @@ impl<'s> Scan<'s> {
         let first = skip_blank(text, start + 1);
         let begin = names.first(tag, variants, self.graph);
         // Usually the tag comes first, as a schema shows it.
-        if let Some(value) = begin.token.end(text, first)
+        if let Some(value) = begin.key.end(text, first)
             && let value = skip_blank(text, value)
-            && byte(text, value) == b'"'
+            && let mut known = begin.variants.iter()
+            && let Some((mut at, variant, index)) =
+                known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
+            && let Kind::Object(object) = self.graph.kind(variant)
         {
-            let (end, name) = self.plain(value)?;
-            let known = variants.iter().position(|(known, _)| known == name);
-            if let Some((variant, Some(index))) = known.map(|at| (variants[at].1, begin.indices[at]))
-                && let Kind::Object(object) = self.graph.kind(variant)
-            {
-                let mut at = end;
-                match after_value(text, &mut at) {
-                    b',' if index < 64 => {
-                        self.choices += 1;
-                        let step = self.entries(object, 1 << index, index + 1, at);
-                        self.choices -= 1;
-                        return step;
-                    }
-                    b'}' | b',' => {}
-                    _ => return Err(UNDECIDED),
+            match after_value(text, &mut at) {
+                b',' if index < 64 => {
+                    self.choices += 1;
+                    let step = self.entries(object, 1 << index, index + 1, at);
+                    self.choices -= 1;
+                    return step;
                 }
+                b'}' | b',' => {}
+                _ => return Err(UNDECIDED),
             }
         }
         self.tagged_anywhere(tag, variants, names, node, start)

@@ -1,43 +1,15 @@
 //! Texts, words and numbers, as they are written.
 
 use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
-use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words, word_at};
+use crate::args::plan::{
+    IntSpec, Node, NumSpec, StrSpec, Words, before_quote, leading_digits, word_at,
+};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
 /// Outside of alternatives a longer text is left to the reader along the plan: scanning it first would be a second pass over it.
 const LONG_TEXT: usize = 512;
-
-const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-
-/// Marks the quotes and escapes among eight bytes. The lowest mark is exact.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
-fn ends_of_text(word: u64) -> u64 {
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
-    let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
-    (quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH
-}
-
-/// Marks the bytes among eight that are not digits. The lowest mark is exact.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
-fn ends_of_digits(word: u64) -> u64 {
-    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-    const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; 8]);
-    let word = word ^ ZEROS;
-    (word.wrapping_add(ABOVE_NINE) | word) & HIGH
-}
-
-/// The index of the byte of the lowest mark.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "two instructions")]
-fn first(marks: u64) -> usize {
-    (marks.trailing_zeros() / 8) as usize
-}
 
 impl<'s> Scan<'s> {
     /// Scans a string, and returns whether it has escapes.
@@ -51,13 +23,13 @@ impl<'s> Scan<'s> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most keys and many texts are short")]
     pub(super) fn text_end(&self, start: usize) -> Step {
-        let marks = ends_of_text(word_at(self.bytes, start));
-        if marks != 0 {
-            return Ok(start + first(marks));
+        let length = before_quote(word_at(self.bytes, start));
+        if length < 8 {
+            return Ok(start + length);
         }
-        let marks = ends_of_text(word_at(self.bytes, start + 8));
-        if marks != 0 {
-            return Ok(start + 8 + first(marks));
+        let length = before_quote(word_at(self.bytes, start + 8));
+        if length < 8 {
+            return Ok(start + 8 + length);
         }
         self.long_text_end(start + 16)
     }
@@ -66,11 +38,11 @@ impl<'s> Scan<'s> {
     fn long_text_end(&self, start: usize) -> Step {
         let mut at = start;
         loop {
-            let marks = ends_of_text(word_at(self.bytes, at));
-            if marks != 0 {
-                return Ok(at + first(marks));
+            let length = before_quote(word_at(self.bytes, at));
+            at += length;
+            if length < 8 {
+                return Ok(at);
             }
-            at += 8;
             if at >= self.bytes.len() || at - start > LONG_TEXT && self.choices == 0 {
                 return Err(UNDECIDED);
             }
@@ -149,18 +121,18 @@ impl<'s> Scan<'s> {
     /// Returns the position after the digits.
     pub(super) fn digits(&self, mut at: usize) -> usize {
         loop {
-            let marks = ends_of_digits(word_at(self.bytes, at));
-            if marks != 0 {
-                return at + first(marks);
+            let length = leading_digits(word_at(self.bytes, at));
+            at += length;
+            if length < 8 {
+                return at;
             }
-            at += 8;
         }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most integers are short")]
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
-        let length = first(ends_of_digits(word_at(self.bytes, start)));
+        let length = leading_digits(word_at(self.bytes, start));
         let ends = matches!(byte(self.bytes, start + length), b',' | b'}' | b']');
         if ends && length.wrapping_sub(1) < spec.free_digits {
             return Ok(start + length);

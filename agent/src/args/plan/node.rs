@@ -1,7 +1,7 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
 use super::key_index::KeyIndex;
-use super::token::KeyToken;
+use super::token::NameToken;
 use super::words::{VariantNames, Words};
 use crate::args::policy::Rules;
 use crate::args::suggest::{Spelling, Spellings};
@@ -400,7 +400,7 @@ pub(crate) enum AdditionalProperties {
 pub(crate) struct Prop {
     pub(crate) name: String,
     /// The name as most models write it.
-    pub(crate) token: KeyToken,
+    pub(crate) token: NameToken,
     pub(crate) node: NodeId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
@@ -462,6 +462,19 @@ impl ObjectSpec {
             return Some(hint);
         }
         self.scan(key)
+    }
+
+    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
+    /// nothing.
+    #[inline]
+    pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        match &self.index {
+            Some(index) => index.written_at(text, at, &self.props),
+            None => {
+                let mut props = self.props.iter().enumerate();
+                props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
+            }
+        }
     }
 
     fn scan(&self, key: &str) -> Option<usize> {

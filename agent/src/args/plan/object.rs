@@ -5,7 +5,7 @@ use super::compile::{Compiler, Object, Result, notes};
 use super::key_index::KeyIndex;
 use super::keywords::whole;
 use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
-use super::token::KeyToken;
+use super::token::NameToken;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Compiler<'_> {
                     (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
                 };
                 props.push(Prop {
-                    token: KeyToken::new(name),
+                    token: NameToken::key(name),
                     name: name.into(),
                     node,
                     required,
@@ -156,7 +156,7 @@ impl Compiler<'_> {
             *own = format!("{own}\n{variants}");
         }
         Ok(Prop {
-            token: KeyToken::new(name),
+            token: NameToken::key(name),
             name: name.into(),
             node,
             required,

@@ -2,7 +2,7 @@
 
 use super::Graph;
 use super::node::{Kind, NodeId};
-use super::token::KeyToken;
+use super::token::NameToken;
 use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
@@ -129,9 +129,9 @@ pub(crate) struct VariantNames {
 /// How an object begins whose tag comes first.
 #[derive(Debug)]
 pub(crate) struct FirstTag {
-    pub(crate) token: KeyToken,
-    /// For each variant the index of its tag, if the variant is an object and its name a word of that tag.
-    pub(crate) indices: Box<[Option<usize>]>,
+    pub(crate) key: NameToken,
+    /// For each variant that is an object and whose name is a word of its tag: the name, the object, and the index of the tag.
+    pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
 impl VariantNames {
@@ -156,13 +156,14 @@ impl VariantNames {
     #[inline]
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {
-            let index = |(name, variant): &(String, NodeId)| {
+            let known = |(name, variant): &(String, NodeId)| {
                 let Kind::Object(object) = graph.kind(*variant) else { return None };
                 let index = object.find(tag, 0)?;
                 let is_word = |node: NodeId| matches!(graph.kind(node), Kind::Enum(words) if words.contains(name));
-                object.props.get(index).filter(|prop| is_word(prop.node)).map(|_| index)
+                object.props.get(index).filter(|prop| is_word(prop.node))?;
+                Some((NameToken::value(name), *variant, index))
             };
-            FirstTag { token: KeyToken::new(tag), indices: variants.iter().map(index).collect() }
+            FirstTag { key: NameToken::key(tag), variants: variants.iter().filter_map(known).collect() }
         })
     }
 
