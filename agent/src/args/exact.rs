@@ -307,23 +307,19 @@ impl<'s> Scan<'s> {
         // Its bits are kept apart as long as the keys come in order.
         let (mut bits, mut seen) = (seen, SeenKeys::default());
         loop {
-            let expected = object.props.get(next).and_then(|prop| Some((next, prop.token.end(text, at)?)));
-            let written = match expected {
-                Some(written) => Some(written),
-                None => object.written_at(text, at),
-            };
-            let node = match written.and_then(|(index, end)| Some((index, end, object.props.get(index)?))) {
-                Some((index, end, prop)) if index < 64 => {
+            let expected = object.props.get(next).filter(|_| next < 64);
+            let node = match expected.and_then(|prop| Some((prop, prop.token.end(text, at)?))) {
+                Some((prop, end)) => {
                     at = skip_blank(text, end);
-                    let bit = 1 << index;
+                    let bit = 1 << next;
                     if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
                         return Err(misfit(at));
                     }
                     bits |= bit;
-                    next = index + 1;
+                    next += 1;
                     prop.node
                 }
-                _ => {
+                None => {
                     seen.set_first(bits);
                     let (node, index, value) = self.other(object, at, next, &mut seen)?;
                     (bits, next, at) = (seen.first(), index, value);
@@ -352,13 +348,20 @@ impl<'s> Scan<'s> {
         next: usize,
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), Stop> {
-        let (at, key) = self.key(at)?;
-        let found = object.find(key, next).and_then(|index| Some((index, object.props.get(index)?)));
-        let Some((index, prop)) = found else { return Ok((self.entry(object, key, at, seen)?, next, at)) };
-        // By another name it has to be renamed.
-        if !prop.aliases.is_empty() && prop.name != key {
-            return Err(UNDECIDED);
-        }
+        let written = object.written_at(self.bytes, at);
+        let (index, at) = match written {
+            Some((index, end)) => (index, skip_blank(self.bytes, end)),
+            None => {
+                let (at, key) = self.key(at)?;
+                match object.find(key, next) {
+                    Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
+                    // By another name it has to be renamed.
+                    Some(_) => return Err(UNDECIDED),
+                    None => return Ok((self.entry(object, key, at, seen)?, next, at)),
+                }
+            }
+        };
+        let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
         if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
             return Err(misfit(at));
         }

@@ -132,17 +132,20 @@ impl Plan {
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
         let text = if is_blank { "{}" } else { text };
-        // Reading along the plan looks at each alternative before it is read; everything else it reads once.
-        let fit = if self.graph().has_choices { exact::fit(self.graph(), text) } else { Fit::Unknown };
-        match fit {
-            Fit::Exact => match read(&Context::exact(self.graph(), text), text) {
-                Ok(value) => {
-                    self.pass_as_a_whole(text)?;
-                    Ok(Parsed { value, coercions: Coercions::default() })
+        match exact::fit(self.graph(), text) {
+            Fit::Exact => {
+                let cx = Context::exact(self.graph(), text);
+                let mut de = serde_json::Deserializer::from_str(text);
+                let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) });
+                // A large value is moved only once.
+                match value {
+                    Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
+                        Ok(Parsed { value, coercions: Coercions::default() })
+                    }
+                    // Refused by the type, or as a whole: the reader along the plan finds out where.
+                    _ => self.parse_along(text),
                 }
-                // Refused by the type: the reader along the plan finds out where.
-                Err(_) => self.parse_along(text),
-            },
+            }
             Fit::Refused => self.parse_again(text),
             Fit::Unknown => self.parse_along(text),
         }

@@ -81,8 +81,6 @@ pub(crate) struct Graph {
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
-    /// Whether a value may be one of several alternatives, and which one is known only once it was looked at.
-    pub(crate) has_choices: bool,
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
     schema: Value,
