@@ -348,7 +348,7 @@ impl<'s> Scan<'s> {
         next: usize,
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), Stop> {
-        let written = object.written_at(self.bytes, at, next);
+        let written = object.written_at(self.bytes, at);
         let (index, at) = match written {
             Some((index, end)) => (index, skip_blank(self.bytes, end)),
             None => {

@@ -1,7 +1,7 @@
 //! Finds a parameter by its name in a few instructions, however many there are.
 
 use super::node::Prop;
-use super::token::{WORD, word_at};
+use super::token::{WORD, before_quote, word_at};
 
 /// A table of the names and aliases of parameters.
 ///
@@ -30,6 +30,29 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
+    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
+    /// nothing: the key may be long, or written in another way.
+    #[inline]
+    pub(super) fn written_at(&self, text: &[u8], at: usize, props: &[Prop]) -> Option<(usize, usize)> {
+        let start = at + 1;
+        let head = word_at(text, start);
+        let (head, tail, length) = match before_quote(head) {
+            WORD => {
+                let more = before_quote(word_at(text, start + WORD));
+                (head, if more > 0 { word_at(text, start + more) } else { 0 }, WORD + more)
+            }
+            length => (head & ((1 << (8 * length)) - 1), 0, length),
+        };
+        let mut place = short_hash(head, tail, length);
+        loop {
+            let index = *self.places.get(place & (self.places.len() - 1))? as usize;
+            if let Some(end) = props.get(index)?.token.end(text, at) {
+                return Some((index, end));
+            }
+            place += 1;
+        }
+    }
+
     /// Returns the index of the first property with this name or alias.
     #[inline]
     pub(super) fn find(&self, key: &str, props: &[Prop]) -> Option<usize> {
@@ -49,13 +72,24 @@ impl KeyIndex {
 #[inline]
 fn hash(key: &[u8]) -> usize {
     let tail = if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 };
-    let mut state = mixed(word_at(key, 0) ^ (key.len() as u64).rotate_right(8), tail);
-    if key.len() > 2 * WORD {
-        state = key[WORD..].chunks(WORD).map(|word| word_at(word, 0)).fold(state, mixed);
+    let short = short_hash(word_at(key, 0), tail, key.len());
+    if key.len() <= 2 * WORD {
+        return short;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half, which is mixed best")]
-    let place = (state >> 32) as usize;
-    place
+    let words = key[WORD..].chunks(WORD).map(|word| word_at(word, 0));
+    index(words.fold(short as u64, mixed))
+}
+
+/// A hash of the first and the last eight bytes of a name.
+#[inline]
+fn short_hash(head: u64, tail: u64, length: usize) -> usize {
+    index(mixed(head ^ (length as u64).rotate_right(8), tail))
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the upper half, which is mixed best")]
+fn index(state: u64) -> usize {
+    (state >> 32) as usize
 }
 
 #[inline]

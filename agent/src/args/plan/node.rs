@@ -444,8 +444,6 @@ impl ObjectSpec {
 
     /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 8;
-    /// So many properties are compared with a key before it is looked up.
-    const AHEAD: usize = 24;
 
     /// Returns the names of properties with these indices, for suggestions.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
@@ -467,11 +465,16 @@ impl ObjectSpec {
     }
 
     /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
-    /// nothing. It is usually one of those after `next`, between which others were left out.
+    /// nothing.
     #[inline]
-    pub(crate) fn written_at(&self, text: &[u8], at: usize, next: usize) -> Option<(usize, usize)> {
-        let mut ahead = self.props.iter().enumerate().skip(next).take(ObjectSpec::AHEAD);
-        ahead.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
+    pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        match &self.index {
+            Some(index) => index.written_at(text, at, &self.props),
+            None => {
+                let mut props = self.props.iter().enumerate();
+                props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
+            }
+        }
     }
 
     fn scan(&self, key: &str) -> Option<usize> {
