@@ -354,7 +354,9 @@ impl<'s> Scan<'s> {
             None => {
                 let (at, key) = self.key(at)?;
                 match object.find(key, next) {
-                    Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
+                    Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => {
+                        (index, at)
+                    }
                     // By another name it has to be renamed.
                     Some(_) => return Err(UNDECIDED),
                     None => return Ok((self.entry(object, key, at, seen)?, next, at)),

@@ -124,12 +124,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    fn pass(
-        &self,
-        at: &Position<'_>,
-        checked: &CheckedSpec,
-        text: &str,
-    ) -> Result<(), serde_json::Error> {
+    fn pass(&self, at: &Position<'_>, checked: &CheckedSpec, text: &str) -> Result<(), serde_json::Error> {
         if !self.has_passed(at.node, text) {
             let document = Document::parse(text)?;
             let passed = diagnose::pass(self.graph, checked.id, &document.root, at.is_root());

@@ -21,9 +21,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             _ => ObjectNode::of(at),
         };
         match object {
-            Some(object) if at.depth < MAX_DEPTH => {
-                de.deserialize_map(ObjectVisitor { visitor, at, object })
-            }
+            Some(object) if at.depth < MAX_DEPTH => de.deserialize_map(ObjectVisitor { visitor, at, object }),
             _ => PlanDe { de, at }.read_other_map(visitor),
         }
     }
@@ -48,9 +46,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             _ => None,
         };
         match array {
-            Some(array) if at.depth < MAX_DEPTH => {
-                de.deserialize_seq(SequenceVisitor { visitor, at, array })
-            }
+            Some(array) if at.depth < MAX_DEPTH => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
             _ => PlanDe { de, at }.read_other_seq(visitor),
         }
     }
@@ -74,10 +70,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
 
 /// Returns the text of a value that needs look-ahead, and the node to read it along. It increases the depth of re-reading, which
 /// the caller decreases again.
-fn ahead<'de, 'c, D: Deserializer<'de>>(
-    at: &Position<'c>,
-    de: D,
-) -> Result<(&'c Node, &'de str), D::Error> {
+fn ahead<'de, 'c, D: Deserializer<'de>>(at: &Position<'c>, de: D) -> Result<(&'c Node, &'de str), D::Error> {
     if !matches!(
         at.node.kind,
         Kind::Nullable(_)

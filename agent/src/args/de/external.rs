@@ -43,11 +43,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let out = self.visitor.visit_enum(Entry {
-            access: &mut access,
-            at: self.at,
-            external: self.external,
-        })?;
+        let out =
+            self.visitor.visit_enum(Entry { access: &mut access, at: self.at, external: self.external })?;
         match access.next_key::<IgnoredAny>()? {
             None => Ok(out),
             Some(_) => Err(refused("more than one variant")),
@@ -69,12 +66,8 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
         let Some(key) = self.access.next_key_seed(KeyText)? else { return Err(refused("no variant")) };
         let Some(variant) = self.external.variant(&key) else { return Err(refused("variant")) };
         let name = StrDeserializer::new(variant.name.as_str());
-        let payload = Payload {
-            access: self.access,
-            at: self.at,
-            key,
-            node: self.at.cx.graph.node(variant.node),
-        };
+        let payload =
+            Payload { access: self.access, at: self.at, key, node: self.at.cx.graph.node(variant.node) };
         Ok((seed.deserialize(name)?, payload))
     }
 }

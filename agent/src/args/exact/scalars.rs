@@ -1,9 +1,7 @@
 //! Texts, words and numbers, as they are written.
 
 use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
-use crate::args::plan::{
-    IntSpec, Node, NumSpec, StrSpec, Words, before_quote, leading_digits, word_at,
-};
+use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words, before_quote, leading_digits, word_at};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
@@ -72,7 +70,11 @@ impl<'s> Scan<'s> {
             return Err(misfit(at));
         }
         let end = self.text_end(at + 1)?;
-        if spec.is_plain() && byte(self.bytes, end) == b'"' { Ok(end + 1) } else { self.other_string(spec, at, end) }
+        if spec.is_plain() && byte(self.bytes, end) == b'"' {
+            Ok(end + 1)
+        } else {
+            self.other_string(spec, at, end)
+        }
     }
 
     /// Scans a string with escapes, or one that must fit more. `end` is the position of the first escape or of its end.
@@ -83,13 +85,7 @@ impl<'s> Scan<'s> {
         if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
     }
 
-    fn restricted_string(
-        &self,
-        spec: &StrSpec,
-        start: usize,
-        end: usize,
-        has_escapes: bool,
-    ) -> Step {
+    fn restricted_string(&self, spec: &StrSpec, start: usize, end: usize, has_escapes: bool) -> Step {
         let text = if has_escapes {
             let token = self.slice(start, end)?;
             Cow::Owned(serde_json::from_str::<String>(token).map_err(|_| UNDECIDED)?)

@@ -124,7 +124,11 @@ mod tests {
             for (index, name) in names.iter().enumerate() {
                 let found = object.child(name, 0);
                 let is_known = index < count;
-                assert_eq!(matches!(found, Some(Child::Prop(at, _)) if at == index), is_known, "{count} {name}");
+                assert_eq!(
+                    matches!(found, Some(Child::Prop(at, _)) if at == index),
+                    is_known,
+                    "{count} {name}"
+                );
                 assert!(is_known || found.is_none(), "{count} {name}");
                 let other = format!("{name} ");
                 assert!(object.child(&other, 0).is_none(), "{count} {other}");

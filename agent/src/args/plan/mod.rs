@@ -31,9 +31,9 @@ pub(crate) use node::{
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
+pub(crate) use token::{before_quote, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
-pub(crate) use token::{before_quote, leading_digits, word_at};
 pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules};

@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_token_is_found_where_it_is_written() {
-        for name in ["", "a", "four", "seven77", "eight888", "fourteen letters", "é\"x", &"long ".repeat(9)] {
+        for name in ["", "a", "four", "seven77", "eight888", "fourteen letters", "é\"x", &"long ".repeat(9)]
+        {
             let token = format!("{}:", serde_json::Value::from(name));
             let text = format!("{{{token} 123456789}}");
             let (found, end) = (NameToken::key(name), 1 + token.len());

@@ -159,7 +159,8 @@ impl VariantNames {
             let known = |(name, variant): &(String, NodeId)| {
                 let Kind::Object(object) = graph.kind(*variant) else { return None };
                 let index = object.find(tag, 0)?;
-                let is_word = |node: NodeId| matches!(graph.kind(node), Kind::Enum(words) if words.contains(name));
+                let is_word =
+                    |node: NodeId| matches!(graph.kind(node), Kind::Enum(words) if words.contains(name));
                 object.props.get(index).filter(|prop| is_word(prop.node))?;
                 Some((NameToken::value(name), *variant, index))
             };
