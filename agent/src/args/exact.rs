@@ -308,23 +308,21 @@ impl<'s> Scan<'s> {
         let (mut bits, mut seen) = (seen, SeenKeys::default());
         loop {
             let expected = object.props.get(next).filter(|_| next < 64);
-            let node = match expected.and_then(|prop| Some((prop, prop.token.end(text, at)?))) {
-                Some((prop, end)) => {
-                    at = skip_blank(text, end);
-                    let bit = 1 << next;
-                    if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
-                        return Err(misfit(at));
-                    }
-                    bits |= bit;
-                    next += 1;
-                    prop.node
+            let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
+            let node = if let Some((prop, end)) = expected {
+                at = skip_blank(text, end);
+                let bit = 1 << next;
+                if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
+                    return Err(misfit(at));
                 }
-                None => {
-                    seen.set_first(bits);
-                    let (node, index, value) = self.other(object, at, next, &mut seen)?;
-                    (bits, next, at) = (seen.first(), index, value);
-                    node
-                }
+                bits |= bit;
+                next += 1;
+                prop.node
+            } else {
+                seen.set_first(bits);
+                let (node, index, value) = self.other(object, at, next, &mut seen)?;
+                (bits, next, at) = (seen.first(), index, value);
+                node
             };
             at = self.item(self.graph.node(node), at)?;
             match after_value(text, &mut at) {
@@ -349,18 +347,15 @@ impl<'s> Scan<'s> {
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), Stop> {
         let written = object.written_at(self.bytes, at);
-        let (index, at) = match written {
-            Some((index, end)) => (index, skip_blank(self.bytes, end)),
-            None => {
-                let (at, key) = self.key(at)?;
-                match object.find(key, next) {
-                    Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => {
-                        (index, at)
-                    }
-                    // By another name it has to be renamed.
-                    Some(_) => return Err(UNDECIDED),
-                    None => return Ok((self.entry(object, key, at, seen)?, next, at)),
-                }
+        let (index, at) = if let Some((index, end)) = written {
+            (index, skip_blank(self.bytes, end))
+        } else {
+            let (at, key) = self.key(at)?;
+            match object.find(key, next) {
+                Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
+                // By another name it has to be renamed.
+                Some(_) => return Err(UNDECIDED),
+                None => return Ok((self.entry(object, key, at, seen)?, next, at)),
             }
         };
         let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };

@@ -87,7 +87,6 @@ fn short_hash(head: u64, tail: u64, length: usize) -> usize {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the upper half, which is mixed best")]
 fn index(state: u64) -> usize {
     (state >> 32) as usize
 }

@@ -468,13 +468,11 @@ impl ObjectSpec {
     /// nothing.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
-        match &self.index {
-            Some(index) => index.written_at(text, at, &self.props),
-            None => {
-                let mut props = self.props.iter().enumerate();
-                props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
-            }
+        if let Some(index) = &self.index {
+            return index.written_at(text, at, &self.props);
         }
+        let mut props = self.props.iter().enumerate();
+        props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
     }
 
     fn scan(&self, key: &str) -> Option<usize> {

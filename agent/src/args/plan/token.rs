@@ -79,7 +79,6 @@ const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 
 /// Returns how many of eight bytes come before the first quote or escape.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 pub(crate) fn before_quote(word: u64) -> usize {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);
@@ -89,7 +88,6 @@ pub(crate) fn before_quote(word: u64) -> usize {
 
 /// Returns how many of eight bytes are digits before the first other one.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 pub(crate) fn leading_digits(word: u64) -> usize {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; WORD]);
