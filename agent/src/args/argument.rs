@@ -1,6 +1,6 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
-use super::de::{Context, IsKey, Path, PlanDe};
+use super::de::{Context, IsKey, PlanDe, Position};
 use super::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec};
 use super::policy::UnknownKeys;
 use super::{Document, Plan, did_you_mean, hidden};
@@ -158,7 +158,7 @@ impl Plan {
         let state = Cell::new(MemberState::Absent);
         let mut de = serde_json::Deserializer::from_str(text);
         let pick = Pick { name, state: &state, value: PhantomData };
-        let found = PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node }.deserialize_map(pick);
+        let found = PlanDe { de: &mut de, at: &Position::root(&cx, node) }.deserialize_map(pick);
         let found = found.and_then(|found| de.end().map(|()| found));
         let wrong_type = || ArgumentError::Type {
             tool: self.name().to_owned(),
@@ -245,14 +245,14 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
 }
 
 /// Returns the node of the object that these arguments are, as far as it depends on them.
-fn root_object<'c>(cx: &Context<'c>, text: &str) -> Option<&'c Node> {
+fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c Node> {
     /// More alternatives of alternatives than any plan has that was compiled.
     const MOST: usize = 1000;
     let mut node = cx.graph.node(cx.graph.root);
     for _ in 0..MOST {
         match &node.kind {
             Kind::Object(_) | Kind::Any => return Some(node),
-            _ => node = cx.look_ahead(&Path::ROOT, node, text).ok()?,
+            _ => node = cx.look_ahead(&Position::root(cx, node), text).ok()?,
         }
     }
     None
@@ -261,7 +261,7 @@ fn root_object<'c>(cx: &Context<'c>, text: &str) -> Option<&'c Node> {
 fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Option<T> {
     let mut de = serde_json::Deserializer::from_str(text);
     let node = cx.graph.node(node);
-    T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node }).ok()
+    T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, node) }).ok()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

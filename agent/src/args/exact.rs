@@ -30,12 +30,16 @@ pub(crate) enum Fit {
 /// Returns how the arguments, which must be an object, fit the plan.
 pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     let mut scan = Scan::new(graph, text);
-    let start = scan.skip_blank(0);
-    if scan.byte(start) != b'{' {
+    let start = skip_blank(scan.bytes, 0);
+    if byte(scan.bytes, start) != b'{' {
         return Fit::Unknown;
     }
-    match scan.value(graph.root, start) {
-        Ok(end) if scan.skip_blank(end) == text.len() => Fit::Exact,
+    let step = match graph.kind(graph.root) {
+        Kind::Object(object) => scan.object(object, start),
+        _ => scan.value(graph.root, start),
+    };
+    match step {
+        Ok(end) if skip_blank(scan.bytes, end) == text.len() => Fit::Exact,
         Err(_) if scan.is_refused => Fit::Refused,
         _ => Fit::Unknown,
     }
@@ -83,6 +87,45 @@ fn fits(fits: bool, end: usize) -> Step {
     if fits { Ok(end) } else { Err(misfit(end)) }
 }
 
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "one comparison")]
+fn byte(text: &[u8], at: usize) -> u8 {
+    text.get(at).copied().unwrap_or(END)
+}
+
+/// Returns the position of the next byte that is not blank.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "most texts have no blanks")]
+fn skip_blank(text: &[u8], at: usize) -> usize {
+    if byte(text, at) > b' ' { at } else { skip_blanks(text, at) }
+}
+
+#[inline(never)]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while let b' ' | b'\n' | b'\r' | b'\t' = byte(text, at) {
+        at += 1;
+    }
+    at
+}
+
+/// Returns what follows a value, and moves to the first byte of the next entry or item, or behind the end of the object or list.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "most texts have no blanks")]
+fn after_value(text: &[u8], at: &mut usize) -> u8 {
+    let mut end = *at;
+    let mut found = byte(text, end);
+    if found <= b' ' {
+        end = skip_blanks(text, end);
+        found = byte(text, end);
+    }
+    *at = if found == b',' { skip_blank(text, end + 1) } else { end + 1 };
+    found
+}
+
+fn word(text: &[u8], word: &[u8], at: usize) -> Step {
+    fits(text.get(at..).is_some_and(|rest| rest.starts_with(word)), at + word.len())
+}
+
 impl<'s> Scan<'s> {
     #[inline]
     fn new(graph: &'s Graph, text: &'s str) -> Scan<'s> {
@@ -98,65 +141,48 @@ impl<'s> Scan<'s> {
     }
 
     #[inline]
-    fn byte(&self, at: usize) -> u8 {
-        self.bytes.get(at).copied().unwrap_or(END)
-    }
-
-    /// Returns the position of the next byte that is not blank.
-    #[inline]
-    fn skip_blank(&self, at: usize) -> usize {
-        if self.byte(at) > b' ' { at } else { self.skip_blanks(at) }
-    }
-
-    #[inline(never)]
-    fn skip_blanks(&self, mut at: usize) -> usize {
-        while let b' ' | b'\n' | b'\r' | b'\t' = self.byte(at) {
-            at += 1;
-        }
-        at
-    }
-
-    #[inline]
     fn slice(&self, start: usize, end: usize) -> Result<&'s str, Stop> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    #[inline]
-    fn word(&self, word: &[u8], at: usize) -> Step {
-        fits(self.bytes.get(at..).is_some_and(|rest| rest.starts_with(word)), at + word.len())
+    /// Notes that no reader accepts the value, unless it is in an alternative.
+    #[cold]
+    fn refuse(&mut self, at: usize) -> Stop {
+        self.is_refused = self.choices == 0;
+        misfit(at)
     }
 
     fn value(&mut self, id: NodeId, at: usize) -> Step {
-        self.item(id, at)
+        self.item(self.graph.node(id), at)
     }
 
     /// Scans a value from its first byte.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most values are scalars in objects and lists")]
-    fn item(&mut self, id: NodeId, at: usize) -> Step {
-        let node = self.graph.node(id);
-        let first = self.byte(at);
+    fn item(&mut self, node: &'s Node, at: usize) -> Step {
         match &node.kind {
-            Kind::Str(spec) if first == b'"' => self.string(spec, at),
+            Kind::Str(spec) => self.string(spec, at),
             Kind::Int(spec) => self.integer(spec, at),
-            Kind::Bool if first == b't' => self.word(b"true", at),
-            Kind::Bool if first == b'f' => self.word(b"false", at),
-            _ => self.nested(node, first, at),
+            Kind::Num(spec) => self.number(spec, at),
+            Kind::Bool => match byte(self.bytes, at) {
+                b't' => word(self.bytes, b"true", at),
+                _ => word(self.bytes, b"false", at),
+            },
+            _ => self.nested(node, at),
         }
     }
 
     #[inline(never)]
-    fn nested(&mut self, node: &'s Node, first: u8, at: usize) -> Step {
+    fn nested(&mut self, node: &'s Node, at: usize) -> Step {
         if self.depth >= MAX_DEPTH {
             return Err(UNDECIDED);
         }
         self.depth += 1;
-        let step = match (&node.kind, first) {
-            (Kind::Num(spec), b'-' | b'0'..=b'9') => self.number(spec, at),
+        let step = match (&node.kind, byte(self.bytes, at)) {
             (Kind::Enum(words), b'"') => self.closed(words, node, at),
             (Kind::Object(object), b'{') => self.object(object, at),
             (Kind::Array(array), b'[') => self.array(array, at),
-            (Kind::Null | Kind::Nullable(_), b'n') => self.word(b"null", at),
+            (Kind::Null | Kind::Nullable(_), b'n') => word(self.bytes, b"null", at),
             (Kind::Nullable(inner), _) => self.value(*inner, at),
             (Kind::Any, _) => self.anything(at),
             (Kind::Tagged { tag, variants, names }, b'{') => self.tagged(tag, variants, names, node, at),
@@ -174,8 +200,8 @@ impl<'s> Scan<'s> {
     fn anything(&self, start: usize) -> Step {
         let (mut at, mut open) = (start, 0_usize);
         loop {
-            at = self.skip_blank(at);
-            at = match self.byte(at) {
+            at = skip_blank(self.bytes, at);
+            at = match byte(self.bytes, at) {
                 b'"' => self.quoted(at)?.0,
                 b'{' | b'[' => {
                     open += 1;
@@ -187,9 +213,9 @@ impl<'s> Scan<'s> {
                 }
                 b'-' | b'0'..=b'9' => self.token(at)?,
                 b',' | b':' if open > 0 => at + 1,
-                b't' => self.word(b"true", at)?,
-                b'f' => self.word(b"false", at)?,
-                b'n' => self.word(b"null", at)?,
+                b't' => word(self.bytes, b"true", at)?,
+                b'f' => word(self.bytes, b"false", at)?,
+                b'n' => word(self.bytes, b"null", at)?,
                 _ => return Err(UNDECIDED),
             };
             if open == 0 {
@@ -198,110 +224,145 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn array(&mut self, array: &ArraySpec, start: usize) -> Step {
+    fn array(&mut self, array: &'s ArraySpec, start: usize) -> Step {
         // Equal items can be written in different ways.
         if array.unique {
             return Err(UNDECIDED);
         }
-        let mut at = self.skip_blank(start + 1);
-        let mut count = 0;
-        if self.byte(at) != b']' {
-            loop {
-                let end = self.item(array.item(count).ok_or(misfit(at))?, at)?;
-                count += 1;
-                at = self.skip_blank(end);
-                match self.byte(at) {
-                    b',' => at = self.skip_blank(at + 1),
-                    b']' => break,
-                    _ => return Err(UNDECIDED),
+        let at = skip_blank(self.bytes, start + 1);
+        let (count, end) = match byte(self.bytes, at) {
+            b']' => (0, at + 1),
+            _ if array.is_list() => {
+                let item = self.graph.node(array.item(0).ok_or(misfit(at))?);
+                match &item.kind {
+                    // What is the same for every item is looked at once.
+                    Kind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
+                    Kind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
+                    Kind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,
+                    _ => self.items(at, |scan, _, at| scan.item(item, at))?,
                 }
             }
-        }
-        let count = count as u64;
-        fits(array.min <= count && count <= array.max, at + 1)
+            _ => self.items(at, |scan, index, at| match array.item(index) {
+                Some(item) => scan.value(item, at),
+                None => Err(misfit(at)),
+            })?,
+        };
+        fits(array.min <= count && count <= array.max, end)
     }
 
-    /// Scans a key without escapes and the colon. Returns the position of the value.
-    fn key(&self, at: usize) -> Result<(usize, &'s str), Stop> {
-        if self.byte(at) != b'"' {
-            return Err(UNDECIDED);
-        }
-        let (end, key) = self.plain(at)?;
-        let colon = self.skip_blank(end);
-        if self.byte(colon) == b':' { Ok((self.skip_blank(colon + 1), key)) } else { Err(UNDECIDED) }
-    }
-
-    /// Returns the position of the value, if the key is this one and the colon follows.
-    #[inline]
-    fn key_is(&self, at: usize, name: &str) -> Option<usize> {
-        let rest = self.bytes.get(at..)?.strip_prefix(b"\"")?;
-        let rest = rest.strip_prefix(name.as_bytes())?.strip_prefix(b"\":")?;
-        Some(self.skip_blank(self.bytes.len() - rest.len()))
-    }
-
-    fn object(&mut self, object: &'s ObjectSpec, start: usize) -> Step {
-        let at = self.skip_blank(start + 1);
-        if self.byte(at) == b'}' {
-            return fits(SeenKeys::default().are_complete(object), at + 1);
-        }
-        self.entries(object, SeenKeys::default(), 0, at)
-    }
-
-    /// Scans the entries of an object from a key. `hint` is the index after that of the previous property.
-    #[inline]
-    fn entries(
+    /// Scans the items of a list from the first one. Returns their number and the position after the list.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the items are known where it is called")]
+    fn items(
         &mut self,
-        object: &'s ObjectSpec,
-        mut seen: SeenKeys<'s>,
-        mut hint: usize,
         mut at: usize,
-    ) -> Step {
+        item: impl Fn(&mut Self, usize, usize) -> Step,
+    ) -> Result<(u64, usize), Stop> {
+        let text = self.bytes;
+        let mut count = 0;
         loop {
-            let node = match object.props.get(hint) {
-                Some(prop) if self.bytes.get(at..).is_some_and(|rest| rest.starts_with(&prop.token)) => {
-                    at = self.skip_blank(at + prop.token.len());
-                    if !seen.add(hint) || prop.null_absent && self.byte(at) == b'n' {
-                        return Err(misfit(at));
-                    }
-                    hint += 1;
-                    prop.node
-                }
-                _ => {
-                    let (value, key) = self.key(at)?;
-                    at = value;
-                    self.other(object, key, at, &mut hint, &mut seen)?
-                }
-            };
-            let end = self.item(node, at)?;
-            at = self.skip_blank(end);
-            match self.byte(at) {
-                b',' => at = self.skip_blank(at + 1),
-                b'}' => return fits(seen.are_complete(object), at + 1),
+            at = item(self, count, at)?;
+            count += 1;
+            match after_value(text, &mut at) {
+                b',' => {}
+                b']' => return Ok((count as u64, at)),
                 _ => return Err(UNDECIDED),
             }
         }
     }
 
-    /// Returns what a key leads to that is not the next property. Its value is at `at`.
+    /// Scans a key without escapes and the colon. Returns the position of the value.
+    #[inline(never)]
+    fn key(&self, at: usize) -> Result<(usize, &'s str), Stop> {
+        if byte(self.bytes, at) != b'"' {
+            return Err(UNDECIDED);
+        }
+        let (end, key) = self.plain(at)?;
+        let colon = skip_blank(self.bytes, end);
+        if byte(self.bytes, colon) == b':' {
+            Ok((skip_blank(self.bytes, colon + 1), key))
+        } else {
+            Err(UNDECIDED)
+        }
+    }
+
+    fn object(&mut self, object: &'s ObjectSpec, start: usize) -> Step {
+        let at = skip_blank(self.bytes, start + 1);
+        if byte(self.bytes, at) == b'}' {
+            return self.closed_object(SeenKeys::default().are_complete(object), at + 1);
+        }
+        self.entries(object, 0, 0, at)
+    }
+
+    /// Ends an object: nothing but other keys can complete it.
+    #[inline]
+    fn closed_object(&mut self, is_complete: bool, end: usize) -> Step {
+        if is_complete { Ok(end) } else { Err(self.refuse(end)) }
+    }
+
+    /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
+    #[inline]
+    fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> Step {
+        let text = self.bytes;
+        // Its bits are kept apart as long as the keys come in order.
+        let (mut bits, mut seen) = (seen, SeenKeys::default());
+        loop {
+            let expected = object.props.get(next).filter(|_| next < 64);
+            let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
+            let node = if let Some((prop, end)) = expected {
+                at = skip_blank(text, end);
+                let bit = 1 << next;
+                if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
+                    return Err(misfit(at));
+                }
+                bits |= bit;
+                next += 1;
+                prop.node
+            } else {
+                seen.set_first(bits);
+                let (node, index, value) = self.other(object, at, next, &mut seen)?;
+                (bits, next, at) = (seen.first(), index, value);
+                node
+            };
+            at = self.item(self.graph.node(node), at)?;
+            match after_value(text, &mut at) {
+                b',' => {}
+                b'}' => {
+                    seen.set_first(bits);
+                    return self.closed_object(seen.are_complete(object), at);
+                }
+                _ => return Err(UNDECIDED),
+            }
+        }
+    }
+
+    /// Reads a key that is not that of the expected property. Returns the node of its value, the index of the property that is expected
+    /// next, and the position of the value.
+    #[inline(never)]
     fn other(
         &mut self,
         object: &'s ObjectSpec,
-        key: &'s str,
         at: usize,
-        hint: &mut usize,
+        next: usize,
         seen: &mut SeenKeys<'s>,
-    ) -> Result<NodeId, Stop> {
-        let found = object.find(key, *hint).and_then(|index| Some((index, object.props.get(index)?)));
-        let Some((index, prop)) = found else { return self.entry(object, key, at, seen) };
-        // By another name it has to be renamed.
-        if !prop.aliases.is_empty() && prop.name != key {
-            return Err(UNDECIDED);
-        }
-        if !seen.add(index) || prop.null_absent && self.byte(at) == b'n' {
+    ) -> Result<(NodeId, usize, usize), Stop> {
+        let written = object.written_at(self.bytes, at);
+        let (index, at) = if let Some((index, end)) = written {
+            (index, skip_blank(self.bytes, end))
+        } else {
+            let (at, key) = self.key(at)?;
+            match object.find(key, next) {
+                Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
+                // By another name it has to be renamed.
+                Some(_) => return Err(UNDECIDED),
+                None => return Ok((self.entry(object, key, at, seen)?, next, at)),
+            }
+        };
+        let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
+        if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
             return Err(misfit(at));
         }
-        *hint = index + 1;
-        Ok(prop.node)
+        Ok((prop.node, index + 1, at))
     }
 
     /// Returns what a key leads to that no property has.
@@ -321,34 +382,67 @@ impl<'s> Scan<'s> {
             (None, UnknownKeys::Keep) if object.rest == AdditionalProperties::Unspecified => self.graph.any,
             (None, UnknownKeys::Strip) => return Err(UNDECIDED),
             (None, _) => {
-                self.is_refused = self.choices == 0;
-                return Err(misfit(at));
+                return Err(self.refuse(at));
             }
         };
         if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
     }
 
     fn external(&mut self, external: &'s ExternalSpec, start: usize) -> Step {
-        let (at, key) = self.key(self.skip_blank(start + 1))?;
+        let (at, key) = self.key(skip_blank(self.bytes, start + 1))?;
         let variant = external.variant(key).ok_or(misfit(at))?;
         if variant.name != key {
             return Err(UNDECIDED);
         }
         let end = self.value(variant.node, at)?;
-        let end = self.skip_blank(end);
-        fits(self.byte(end) == b'}', end + 1)
+        let end = skip_blank(self.bytes, end);
+        fits(byte(self.bytes, end) == b'}', end + 1)
     }
 
     fn tagged(
         &mut self,
         tag: &str,
-        variants: &[(String, NodeId)],
+        variants: &'s [(String, NodeId)],
         names: &VariantNames,
         node: &Node,
         start: usize,
     ) -> Step {
-        let first = self.skip_blank(start + 1);
-        let (at, end, name) = self.tag(tag, first)?;
+        let text = self.bytes;
+        let first = skip_blank(text, start + 1);
+        let begin = names.first(tag, variants, self.graph);
+        // Usually the tag comes first, as a schema shows it.
+        if let Some(value) = begin.key.end(text, first)
+            && let value = skip_blank(text, value)
+            && let mut known = begin.variants.iter()
+            && let Some((mut at, variant, index)) =
+                known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
+            && let Kind::Object(object) = self.graph.kind(variant)
+        {
+            match after_value(text, &mut at) {
+                b',' if index < 64 => {
+                    self.choices += 1;
+                    let step = self.entries(object, 1 << index, index + 1, at);
+                    self.choices -= 1;
+                    return step;
+                }
+                b'}' | b',' => {}
+                _ => return Err(UNDECIDED),
+            }
+        }
+        self.tagged_anywhere(tag, variants, names, node, start)
+    }
+
+    /// Scans an object from its start, once its tag is found.
+    #[inline(never)]
+    fn tagged_anywhere(
+        &mut self,
+        tag: &str,
+        variants: &'s [(String, NodeId)],
+        names: &VariantNames,
+        node: &Node,
+        start: usize,
+    ) -> Step {
+        let (end, name) = self.tag(tag, skip_blank(self.bytes, start + 1))?;
         let variant = match variants.iter().find(|(known, _)| known == name) {
             Some((_, variant)) => *variant,
             None => match names.pick(variants, name, node.rules) {
@@ -357,56 +451,27 @@ impl<'s> Scan<'s> {
                 _ => return Err(misfit(end)),
             },
         };
+        self.spend(end - start)?;
         self.choices += 1;
-        let next = self.skip_blank(end);
-        let step = match self.after_tag(variant, tag, name) {
-            Some((object, index)) if at == first && self.byte(next) == b',' => {
-                let mut seen = SeenKeys::default();
-                seen.add(index);
-                self.entries(object, seen, index + 1, self.skip_blank(next + 1))
-            }
-            _ => {
-                self.spend(end - start)?;
-                self.value(variant, start)
-            }
-        };
+        let step = self.value(variant, start);
         self.choices -= 1;
         step
     }
 
-    /// Returns the object that a variant is, and the index of its tag, if this name is a word of its tag.
-    #[inline]
-    fn after_tag(&self, variant: NodeId, tag: &str, name: &str) -> Option<(&'s ObjectSpec, usize)> {
-        let Kind::Object(object) = self.graph.kind(variant) else { return None };
-        let index = object.find(tag, 0)?;
-        let prop = object.props.get(index)?;
-        match self.graph.kind(prop.node) {
-            Kind::Enum(words) if words.iter().any(|word| word == name) => Some((object, index)),
-            _ => None,
-        }
-    }
-
-    /// Returns where the tag of an object is and where its value ends, and the value. Usually it comes first.
-    fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, usize, &'s str), Stop> {
+    /// Returns where the value of the tag ends, and the value.
+    fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, &'s str), Stop> {
         loop {
-            if self.byte(at) == b'}' {
+            if byte(self.bytes, at) == b'}' {
                 return Err(misfit(at));
             }
-            let (value, is_tag) = match self.key_is(at, tag) {
-                Some(value) => (value, true),
-                None => self.key(at).map(|(value, key)| (value, key == tag))?,
-            };
-            if is_tag {
-                if self.byte(value) != b'"' {
-                    return Err(misfit(value));
-                }
-                let (end, name) = self.plain(value)?;
-                return Ok((at, end, name));
+            let (value, key) = self.key(at)?;
+            if key == tag {
+                return if byte(self.bytes, value) == b'"' { self.plain(value) } else { Err(misfit(value)) };
             }
             let end = self.anything(value)?;
-            at = self.skip_blank(end);
-            if self.byte(at) == b',' {
-                at = self.skip_blank(at + 1);
+            at = skip_blank(self.bytes, end);
+            if byte(self.bytes, at) == b',' {
+                at = skip_blank(self.bytes, at + 1);
             }
         }
     }

@@ -78,7 +78,7 @@ pub(crate) use report::signature;
 pub(crate) use report::{REFUSAL, Subject};
 pub(crate) use text::{cut, push_index, push_segment};
 
-use de::{Context, Path, PlanDe};
+use de::{Context, PlanDe, Position};
 use diagnose::{Refusal, diagnose};
 use exact::Fit;
 use plan::IssueLimit;
@@ -134,17 +134,20 @@ impl Plan {
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
         let text = if is_blank { "{}" } else { text };
-        // Reading along the plan looks at each alternative before it is read; everything else it reads once.
-        let fit = if self.graph().has_choices { exact::fit(self.graph(), text) } else { Fit::Unknown };
-        match fit {
-            Fit::Exact => match read(&Context::exact(self.graph(), text), text) {
-                Ok(value) => {
-                    self.pass_as_a_whole(text)?;
-                    Ok(Parsed { value, coercions: Coercions::default() })
+        match exact::fit(self.graph(), text) {
+            Fit::Exact => {
+                let cx = Context::exact(self.graph(), text);
+                let mut de = serde_json::Deserializer::from_str(text);
+                let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) });
+                // A large value is moved only once.
+                match value {
+                    Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
+                        Ok(Parsed { value, coercions: Coercions::default() })
+                    }
+                    // Refused by the type, or as a whole: the reader along the plan finds out where.
+                    _ => self.parse_along(text),
                 }
-                // Refused by the type: the reader along the plan finds out where.
-                Err(_) => self.parse_along(text),
-            },
+            }
             Fit::Refused => self.parse_again(text),
             Fit::Unknown => self.parse_along(text),
         }
@@ -302,7 +305,7 @@ fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pa
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: cx.root() });
+    let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }

@@ -24,6 +24,17 @@ struct MoreKeys<'t> {
 }
 
 impl<'t> SeenKeys<'t> {
+    /// Returns which of the first 64 properties the object had, one bit each.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    #[inline]
+    pub(super) fn set_first(&mut self, first: u64) {
+        self.first = first;
+    }
+
     /// Adds a property. Returns `false` if the object had it before.
     #[inline]
     pub(super) fn add(&mut self, index: usize) -> bool {

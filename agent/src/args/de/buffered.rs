@@ -3,7 +3,7 @@
 
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
-use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
+use super::{Context, Hint, MAX_DEPTH, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::diagnose::{self, Document};
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
@@ -19,15 +19,16 @@ pub(super) const MAX_AGAIN: u32 = 260;
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
     pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
+        let PlanDe { de, at } = self;
+        let (cx, node) = (at.cx, at.node);
         let again = cx.again.get();
-        if path.depth >= MAX_DEPTH || again >= MAX_AGAIN {
+        if at.depth >= MAX_DEPTH || again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
         let chosen = match &node.kind {
-            Kind::Const(members) => return constant(cx, path, node, members, text, visitor),
+            Kind::Const(members) => return constant(at, members, text, visitor),
             Kind::External(external) if text.starts_with('"') => {
                 // Met by something that did not ask for an enum: serde's buffer, a `Value`.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
@@ -36,7 +37,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 };
                 if unit.is_coerced {
                     cx.record(
-                        path,
+                        at,
                         CoercedValue::Text(&name),
                         CoercedValue::Text(unit.word),
                         CoercionRule::FoldEnum,
@@ -44,11 +45,11 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 }
                 return visitor.visit_str(unit.word);
             }
-            _ => choose(cx, path, node, text).ok_or_else(|| refused("no alternative fits"))?,
+            _ => choose(cx, at, text).ok_or_else(|| refused("no alternative fits"))?,
         };
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint);
+        let out = PlanDe { de: &mut de, at: &at.along(cx.graph.node(chosen)) }.read(visitor, hint);
         cx.again.set(again);
         out.map_err(nested)
     }
@@ -61,24 +62,25 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         checked: &CheckedSpec,
         hint: Hint,
     ) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
+        let PlanDe { de, at } = self;
+        let cx = at.cx;
         let base = cx.graph.node(checked.base);
         let again = cx.again.get();
         if again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
-        if cx.silent {
-            return PlanDe { de, cx, path, node: base }.read(visitor, hint);
+        if cx.is_silent() {
+            return PlanDe { de, at: &at.along(base) }.read(visitor, hint);
         }
-        if path.depth >= MAX_DEPTH {
+        if at.depth >= MAX_DEPTH {
             return Err(refused("too deep"));
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
-        cx.pass(path, node, checked, text).map_err(nested)?;
+        cx.pass(at, checked, text).map_err(nested)?;
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint);
+        let out = PlanDe { de: &mut de, at: &at.along(base) }.read(visitor, hint);
         cx.again.set(again);
         out.map_err(nested)
     }
@@ -86,15 +88,15 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads a set. Items are compared after coercion, because `["1", 1]` has equal strings.
     #[inline(never)]
     pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
+        let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let items = coerced(cx, path, node, raw.get()).ok_or_else(|| refused("type"))?;
+        let items = coerced(at, raw.get()).ok_or_else(|| refused("type"))?;
         if diagnose::repeated(&items).is_some() {
             return Err(refused("unique"));
         }
         drop(items);
         let mut de = serde_json::Deserializer::from_str(raw.get());
-        de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }).map_err(nested)
+        de.deserialize_seq(SequenceVisitor { visitor, at, array }).map_err(nested)
     }
 }
 
@@ -102,36 +104,30 @@ impl<'c> Context<'c> {
     /// Returns the node to read this along, for types that ask for objects or lists.
     pub(in crate::args) fn look_ahead(
         &self,
-        path: &Path<'_>,
-        node: &'c Node,
+        at: &Position<'c>,
         text: &str,
     ) -> Result<&'c Node, serde_json::Error> {
+        let node = at.node;
         match &node.kind {
             Kind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
             Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
             Kind::Checked(checked) => {
-                if !self.silent {
-                    self.pass(path, node, checked, text)?;
+                if !self.is_silent() {
+                    self.pass(at, checked, text)?;
                 }
                 Ok(self.graph.node(checked.base))
             }
             _ => {
-                let chosen = choose(self, path, node, text).ok_or_else(|| refused("no alternative fits"))?;
+                let chosen = choose(self, at, text).ok_or_else(|| refused("no alternative fits"))?;
                 Ok(self.graph.node(chosen))
             }
         }
     }
 
-    fn pass(
-        &self,
-        path: &Path<'_>,
-        node: &Node,
-        checked: &CheckedSpec,
-        text: &str,
-    ) -> Result<(), serde_json::Error> {
-        if !self.has_passed(node, text) {
+    fn pass(&self, at: &Position<'_>, checked: &CheckedSpec, text: &str) -> Result<(), serde_json::Error> {
+        if !self.has_passed(at.node, text) {
             let document = Document::parse(text)?;
-            let passed = diagnose::pass(self.graph, checked.id, &document.root, path.is_root());
+            let passed = diagnose::pass(self.graph, checked.id, &document.root, at.is_root());
             self.remember(passed.ok_or_else(|| refused("check"))?);
         }
         Ok(())
@@ -139,17 +135,18 @@ impl<'c> Context<'c> {
 }
 
 /// Returns the items as they will arrive.
-fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<Vec<Value>> {
-    let silent = Context::silent(cx.graph, text);
+fn coerced(at: &Position<'_>, text: &str) -> Option<Vec<Value>> {
+    let silent = Context::silent(at.cx.graph, text);
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = Value::deserialize(PlanDe { de: &mut de, cx: &silent, path, node }).ok()?;
+    let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&silent, at.node) }).ok()?;
     match value {
         Value::Array(items) => Some(items),
         _ => None,
     }
 }
 
-fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<NodeId> {
+fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
+    let node = at.node;
     match &node.kind {
         Kind::External(external) => Some(external.object),
         Kind::Tagged { tag, variants, names } => {
@@ -166,7 +163,7 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
             }
             let document = Document::parse(text).ok()?;
             let (chosen, nested) =
-                diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
+                diagnose::choose(cx.graph, node, &document.root, at.is_root(), cx.is_silent());
             cx.remember(nested);
             chosen
         }
@@ -175,24 +172,22 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
 }
 
 fn constant<'de, V: Visitor<'de>, E: Error>(
-    cx: &Context<'_>,
-    path: &Path<'_>,
-    node: &Node,
+    at: &Position<'_>,
     members: &[Value],
     text: &'de str,
     visitor: V,
 ) -> Result<V::Value, E> {
-    let (member, sent) = member(members, text, node).map_err(nested)?;
+    let (member, sent) = member(members, text, at.node).map_err(nested)?;
     let coerced = *member != sent;
     if let (Value::Number(number), true) = (&sent, member.is_f64())
         && let Some(float) = number.as_f64()
         && !rounding::is_safe(text)
         && rounding::is_rounded(text, float)
     {
-        cx.record(path, CoercedValue::Text(text), CoercedValue::Float(float), CoercionRule::NumberRounded);
+        at.cx.record(at, CoercedValue::Text(text), CoercedValue::Float(float), CoercionRule::NumberRounded);
     }
     if coerced && let Some(rule) = rule_for(member) {
-        cx.record(path, CoercedValue::Value(sent.into()), CoercedValue::Value(member.clone().into()), rule);
+        at.cx.record(at, CoercedValue::Value(sent.into()), CoercedValue::Value(member.clone().into()), rule);
     }
     match member {
         Value::Bool(b) if coerced => visitor.visit_bool(*b),

@@ -2,7 +2,7 @@
 
 use super::context::{nested, refused};
 use super::scalar::ScalarVisitor;
-use super::{Context, Hint, Path, PlanDe};
+use super::{Hint, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::diagnose::{Doc, Document, Shape};
 use crate::args::plan::Kind;
@@ -15,13 +15,13 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads a scalar. A number that a float cannot hold is recorded where a float is expected, and refused elsewhere.
     #[cold]
     pub(super) fn carefully<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
+        let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let token = raw.get();
-        let scalar = ScalarVisitor { visitor, cx, path, node, hint };
+        let scalar = ScalarVisitor { visitor, at, hint };
         let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
         if let Some(Num::Float(float)) = Num::of_token(token).filter(|_| is_number) {
-            match &node.kind {
+            match &at.node.kind {
                 Kind::Num(spec) if spec.takes(Num::Float(float)) => {
                     return scalar.give_float(spec, token, float);
                 }
@@ -37,24 +37,24 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads any value, and records which numbers in it are rounded.
     #[cold]
     pub(super) fn any_carefully<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, .. } = self;
+        let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let document = Document::parse(raw.get()).map_err(nested)?;
-        note_rounded(cx, path, &document.root);
+        note_rounded(at, &document.root);
         serde_json::Deserializer::from_str(raw.get()).deserialize_any(visitor).map_err(nested)
     }
 }
 
-fn note_rounded(cx: &Context<'_>, path: &Path<'_>, doc: &Doc<'_>) {
+fn note_rounded(at: &Position<'_>, doc: &Doc<'_>) {
     match &doc.shape {
         Shape::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                note_rounded(cx, &path.index(index), item);
+                note_rounded(&at.index(index, at.node), item);
             }
         }
         Shape::Object(entries) => {
             for (key, item) in entries {
-                note_rounded(cx, &path.key(key, false), item);
+                note_rounded(&at.key(key, false, at.node), item);
             }
         }
         Shape::Number => {
@@ -64,8 +64,8 @@ fn note_rounded(cx: &Context<'_>, path: &Path<'_>, doc: &Doc<'_>) {
                 && let Some(float) = number.as_f64()
                 && rounding::is_rounded(doc.raw, float)
             {
-                cx.record(
-                    path,
+                at.cx.record(
+                    at,
                     CoercedValue::Text(doc.raw),
                     CoercedValue::Float(float),
                     CoercionRule::NumberRounded,

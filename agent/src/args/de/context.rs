@@ -19,9 +19,12 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// The current place: a linked list on the stack, so that it costs nothing until it is needed.
-pub(crate) struct Path<'c> {
-    up: Option<&'c Path<'c>>,
+/// A value while it is read: what it is read along, and where it is. A linked list on the stack, so that the place costs nothing until it
+/// is needed.
+pub(crate) struct Position<'c> {
+    pub(super) cx: &'c Context<'c>,
+    pub(super) node: &'c Node,
+    up: Option<&'c Position<'c>>,
     segment: Segment<'c>,
     secret: bool,
     pub(super) depth: u32,
@@ -34,12 +37,17 @@ enum Segment<'c> {
     Index(usize),
 }
 
-impl<'c> Path<'c> {
-    pub(crate) const ROOT: Path<'static> = Path { up: None, segment: Segment::Root, secret: false, depth: 0 };
+impl<'c> Position<'c> {
+    /// The arguments as a whole, or a value that is read by itself.
+    pub(crate) fn root(cx: &'c Context<'c>, node: &'c Node) -> Position<'c> {
+        Position { cx, node, up: None, segment: Segment::Root, secret: false, depth: 0 }
+    }
 
     #[inline]
-    pub(super) fn key(&'c self, key: &'c str, secret: bool) -> Path<'c> {
-        Path {
+    pub(super) fn key(&'c self, key: &'c str, secret: bool, node: &'c Node) -> Position<'c> {
+        Position {
+            cx: self.cx,
+            node,
             up: Some(self),
             segment: Segment::Key(key),
             secret: self.secret || secret,
@@ -48,8 +56,20 @@ impl<'c> Path<'c> {
     }
 
     #[inline]
-    pub(super) fn index(&'c self, index: usize) -> Path<'c> {
-        Path { up: Some(self), segment: Segment::Index(index), secret: self.secret, depth: self.depth + 1 }
+    pub(super) fn index(&'c self, index: usize, node: &'c Node) -> Position<'c> {
+        Position {
+            cx: self.cx,
+            node,
+            up: Some(self),
+            segment: Segment::Index(index),
+            secret: self.secret,
+            depth: self.depth + 1,
+        }
+    }
+
+    /// Returns the same place, to be read along another node.
+    pub(super) fn along(&self, node: &'c Node) -> Position<'c> {
+        Position { node, ..*self }
     }
 
     pub(super) fn is_root(&self) -> bool {
@@ -62,16 +82,15 @@ impl<'c> Path<'c> {
         out
     }
 
-    #[inline]
-    fn note(&self, out: &mut PathWriter<'_>) {
+    fn write_record(&self, out: &mut PathWriter<'_>) {
         let mut place = Some(self);
-        while let Some(path) = place {
-            match path.segment {
+        while let Some(position) = place {
+            match position.segment {
                 Segment::Root => {}
                 Segment::Key(key) => out.key(key),
                 Segment::Index(index) => out.index(index),
             }
-            place = path.up;
+            place = position.up;
         }
     }
 
@@ -88,7 +107,23 @@ impl<'c> Path<'c> {
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each says how one reading differs")]
+/// What a reading is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The arguments of a call.
+    Call,
+    /// The same, by the digits of its numbers: it records which of them are rounded.
+    Digits,
+    /// Arguments that are known to fit as they are, so nothing in them is looked at.
+    Exact,
+    /// Only coerces: no records, no checks, and sets may have repeated items.
+    Silent,
+    /// The same for canonical arguments: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
+    Canonical,
+    /// Only collects what the checks of typed values find, within their scope.
+    Checks,
+}
+
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
@@ -98,20 +133,11 @@ pub(crate) struct Context<'c> {
     rare: RefCell<Option<Box<RareState>>>,
     /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
-    /// The arguments fit as they are, so nothing in them is looked at.
-    pub(super) is_exact: bool,
+    purpose: Purpose,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
-    /// Only coerces: no records, no checks, and sets may have repeated items.
-    pub(super) silent: bool,
-    /// The arguments are canonical: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
-    pub(super) is_canonical: bool,
-    /// Only collects what the checks of typed values find, within their scope.
-    pub(super) collects: bool,
     /// Numbers that were read as floats, whose digits are not known: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
-    /// Reads numbers by their digits, and records which of them are rounded.
-    pub(super) careful: bool,
 }
 
 /// The state of a parse that refuses something, chooses between alternatives, or collects.
@@ -141,24 +167,50 @@ impl<'c> Context<'c> {
             log: RefCell::default(),
             rare: RefCell::default(),
             walked: None,
-            is_exact: false,
+            purpose: Purpose::Call,
             again: Cell::new(0),
-            silent: false,
-            is_canonical: false,
-            collects: false,
             floats: Cell::new(0),
-            careful: false,
         }
     }
 
     /// Creates a context for arguments that fit exactly.
     pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { is_exact: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Exact, ..Context::new(graph, text) }
+    }
+
+    /// Whether the arguments are known to fit as they are.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        self.purpose == Purpose::Exact
+    }
+
+    /// Whether nothing is recorded and checked.
+    #[inline]
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
+    }
+
+    /// Whether integers beyond 64 bits are texts.
+    #[inline]
+    pub(super) fn is_canonical(&self) -> bool {
+        self.purpose == Purpose::Canonical
+    }
+
+    /// Whether what the checks of typed values find is collected.
+    #[inline]
+    pub(super) fn collects(&self) -> bool {
+        self.purpose == Purpose::Checks
+    }
+
+    /// Whether numbers are read by their digits.
+    #[inline]
+    pub(super) fn reads_digits(&self) -> bool {
+        self.purpose == Purpose::Digits
     }
 
     /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
     pub(crate) fn root(&self) -> &'c Node {
-        self.graph.node(if self.is_exact { self.graph.any } else { self.graph.root })
+        self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
     }
 
     /// Notes that a number was read as a float; `single`: for a type of 32 bits.
@@ -175,8 +227,8 @@ impl<'c> Context<'c> {
     }
 
     /// Notes that a value is read without the plan, if it may contain numbers.
-    pub(super) fn note_any(&self, path: &Path<'_>) {
-        let start = match path.segment {
+    pub(super) fn note_any(&self, at: &Position<'_>) {
+        let start = match at.segment {
             Segment::Key(key) => self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":")),
             Segment::Root | Segment::Index(_) => None,
         };
@@ -196,22 +248,22 @@ impl<'c> Context<'c> {
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let log = RefCell::new(self.log.into_inner().only_before());
-        Context { log, careful: true, ..Context::new(self.graph, self.text) }
+        Context { log, purpose: Purpose::Digits, ..Context::new(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { silent: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Silent, ..Context::new(graph, text) }
     }
 
     /// The same for canonical arguments, which were checked.
     pub(crate) fn canonical(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { is_canonical: true, ..Context::silent(graph, text) }
+        Context { purpose: Purpose::Canonical, ..Context::new(graph, text) }
     }
 
     /// Creates a context that collects what checks find.
     pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { collects: true, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Checks, ..Context::new(graph, text) }
     }
 
     /// Returns what was found, and the place of the first refusal.
@@ -220,12 +272,12 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns what checks have found since the last call to the value at this path.
+    /// Assigns what checks have found since the last call to the value at this position.
     #[cold]
-    pub(crate) fn place(&self, path: &Path<'_>, node: &Node) {
+    pub(crate) fn place(&self, at: &Position<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
-        hooks::place(|| path.pointer(), node, path.secret, placed);
+        hooks::place(|| at.pointer(), at.node, at.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
@@ -254,44 +306,44 @@ impl<'c> Context<'c> {
     #[cold]
     pub(super) fn record(
         &self,
-        path: &Path<'_>,
+        at: &Position<'_>,
         from: CoercedValue<'_>,
         to: CoercedValue<'_>,
         rule: CoercionRule,
     ) {
-        if !self.silent {
-            self.log.borrow_mut().add(|out| path.note(out), path.secret, from, to, rule);
+        if !self.is_silent() {
+            self.log.borrow_mut().add(|out| at.write_record(out), at.secret, from, to, rule);
         }
     }
 
     /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
-    pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
-        if !self.silent {
+    pub(super) fn record_dropped(&self, at: &Position<'_>, from: Value) {
+        if !self.is_silent() {
             let secret = self.graph.has_secrets();
             let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
-            self.log.borrow_mut().add(|out| path.note(out), secret, from, CoercedValue::Null, rule);
+            self.log.borrow_mut().add(|out| at.write_record(out), secret, from, CoercedValue::Null, rule);
         }
     }
 
     /// Remembers the innermost place of a refusal.
     #[cold]
-    pub(super) fn failed(&self, path: &Path<'_>) {
-        self.fail(path, false);
+    pub(super) fn failed(&self, at: &Position<'_>) {
+        self.fail(at, false);
     }
 
     /// Remembers that the type of a map's keys refused this one.
     #[cold]
-    pub(super) fn failed_key(&self, path: &Path<'_>) {
-        self.fail(path, true);
+    pub(super) fn failed_key(&self, at: &Position<'_>) {
+        self.fail(at, true);
     }
 
-    fn fail(&self, path: &Path<'_>, is_key: bool) {
+    fn fail(&self, at: &Position<'_>, is_key: bool) {
         // A refusal is only located where it is looked for.
-        if self.collects {
+        if self.collects() {
             let mut rare = self.rare.borrow_mut();
             let failed_at = &mut rare.get_or_insert_default().failed_at;
-            failed_at.get_or_insert_with(|| Failure { at: path.pointer(), is_key });
+            failed_at.get_or_insert_with(|| Failure { at: at.pointer(), is_key });
         }
     }
 

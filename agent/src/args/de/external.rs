@@ -3,11 +3,10 @@
 //! `serde_json`'s own `deserialize_enum` is not used, because it would also accept `{"Unit": null}`, which the schema does not offer.
 
 use super::PlanSeed;
-use super::context::{Context, Path, refused};
+use super::context::{Position, refused};
 use super::object::KeyText;
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::plan::{ExternalSpec, Node};
-use crate::args::policy::Rules;
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
@@ -17,10 +16,8 @@ use std::fmt;
 
 pub(super) struct ExternalVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) cx: &'c Context<'c>,
-    pub(super) path: &'c Path<'c>,
+    pub(super) at: &'c Position<'c>,
     pub(super) external: &'c ExternalSpec,
-    pub(super) rules: Rules,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
@@ -31,12 +28,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<V::Value, E> {
-        let Some(unit) = self.external.units.pick(name, self.rules) else {
+        let Some(unit) = self.external.units.pick(name, self.at.node.rules) else {
             return Err(refused("variant"));
         };
         if unit.is_coerced {
-            self.cx.record(
-                self.path,
+            self.at.cx.record(
+                self.at,
                 CoercedValue::Text(name),
                 CoercedValue::Text(unit.word),
                 CoercionRule::FoldEnum,
@@ -46,12 +43,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let out = self.visitor.visit_enum(Entry {
-            access: &mut access,
-            cx: self.cx,
-            path: self.path,
-            external: self.external,
-        })?;
+        let out =
+            self.visitor.visit_enum(Entry { access: &mut access, at: self.at, external: self.external })?;
         match access.next_key::<IgnoredAny>()? {
             None => Ok(out),
             Some(_) => Err(refused("more than one variant")),
@@ -61,8 +54,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
 
 struct Entry<'c, 'a, A> {
     access: &'a mut A,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
+    at: &'c Position<'c>,
     external: &'c ExternalSpec,
 }
 
@@ -74,21 +66,15 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
         let Some(key) = self.access.next_key_seed(KeyText)? else { return Err(refused("no variant")) };
         let Some(variant) = self.external.variant(&key) else { return Err(refused("variant")) };
         let name = StrDeserializer::new(variant.name.as_str());
-        let payload = Payload {
-            access: self.access,
-            cx: self.cx,
-            path: self.path,
-            key,
-            node: self.cx.graph.node(variant.node),
-        };
+        let payload =
+            Payload { access: self.access, at: self.at, key, node: self.at.cx.graph.node(variant.node) };
         Ok((seed.deserialize(name)?, payload))
     }
 }
 
 pub(super) struct Payload<'de, 'c, 'a, A> {
     access: &'a mut A,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
+    at: &'c Position<'c>,
     /// The name of the variant as it was sent.
     key: Cow<'de, str>,
     node: &'c Node,
@@ -96,24 +82,35 @@ pub(super) struct Payload<'de, 'c, 'a, A> {
 
 impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     fn value<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        let path = self.path.key(&self.key, false);
-        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.node };
+        let at = self.at.key(&self.key, false, self.node);
+        let seed = PlanSeed { seed, at: &at };
         let out = self.access.next_value_seed(seed);
         if out.is_err() {
-            self.cx.failed(&path);
+            at.cx.failed(&at);
         }
         out
     }
 }
 
-/// Hands a visitor over as a seed.
-struct VisitAny<V>(V);
+/// Hands the visitor of an object over as a seed.
+struct ObjectSeed<V>(V);
 
-impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for VisitAny<V> {
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ObjectSeed<V> {
     type Value = V::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
-        de.deserialize_any(self.0)
+        de.deserialize_map(self.0)
+    }
+}
+
+/// Hands the visitor of a list over as a seed.
+struct ListSeed<V>(V);
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ListSeed<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
+        de.deserialize_seq(self.0)
     }
 }
 
@@ -129,7 +126,7 @@ impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Payload<'de, '_, '_, A> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.value(VisitAny(visitor))
+        self.value(ListSeed(visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -137,6 +134,6 @@ impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Payload<'de, '_, '_, A> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.value(VisitAny(visitor))
+        self.value(ObjectSeed(visitor))
     }
 }

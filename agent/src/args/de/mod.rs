@@ -16,10 +16,10 @@ mod scalar;
 mod sequence;
 
 pub(crate) use buffered::IsKey;
-pub(crate) use context::{Context, Failure, Path, choice_key};
+pub(crate) use context::{Context, Failure, Position, choice_key};
 
 use super::hooks::{self, CHECKED};
-use super::plan::{IntSpec, Kind, Node};
+use super::plan::{IntSpec, Kind};
 use context::refused;
 use external::ExternalVisitor;
 use object::{ObjectNode, ObjectVisitor};
@@ -34,17 +34,13 @@ const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
     pub(crate) de: D,
-    pub(crate) cx: &'c Context<'c>,
-    pub(crate) path: &'c Path<'c>,
-    pub(crate) node: &'c Node,
+    pub(crate) at: &'c Position<'c>,
 }
 
 /// Deserializes whatever the seed asks for, through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
-    node: &'c Node,
+    at: &'c Position<'c>,
 }
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
@@ -52,10 +48,11 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        if self.cx.collects {
-            return self.collecting(de);
+        let PlanSeed { seed, at } = self;
+        if at.cx.collects() {
+            return PlanSeed { seed, at }.collecting(de);
         }
-        self.seed.deserialize(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
+        seed.deserialize(PlanDe { de, at })
     }
 }
 
@@ -63,10 +60,10 @@ impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
     /// The same, and records what checks find in the value for its place.
     #[cold]
     fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, cx, path, node } = self;
-        let _tried = cx.is_tried(node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, cx, path, node })?;
-        cx.place(path, node);
+        let PlanSeed { seed, at } = self;
+        let _tried = at.cx.is_tried(at.node).then(hooks::suspend);
+        let out = seed.deserialize(PlanDe { de, at })?;
+        at.cx.place(at);
         Ok(out)
     }
 }
@@ -84,32 +81,32 @@ enum Hint {
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
-        match &node.kind {
+        let PlanDe { de, at } = self;
+        match &at.node.kind {
             // Apart from the rest, whose large frame would cost each scalar.
             Kind::Int(IntSpec { wide: false, .. })
             | Kind::Bool
             | Kind::Num(_)
             | Kind::Str(_)
             | Kind::Enum(_) => {
-                if cx.careful {
-                    return PlanDe { de, cx, path, node }.carefully(visitor, hint);
+                if at.cx.reads_digits() {
+                    return PlanDe { de, at }.carefully(visitor, hint);
                 }
-                de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
+                de.deserialize_any(ScalarVisitor { visitor, at, hint })
             }
-            _ => PlanDe { de, cx, path, node }.read_other(visitor, hint),
+            _ => PlanDe { de, at }.read_other(visitor, hint),
         }
     }
 
     #[inline(never)]
     fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
-        match &node.kind {
+        let PlanDe { de, at } = self;
+        match &at.node.kind {
             Kind::Any => match hint {
-                Hint::Any if cx.careful => PlanDe { de, cx, path, node }.any_carefully(visitor),
+                Hint::Any if at.cx.reads_digits() => PlanDe { de, at }.any_carefully(visitor),
                 Hint::Any => {
-                    if !cx.is_exact {
-                        cx.note_any(path);
+                    if !at.cx.is_exact() {
+                        at.cx.note_any(at);
                     }
                     de.deserialize_any(visitor)
                 }
@@ -119,41 +116,57 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Hint::Signed128 => de.deserialize_i128(visitor),
                 Hint::Unsigned128 => de.deserialize_u128(visitor),
             },
-            Kind::Int(spec) if spec.wide => PlanDe { de, cx, path, node }.wide(visitor, spec, hint),
+            Kind::Int(spec) if spec.wide => PlanDe { de, at }.wide(visitor, spec, hint),
             Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) => {
-                de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
+                de.deserialize_any(ScalarVisitor { visitor, at, hint })
             }
-            Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
+            Kind::Object(_) | Kind::Array(_) if at.depth >= MAX_DEPTH => Err(refused("too deep")),
             Kind::Object(object) => {
                 let object = ObjectNode::Known(object);
-                de.deserialize_map(ObjectVisitor { visitor, cx, path, object })
+                de.deserialize_map(ObjectVisitor { visitor, at, object })
             }
-            Kind::Tagged { .. } if path.depth < MAX_DEPTH => match ObjectNode::of(cx, node) {
-                Some(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
-                None => PlanDe { de, cx, path, node }.buffered(visitor, hint),
+            Kind::Tagged { .. } if at.depth < MAX_DEPTH => match ObjectNode::of(at) {
+                Some(object) => de.deserialize_map(ObjectVisitor { visitor, at, object }),
+                None => PlanDe { de, at }.buffered(visitor, hint),
             },
-            Kind::Array(array) if array.unique && !cx.silent => {
-                PlanDe { de, cx, path, node }.unique(visitor, array)
+            Kind::Array(array) if array.unique && !at.cx.is_silent() => {
+                PlanDe { de, at }.unique(visitor, array)
             }
-            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }),
+            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
             Kind::Nullable(inner) => {
-                let node = cx.graph.node(*inner);
-                de.deserialize_option(NullableVisitor { visitor, cx, path, node, hint })
+                let at = &at.along(at.cx.graph.node(*inner));
+                de.deserialize_option(NullableVisitor { visitor, at, hint })
             }
             Kind::External(external) if hint == Hint::Enum => {
-                de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
+                de.deserialize_any(ExternalVisitor { visitor, at, external })
             }
-            Kind::Checked(checked) => PlanDe { de, cx, path, node }.checked(visitor, checked, hint),
+            Kind::Checked(checked) => PlanDe { de, at }.checked(visitor, checked, hint),
             Kind::Never => Err(refused("no value is allowed here")),
             Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
-                PlanDe { de, cx, path, node }.buffered(visitor, hint)
+                PlanDe { de, at }.buffered(visitor, hint)
             }
         }
     }
 }
 
+/// Passes a request on as it is, where it is known that the arguments fit exactly: `serde_json` then does not have to find out what it
+/// reads. A type for which that makes a difference refuses, and is read along the plan.
+macro_rules! requests {
+    ($($method:ident)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            if self.at.cx.is_exact() { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
+        }
+    )*};
+}
+
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     type Error = D::Error;
+
+    requests! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f64 deserialize_str deserialize_string
+    }
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -188,14 +201,15 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
-        match &node.kind {
-            Kind::Any | Kind::Null => de.deserialize_option(visitor),
+        let PlanDe { de, at } = self;
+        match &at.node.kind {
+            Kind::Any | Kind::Null => de.deserialize_option(OptionVisitor { visitor, at }),
             Kind::Nullable(inner) => {
-                de.deserialize_option(OptionVisitor { visitor, cx, path, node: cx.graph.node(*inner) })
+                let at = &at.along(at.cx.graph.node(*inner));
+                de.deserialize_option(OptionVisitor { visitor, at })
             }
             // A null that means absent was cut out with its key; any other is refused below.
-            _ => visitor.visit_some(PlanDe { de, cx, path, node }),
+            _ => visitor.visit_some(PlanDe { de, at }),
         }
     }
 
@@ -205,10 +219,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        if self.cx.collects && name == CHECKED {
+        if self.at.cx.collects() && name == CHECKED {
             return visitor.visit_some(self);
         }
-        match &self.node.kind {
+        match &self.at.node.kind {
             // serde_json's RawValue is a newtype with a name of its own.
             Kind::Any => self.de.deserialize_newtype_struct(name, visitor),
             _ => visitor.visit_newtype_struct(self),
@@ -251,16 +265,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct identifier
+        f32 char bytes byte_buf unit unit_struct identifier
     }
 }
 
 /// Visits a nullable node for a type that asked for an option.
 struct OptionVisitor<'c, V> {
     visitor: V,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
-    node: &'c Node,
+    at: &'c Position<'c>,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
@@ -279,16 +291,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
-        self.visitor.visit_some(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
+        self.visitor.visit_some(PlanDe { de, at: self.at })
     }
 }
 
 /// Visits a nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
-    node: &'c Node,
+    at: &'c Position<'c>,
     hint: Hint,
 }
 
@@ -308,6 +318,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for NullableVisitor<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
-        PlanDe { de, cx: self.cx, path: self.path, node: self.node }.read(self.visitor, self.hint)
+        PlanDe { de, at: self.at }.read(self.visitor, self.hint)
     }
 }

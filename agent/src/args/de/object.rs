@@ -1,9 +1,9 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::context::{Context, Path, nested, refused};
+use super::context::{Context, Position, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec, Prop, VariantNames};
+use crate::args::plan::{AdditionalProperties, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
@@ -14,8 +14,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) cx: &'c Context<'c>,
-    pub(super) path: &'c Path<'c>,
+    pub(super) at: &'c Position<'c>,
     pub(super) object: ObjectNode<'c>,
 }
 
@@ -35,10 +34,11 @@ pub(super) enum ObjectNode<'c> {
 impl<'c> ObjectNode<'c> {
     /// Returns what objects of a node are read along, if that can be known while they are read.
     #[inline]
-    pub(super) fn of(cx: &Context<'c>, node: &'c Node) -> Option<ObjectNode<'c>> {
+    pub(super) fn of(at: &Position<'c>) -> Option<ObjectNode<'c>> {
+        let node = at.node;
         match &node.kind {
             Kind::Object(object) => Some(ObjectNode::Known(object)),
-            Kind::Tagged { tag, variants, names } if names.are_objects(variants, cx.graph) => {
+            Kind::Tagged { tag, variants, names } if names.are_objects(variants, at.cx.graph) => {
                 Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
             }
             _ => None,
@@ -109,100 +109,172 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let mut seen = SeenKeys::default();
-        let (object, is_ahead, key, ahead) = match self.object {
-            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
-            ObjectNode::Tagged { tag, variants, names, rules } => {
-                match variant(&mut access, self.cx, (tag, variants, names, rules))? {
-                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
-                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
-                }
-            }
-        };
-        let out = self.visitor.visit_map(Entries {
-            access,
-            cx: self.cx,
-            path: self.path,
-            object,
-            hint: 0,
-            is_ahead,
-            ahead,
-            next: Next { node: self.cx.graph.any, secret: false, key, raw: None },
-            seen: &mut seen,
-        });
+        let mut keys = None;
+        if !self.at.cx.is_exact() {
+            keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
+        }
+        let out = self.visitor.visit_map(Entries { access, at: self.at, keys: &mut keys });
         // A large value is not moved to be looked at.
-        if out.is_ok() && !seen.are_complete(object) {
+        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.object)) {
             return Err(refused("missing, or too few or too many entries"));
         }
         out
     }
 }
 
-/// The entry whose key was passed on and whose value is still to be read.
-struct Next<'de> {
-    node: NodeId,
-    secret: bool,
-    key: Cow<'de, str>,
-    /// The value, if it was read before the key was passed on.
-    raw: Option<&'de RawValue>,
-}
-
 struct Entries<'de, 'c, 'g, A> {
     access: A,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
+    at: &'c Position<'c>,
+    /// Reads the keys; `None` if they are known to be right.
+    keys: &'g mut Option<KeyReader<'de, 'c>>,
+}
+
+/// Reads the keys of an object along the plan. Nothing of it is compiled for each type.
+struct KeyReader<'de, 'c> {
+    at: &'c Position<'c>,
     object: &'c ObjectSpec,
     /// The index after that of the previous property.
     hint: usize,
     /// Whether keys were read already: those of `ahead`, or else that of `next`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
-    next: Next<'de>,
-    seen: &'g mut SeenKeys<'de>,
+    next: Next<'de, 'c>,
+    seen: SeenKeys<'de>,
 }
 
-impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
-    /// Returns the node for a key that is not a property; `None` if the key was dropped.
+/// The entry whose key was passed on and whose value is still to be read.
+struct Next<'de, 'c> {
+    node: NodeId,
+    secret: bool,
+    key: Cow<'de, str>,
+    /// What serde sees of the key, if that is something else.
+    name: Option<Cow<'c, str>>,
+    /// The value, if it was read before the key was passed on.
+    raw: Option<&'de RawValue>,
+}
+
+impl<'de, 'c> KeyReader<'de, 'c> {
     #[inline(never)]
-    fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
-        let unknown = self.cx.graph.options.unknown_keys();
-        let identity = match self.cx.graph.identity(self.object, key) {
+    fn new<A: MapAccess<'de>>(
+        access: &mut A,
+        at: &'c Position<'c>,
+        object: ObjectNode<'c>,
+    ) -> Result<KeyReader<'de, 'c>, A::Error> {
+        let (object, is_ahead, key, ahead) = match object {
+            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
+            ObjectNode::Tagged { tag, variants, names, rules } => {
+                match variant(access, at.cx, (tag, variants, names, rules))? {
+                    (object, ReadAhead::Tag(key)) => (object, true, key, None),
+                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
+                }
+            }
+        };
+        let next = Next { node: at.cx.graph.any, secret: false, key, name: None, raw: None };
+        Ok(KeyReader { at, object, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
+    }
+
+    /// Reads the next key: the name of the parameter, however it was spelled, or one spelling of each key of a map.
+    #[inline(never)]
+    fn next<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+    ) -> Result<Option<Key<'_, 'de, A::Error>>, A::Error> {
+        loop {
+            let ahead = if self.is_ahead { self.key_ahead() } else { None };
+            let key = match ahead {
+                Some(key) => key,
+                None => match access.next_key_seed(KeyText)? {
+                    Some(key) => key,
+                    None => return Ok(None),
+                },
+            };
+            let object = self.object;
+            let index = object.find(&key, self.hint);
+            let mut integer = false;
+            self.next.name = None;
+            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
+                self.hint = index + 1;
+                if !self.seen.add(index) {
+                    return Err(refused("duplicate"));
+                }
+                let is_value = || matches!(&key, Cow::Borrowed(key) if self.at.cx.value_follows(key));
+                if prop.null_absent && !is_value() && self.null_as_absent(access, &key, prop)? {
+                    continue;
+                }
+                if !prop.aliases.is_empty() && prop.name != key {
+                    self.next.name = Some(Cow::Borrowed(prop.name.as_str()));
+                }
+                (self.next.node, self.next.secret) = (prop.node, prop.secret);
+            } else {
+                let child = object.entry(&key);
+                let Some(node) = self.other(access, &key, child)? else { continue };
+                (self.next.node, self.next.secret) = (node, false);
+                integer = is_integer_key(object, &key);
+                let one = self.at.cx.graph.identity(object, &key);
+                if one.len() != key.len() {
+                    self.next.name = Some(Cow::Owned(one.into_owned()));
+                }
+            }
+            self.next.key = key;
+            let borrowed = match (&self.next.name, &self.next.key) {
+                (None, Cow::Borrowed(key)) => Some(*key),
+                _ => None,
+            };
+            let text = self.next.name.as_deref().unwrap_or(&self.next.key);
+            return Ok(Some(Key { text, borrowed, integer, error: PhantomData }));
+        }
+    }
+
+    /// Returns the position of the value whose key was read.
+    fn position(&self) -> Position<'_> {
+        self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
+    }
+
+    /// Returns the node for a key that is not a property; `None` if the key was dropped.
+    fn other<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+        key: &Cow<'de, str>,
+        child: Option<NodeId>,
+    ) -> Result<Option<NodeId>, A::Error> {
+        let cx = self.at.cx;
+        let unknown = cx.graph.options.unknown_keys();
+        let node = match child {
+            Some(node) => Some(node),
+            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
+                Some(cx.graph.any)
+            }
+            None if unknown == UnknownKeys::Strip && self.at.is_root() => None,
+            None => return Err(refused("unknown key")),
+        };
+        let identity = match cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
             other => Cow::Owned(other.into_owned()),
         };
         // A value of any type may have a key twice.
-        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const self.cx.graph.any_object) {
+        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const cx.graph.any_object) {
             return Err(refused("duplicate"));
         }
-        let node = match child {
-            Some(node) => node,
-            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
-                self.cx.graph.any
+        if node.is_none() {
+            let raw = self.raw_value(access)?;
+            if !cx.is_silent() {
+                let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
+                cx.record_dropped(&self.at.key(key, false, self.at.node), value);
             }
-            None if unknown == UnknownKeys::Strip && self.path.is_root() => {
-                let raw = self.raw_value()?;
-                if !self.cx.silent {
-                    let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
-                    self.cx.record_dropped(&self.path.key(key, false), value);
-                }
-                self.seen.add_absent();
-                return Ok(None);
-            }
-            None => return Err(refused("unknown key")),
-        };
-        Ok(Some(node))
+            self.seen.add_absent();
+        }
+        Ok(node)
     }
 
     /// Reads the next value as text, unless that has happened.
-    fn raw_value(&mut self) -> Result<&'de RawValue, A::Error> {
+    fn raw_value<A: MapAccess<'de>>(&mut self, access: &mut A) -> Result<&'de RawValue, A::Error> {
         match self.next.raw.take() {
             Some(raw) => Ok(raw),
-            None => self.access.next_value(),
+            None => access.next_value(),
         }
     }
 
     /// Returns the next of the keys that were read to find the tag.
-    #[inline(never)]
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;
@@ -218,30 +290,35 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     }
 
     /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
-    #[inline(never)]
-    fn null_as_absent(&mut self, key: &Cow<'de, str>, prop: &Prop) -> Result<bool, A::Error> {
+    fn null_as_absent<A: MapAccess<'de>>(
+        &mut self,
+        access: &mut A,
+        key: &Cow<'de, str>,
+        prop: &Prop,
+    ) -> Result<bool, A::Error> {
+        let cx = self.at.cx;
         let follows = match key {
-            Cow::Borrowed(key) => self.cx.null_follows(key),
+            Cow::Borrowed(key) => cx.null_follows(key),
             Cow::Owned(_) => None,
         };
         match follows {
             Some(false) => return Ok(false),
             Some(true) if self.next.raw.is_none() => {
-                self.access.next_value::<IgnoredAny>()?;
+                access.next_value::<IgnoredAny>()?;
             }
             _ => {
-                let raw = self.raw_value()?;
+                let raw = self.raw_value(access)?;
                 if raw.get() != "null" {
                     self.next.raw = Some(raw);
                     return Ok(false);
                 }
             }
         }
-        if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+        if !cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
-        self.cx.record(
-            &self.path.key(key, prop.secret),
+        cx.record(
+            &self.at.key(key, prop.secret, self.at.node),
             CoercedValue::Null,
             CoercedValue::Null,
             CoercionRule::NullAsAbsent,
@@ -249,13 +326,13 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         self.seen.add_absent();
         Ok(true)
     }
+}
 
-    /// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
-    fn is_integer_key(&self, key: &str) -> bool {
-        !self.object.patterns.is_empty()
-            && key.parse::<i64>().is_ok()
-            && self.object.patterns.iter().any(|(p, _)| p.is_integer_key())
-    }
+/// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
+fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
+    !object.patterns.is_empty()
+        && key.parse::<i64>().is_ok()
+        && object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key())
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
@@ -263,74 +340,33 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        if self.cx.is_exact {
-            return self.access.next_key_seed(seed);
+        let Some(keys) = self.keys else { return self.access.next_key_seed(seed) };
+        let Some(key) = keys.next(&mut self.access)? else { return Ok(None) };
+        let out = seed.deserialize(key).map(Some);
+        if out.is_err() {
+            self.at.cx.failed_key(&keys.position());
         }
-        loop {
-            let ahead = if self.is_ahead { self.key_ahead() } else { None };
-            let key = match ahead {
-                Some(key) => key,
-                None => match self.access.next_key_seed(KeyText)? {
-                    Some(key) => key,
-                    None => return Ok(None),
-                },
-            };
-            // What serde sees: the name of the parameter, however it was spelled, and one spelling of each key of a map.
-            let mut name = None;
-            let mut integer = false;
-            let object = self.object;
-            let index = object.find(&key, self.hint);
-            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
-                self.hint = index + 1;
-                if !self.seen.add(index) {
-                    return Err(refused("duplicate"));
-                }
-                let is_value = || matches!(&key, Cow::Borrowed(key) if self.cx.value_follows(key));
-                if prop.null_absent && !is_value() && self.null_as_absent(&key, prop)? {
-                    continue;
-                }
-                if !prop.aliases.is_empty() && prop.name != key {
-                    name = Some(Cow::Borrowed(prop.name.as_str()));
-                }
-                (self.next.node, self.next.secret) = (prop.node, prop.secret);
-            } else {
-                let child = object.entry(&key);
-                let Some(node) = self.other(&key, child)? else { continue };
-                (self.next.node, self.next.secret) = (node, false);
-                integer = self.is_integer_key(&key);
-                let one = self.cx.graph.identity(self.object, &key);
-                if one.len() != key.len() {
-                    name = Some(Cow::Owned(one.into_owned()));
-                }
-            }
-            self.next.key = key;
-            let borrowed = match (&name, &self.next.key) {
-                (None, Cow::Borrowed(key)) => Some(*key),
-                _ => None,
-            };
-            let text = name.as_deref().unwrap_or(&self.next.key);
-            let out = seed.deserialize(Key { text, borrowed, integer, error: PhantomData });
-            if out.is_err() {
-                self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
-            }
-            return out.map(Some);
-        }
+        out
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        if self.cx.is_exact {
-            let (cx, path, node) = (self.cx, self.path, self.cx.graph.node(self.next.node));
-            return self.access.next_value_seed(PlanSeed { seed, cx, path, node });
-        }
-        let path = self.path.key(&self.next.key, self.next.secret);
-        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
-        let out = match self.next.raw.take() {
+        let (along, raw);
+        let (at, raw) = match self.keys {
+            None => (self.at, None),
+            Some(keys) => {
+                raw = keys.next.raw.take();
+                along = keys.position();
+                (&along, raw)
+            }
+        };
+        let seed = PlanSeed { seed, at };
+        let out = match raw {
             None => self.access.next_value_seed(seed),
             Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
         };
         if out.is_err() {
-            self.cx.failed(&path);
+            at.cx.failed(at);
         }
         out
     }

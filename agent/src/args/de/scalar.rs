@@ -1,10 +1,10 @@
 //! Scalars: checked, coerced where the rules of the node allow.
 
-use super::context::{Context, Path, refused};
+use super::context::{Position, refused};
 use super::object::KeyText;
 use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{IntSpec, Kind, Node, NumSpec, PickedWord};
+use crate::args::plan::{IntSpec, Kind, NumSpec, PickedWord};
 use crate::args::policy::Rules;
 use crate::args::rounding;
 use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
@@ -15,9 +15,7 @@ use std::fmt;
 
 pub(super) struct ScalarVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) cx: &'c Context<'c>,
-    pub(super) path: &'c Path<'c>,
-    pub(super) node: &'c Node,
+    pub(super) at: &'c Position<'c>,
     pub(super) hint: Hint,
 }
 
@@ -49,18 +47,18 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if !matches!(int, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(int) {
             return Err(refused("range"));
         }
-        self.cx.record(self.path, from, int.into(), rule);
+        self.at.cx.record(self.at, from, int.into(), rule);
         self.give_int(int)
     }
 
     /// Reads text where an integer is expected.
     fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
-        if !self.node.rules.has(Rules::TEXT_INTEGER) && !self.cx.is_canonical {
+        if !self.at.node.rules.has(Rules::TEXT_INTEGER) && !self.at.cx.is_canonical() {
             return Err(refused("type"));
         }
         let rule = CoercionRule::TextToInteger;
         if let Some(few) = few_digits(text).filter(|v| spec.surely_takes(*v)) {
-            self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Signed(few), rule);
+            self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(few), rule);
             return self.visitor.visit_i64(few);
         }
         match int_from_text(text).int() {
@@ -76,21 +74,21 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         let rule = CoercionRule::TextToNumber;
         match number {
             Num::Signed(v) => {
-                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
+                self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
                 match spec.rounded_whole(v.into()) {
                     Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
                     None => self.visitor.visit_i64(v),
                 }
             }
             Num::Unsigned(v) => {
-                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Unsigned(v), rule);
+                self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Unsigned(v), rule);
                 match spec.rounded_whole(v.into()) {
                     Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
                     None => self.visitor.visit_u64(v),
                 }
             }
             Num::Float(f) => {
-                self.cx.record(self.path, CoercedValue::Text(text), CoercedValue::Float(f), rule);
+                self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Float(f), rule);
                 self.give_float(spec, text, f)
             }
         }
@@ -99,7 +97,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     /// Passes a number on that lost digits, and records it.
     #[cold]
     fn give_rounded<E: Error>(self, from: CoercedValue<'_>, to: f64) -> Result<V::Value, E> {
-        self.cx.record(self.path, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
+        self.at.cx.record(self.at, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
         self.visitor.visit_f64(to)
     }
 
@@ -119,16 +117,16 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     /// Reads a number where text is expected.
     #[cold]
     fn num_as_text<E: Error>(self, from: Value, whole: bool) -> Result<V::Value, E> {
-        let Kind::Str(spec) = &self.node.kind else { return Err(refused("type")) };
-        if spec.format.is_some() || !self.node.rules.number_to_text(whole) {
+        let Kind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
+        if spec.format.is_some() || !self.at.node.rules.number_to_text(whole) {
             return Err(refused("type"));
         }
         let Some(text) = number_text(&from) else { return Err(refused("type")) };
         if !spec.takes(&text) {
             return Err(refused("text"));
         }
-        self.cx.record(
-            self.path,
+        self.at.cx.record(
+            self.at,
             CoercedValue::Value(from.into()),
             CoercedValue::Text(&text),
             CoercionRule::NumberToText,
@@ -139,14 +137,14 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     /// Reads text that is not simply passed on.
     #[inline(never)]
     fn coerce_text<E: Error>(self, text: &str) -> Result<V::Value, E> {
-        let rules = self.node.rules;
-        match &self.node.kind {
+        let rules = self.at.node.rules;
+        match &self.at.node.kind {
             Kind::Int(spec) => self.text_as_int(spec, text),
             Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
             Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
                 Some(b) => {
-                    self.cx.record(
-                        self.path,
+                    self.at.cx.record(
+                        self.at,
                         CoercedValue::Text(text),
                         CoercedValue::Bool(b),
                         CoercionRule::TextToBoolean,
@@ -159,7 +157,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 Some(PickedWord { word, is_coerced }) => {
                     if is_coerced {
                         let (from, to) = (CoercedValue::Text(text), CoercedValue::Text(word));
-                        self.cx.record(self.path, from, to, CoercionRule::FoldEnum);
+                        self.at.cx.record(self.at, from, to, CoercionRule::FoldEnum);
                     }
                     match self.hint {
                         Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(word)),
@@ -175,8 +173,8 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     /// Whether this text is accepted unchanged.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
-        match &self.node.kind {
-            Kind::Str(spec) => spec.takes(text) || self.cx.collects && spec.is_for_the_type(text),
+        match &self.at.node.kind {
+            Kind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
             Kind::Enum(words) => words.iter().any(|w| w == text),
             _ => false,
         }
@@ -191,14 +189,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
-        match self.node.kind {
+        match self.at.node.kind {
             Kind::Null => self.visitor.visit_unit(),
             _ => Err(refused("null")),
         }
     }
 
     fn visit_bool<E: Error>(self, b: bool) -> Result<V::Value, E> {
-        match self.node.kind {
+        match self.at.node.kind {
             Kind::Bool => self.visitor.visit_bool(b),
             _ => Err(refused("type")),
         }
@@ -206,7 +204,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     #[inline]
     fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
-        match &self.node.kind {
+        match &self.at.node.kind {
             Kind::Int(spec) => {
                 if spec.surely_takes(v) || spec.takes(Int::Signed(v)) {
                     self.visitor.visit_i64(v)
@@ -230,7 +228,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     #[inline]
     fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
-        match &self.node.kind {
+        match &self.at.node.kind {
             Kind::Int(spec) => {
                 if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) {
                     self.visitor.visit_u64(v)
@@ -253,21 +251,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     }
 
     fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
-        match &self.node.kind {
+        match &self.at.node.kind {
             Kind::Num(spec) if spec.takes(Num::Float(f)) => {
-                self.cx.note_float(f, spec.single);
+                self.at.cx.note_float(f, spec.single);
                 self.visitor.visit_f64(f)
             }
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
-                Some(int) if self.node.rules.has(Rules::FLOAT_INTEGER) => {
-                    self.cx.note_float(f, false);
+                Some(int) if self.at.node.rules.has(Rules::FLOAT_INTEGER) => {
+                    self.at.cx.note_float(f, false);
                     self.coerced_int(spec, int, CoercedValue::Float(f), CoercionRule::FloatToInteger)
                 }
                 _ => Err(refused("type")),
             },
             _ => {
-                self.cx.note_float(f, false);
+                self.at.cx.note_float(f, false);
                 self.num_as_text(f.into(), false)
             }
         }
@@ -326,9 +324,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         spec: &IntSpec,
         hint: Hint,
     ) -> Result<V::Value, D::Error> {
-        let PlanDe { de, cx, path, node } = self;
+        let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let scalar = ScalarVisitor { visitor, cx, path, node, hint };
+        let scalar = ScalarVisitor { visitor, at, hint };
         let token = raw.get();
         if token.starts_with('"') {
             let text: String = serde_json::from_str(token).map_err(super::context::nested)?;

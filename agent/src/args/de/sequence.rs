@@ -1,15 +1,14 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::context::{Context, Path, refused};
+use super::context::{Position, refused};
 use crate::args::plan::ArraySpec;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) cx: &'c Context<'c>,
-    pub(super) path: &'c Path<'c>,
+    pub(super) at: &'c Position<'c>,
     pub(super) array: &'c ArraySpec,
 }
 
@@ -24,8 +23,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut count = 0;
         let array = self.array;
-        let out =
-            self.visitor.visit_seq(Items { access, cx: self.cx, path: self.path, array, count: &mut count });
+        let out = self.visitor.visit_seq(Items { access, at: self.at, array, count: &mut count });
         let count = count as u64;
         if out.is_ok() && (count < array.min || count > array.max) {
             return Err(refused("length"));
@@ -36,8 +34,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 
 struct Items<'c, 'n, A> {
     access: A,
-    cx: &'c Context<'c>,
-    path: &'c Path<'c>,
+    at: &'c Position<'c>,
     array: &'c ArraySpec,
     count: &'n mut usize,
 }
@@ -47,18 +44,24 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
 
     #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        // After the last item of a tuple: serde_json finds what is too much.
-        let Some(node) = self.array.item(*self.count) else { return Ok(None) };
-        let path = self.path.index(*self.count);
-        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(node) };
-        match self.access.next_element_seed(seed) {
+        let cx = self.at.cx;
+        let along;
+        let at = if cx.is_exact() {
+            self.at
+        } else {
+            // After the last item of a tuple: serde_json finds what is too much.
+            let Some(node) = self.array.item(*self.count) else { return Ok(None) };
+            along = self.at.index(*self.count, cx.graph.node(node));
+            &along
+        };
+        match self.access.next_element_seed(PlanSeed { seed, at }) {
             Ok(Some(item)) => {
                 *self.count += 1;
                 Ok(Some(item))
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                self.cx.failed(&path);
+                cx.failed(at);
                 Err(error)
             }
         }

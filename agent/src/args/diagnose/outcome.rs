@@ -2,7 +2,7 @@
 
 use super::document::{Doc, Document};
 use super::walk::{Walk, WalkSummary};
-use crate::args::de::{Context, Path, PlanDe};
+use crate::args::de::{Context, PlanDe, Position};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use serde::de::Deserialize;
 use serde_json::Value;
@@ -210,7 +210,7 @@ impl Shared<'_> {
         let cx = Context::chosen(self.graph, doc.raw, self);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let node = self.graph.node(node);
-        let value = Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node });
+        let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, node) });
         value.ok().map(|value| value.to_string())
     }
 

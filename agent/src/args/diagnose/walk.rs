@@ -10,7 +10,7 @@ use super::document::{Doc, Document, Shape};
 use super::outcome::Shared;
 use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
-use crate::args::de::{Context, Path, PlanDe};
+use crate::args::de::{Context, PlanDe, Position};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, PickedWord, StrSpec, Words};
 use crate::args::policy::Rules;
@@ -529,7 +529,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         let cx = Context::silent(self.graph, doc.raw);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let coerced =
-            Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node: self.graph.node(id) });
+            Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, self.graph.node(id)) });
         match coerced.unwrap_or_else(|_| doc.to_value()) {
             Value::Array(items) => Some(items),
             _ => None,

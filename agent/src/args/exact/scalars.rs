@@ -1,7 +1,7 @@
 //! Texts, words and numbers, as they are written.
 
-use super::{Scan, Step, Stop, UNDECIDED, fits, misfit};
-use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words};
+use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
+use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words, before_quote, leading_digits, word_at};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
@@ -14,44 +14,44 @@ impl<'s> Scan<'s> {
     #[inline]
     pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), Stop> {
         let end = self.text_end(at + 1)?;
-        if self.byte(end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
+        if byte(self.bytes, end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
     }
 
     /// Returns the position of the next quote or escape.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most keys and many texts are short")]
     pub(super) fn text_end(&self, start: usize) -> Step {
-        const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-        const ESCAPES: u64 = u64::from_le_bytes([b'\\'; 8]);
+        let length = before_quote(word_at(self.bytes, start));
+        if length < 8 {
+            return Ok(start + length);
+        }
+        let length = before_quote(word_at(self.bytes, start + 8));
+        if length < 8 {
+            return Ok(start + 8 + length);
+        }
+        self.long_text_end(start + 16)
+    }
+
+    #[inline(never)]
+    fn long_text_end(&self, start: usize) -> Step {
         let mut at = start;
-        // Eight bytes at a time; the lowest mark is exact.
-        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk);
-            let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
-            let found = (quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH;
-            if found != 0 {
-                return Ok(at + found.trailing_zeros() as usize / 8);
+        loop {
+            let length = before_quote(word_at(self.bytes, at));
+            at += length;
+            if length < 8 {
+                return Ok(at);
             }
-            at += 8;
-            if at - start > LONG_TEXT && self.choices == 0 {
+            if at >= self.bytes.len() || at - start > LONG_TEXT && self.choices == 0 {
                 return Err(UNDECIDED);
             }
         }
-        while let Some(byte) = self.bytes.get(at) {
-            if let b'"' | b'\\' = byte {
-                return Ok(at);
-            }
-            at += 1;
-        }
-        Err(UNDECIDED)
     }
 
     /// Scans the rest of a string from its first escape.
     #[inline(never)]
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), Stop> {
         let mut at = first;
-        while self.byte(at) != b'"' {
+        while byte(self.bytes, at) != b'"' {
             // Half of a surrogate pair is refused, but not where the type ignores the value.
             if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
                 return Err(UNDECIDED);
@@ -66,18 +66,26 @@ impl<'s> Scan<'s> {
 
     #[inline]
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> Step {
-        let (end, has_escapes) = self.quoted(at)?;
-        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, at, end, has_escapes) }
+        if byte(self.bytes, at) != b'"' {
+            return Err(misfit(at));
+        }
+        let end = self.text_end(at + 1)?;
+        if spec.is_plain() && byte(self.bytes, end) == b'"' {
+            Ok(end + 1)
+        } else {
+            self.other_string(spec, at, end)
+        }
     }
 
+    /// Scans a string with escapes, or one that must fit more. `end` is the position of the first escape or of its end.
     #[inline(never)]
-    pub(super) fn restricted_string(
-        &self,
-        spec: &StrSpec,
-        start: usize,
-        end: usize,
-        has_escapes: bool,
-    ) -> Step {
+    fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> Step {
+        let (end, has_escapes) =
+            if byte(self.bytes, end) == b'"' { (end + 1, false) } else { self.escaped(start, end)? };
+        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
+    }
+
+    fn restricted_string(&self, spec: &StrSpec, start: usize, end: usize, has_escapes: bool) -> Step {
         let text = if has_escapes {
             let token = self.slice(start, end)?;
             Cow::Owned(serde_json::from_str::<String>(token).map_err(|_| UNDECIDED)?)
@@ -107,39 +115,39 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns the position after the digits.
-    #[inline]
     pub(super) fn digits(&self, mut at: usize) -> usize {
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-        const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; 8]);
-        while let Some(chunk) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk) ^ ZEROS;
-            // The lowest mark is exact.
-            let found = (word.wrapping_add(ABOVE_NINE) | word) & HIGH;
-            if found != 0 {
-                return at + found.trailing_zeros() as usize / 8;
+        loop {
+            let length = leading_digits(word_at(self.bytes, at));
+            at += length;
+            if length < 8 {
+                return at;
             }
-            at += 8;
         }
-        while self.byte(at).is_ascii_digit() {
-            at += 1;
-        }
-        at
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most integers are short")]
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
+        let length = leading_digits(word_at(self.bytes, start));
+        let ends = matches!(byte(self.bytes, start + length), b',' | b'}' | b']');
+        if ends && length.wrapping_sub(1) < spec.free_digits {
+            return Ok(start + length);
+        }
+        self.other_integer(spec, start)
+    }
+
+    #[inline(never)]
+    fn other_integer(&self, spec: &IntSpec, start: usize) -> Step {
         let end = self.digits(start);
         if end - start <= spec.free_digits && end > start {
-            return fits(!matches!(self.byte(end), b'.' | b'e' | b'E'), end);
+            return fits(!matches!(byte(self.bytes, end), b'.' | b'e' | b'E'), end);
         }
         self.restricted_integer(spec, start)
     }
 
-    #[inline(never)]
-    pub(super) fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
-        let end = self.digits(start + usize::from(self.byte(start) == b'-'));
-        if let b'.' | b'e' | b'E' = self.byte(end) {
+    fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
+        let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
+        if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
             return Err(misfit(end));
         }
         let token = self.slice(start, end)?;
@@ -154,15 +162,19 @@ impl<'s> Scan<'s> {
     /// Scans a number, unless its digits may be lost.
     #[inline]
     pub(super) fn token(&self, start: usize) -> Step {
-        let mut end = self.digits(start + usize::from(self.byte(start) == b'-'));
-        if self.byte(end) == b'.' {
+        let mut end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
+        if byte(self.bytes, end) == b'.' {
             end = self.digits(end + 1);
         }
-        let is_safe = end - start <= SAFE_DIGITS && !matches!(self.byte(end), b'e' | b'E');
+        let is_safe = end - start <= SAFE_DIGITS && !matches!(byte(self.bytes, end), b'e' | b'E');
         if is_safe { Ok(end) } else { Err(UNDECIDED) }
     }
 
+    #[inline(never)]
     pub(super) fn number(&self, spec: &NumSpec, start: usize) -> Step {
+        if !matches!(byte(self.bytes, start), b'-' | b'0'..=b'9') {
+            return Err(misfit(start));
+        }
         let end = self.token(start)?;
         if spec.is_open {
             return Ok(end);

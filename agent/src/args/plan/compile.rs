@@ -148,9 +148,6 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         keep_nulls(&mut nodes, &takes_null);
     }
     mark_secrets(&mut nodes);
-    let is_choice =
-        |node: &Node| matches!(node.kind, Kind::Tagged { .. } | Kind::Union { exclusive: false, .. });
-    let has_choices = nodes.iter().any(is_choice);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
     let graph = Graph {
         nodes,
@@ -162,7 +159,6 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         any_array: ArraySpec::any(any),
         options,
         foreign,
-        has_choices,
         whole: None,
         schema: Value::Null,
         source: None,

@@ -7,6 +7,7 @@ mod compile;
 mod error;
 mod finish;
 mod identify;
+mod key_index;
 mod keywords;
 mod merge;
 mod node;
@@ -16,6 +17,7 @@ mod reference;
 mod scalar;
 mod secrets;
 mod shape;
+mod token;
 mod union;
 mod uri;
 mod whole;
@@ -31,6 +33,7 @@ pub(crate) use node::{
 #[cfg(feature = "studio")]
 pub(crate) use secrets::secret_names;
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
+pub(crate) use token::{before_quote, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
@@ -80,8 +83,6 @@ pub(crate) struct Graph {
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
-    /// Whether a value may be one of several alternatives, and which one is known only once it was looked at.
-    pub(crate) has_choices: bool,
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
     schema: Value,

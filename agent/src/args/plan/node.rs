@@ -1,11 +1,12 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
+use super::key_index::KeyIndex;
+use super::token::NameToken;
 use super::words::{VariantNames, Words};
-use crate::args::hash::NameHash;
 use crate::args::policy::Rules;
 use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, fmt};
 
 /// Index of a node in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -274,6 +275,8 @@ pub(crate) struct StrSpec {
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
     pub(crate) format_rule: FormatRule,
+    /// Whether every text is accepted.
+    is_plain: bool,
 }
 
 /// What a format asks of the text.
@@ -290,15 +293,23 @@ pub(crate) enum FormatRule {
 impl StrSpec {
     /// Any text.
     pub(super) fn any() -> StrSpec {
-        StrSpec { min: None, max: None, pattern: None, format: None, format_rule: FormatRule::Shown }
+        StrSpec::new((None, None), None, None, FormatRule::Shown)
+    }
+
+    pub(super) fn new(
+        (min, max): (Option<u64>, Option<u64>),
+        pattern: Option<Pattern>,
+        format: Option<String>,
+        format_rule: FormatRule,
+    ) -> StrSpec {
+        let is_plain =
+            min.is_none() && max.is_none() && pattern.is_none() && format_rule == FormatRule::Shown;
+        StrSpec { min, max, pattern, format, format_rule, is_plain }
     }
 
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none()
-            && self.max.is_none()
-            && self.pattern.is_none()
-            && self.format_rule == FormatRule::Shown
+        self.is_plain
     }
 }
 
@@ -366,7 +377,7 @@ pub(crate) struct ObjectSpec {
     /// The names of the properties, as they are compared with unknown keys.
     pub(super) spellings: Spellings,
     /// Every name and alias, where a scan would be slow.
-    pub(super) index: Option<HashMap<String, usize, NameHash>>,
+    pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
     /// The required ones among the first 64 properties, one bit each.
@@ -388,8 +399,8 @@ pub(crate) enum AdditionalProperties {
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) name: String,
-    /// The name as a key of JSON with its colon, as most models write it.
-    pub(crate) token: Box<[u8]>,
+    /// The name as most models write it.
+    pub(crate) token: NameToken,
     pub(crate) node: NodeId,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
@@ -402,8 +413,9 @@ pub(crate) struct Prop {
 }
 
 impl Prop {
-    pub(super) fn token(name: &str) -> Box<[u8]> {
-        format!("{}:", Value::from(name)).into_bytes().into()
+    /// Returns the name and the other names that are accepted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
 }
 
@@ -431,7 +443,7 @@ impl ObjectSpec {
     }
 
     /// With more properties than this they are looked up by hash.
-    pub(super) const SCAN: usize = 24;
+    pub(super) const SCAN: usize = 8;
 
     /// Returns the names of properties with these indices, for suggestions.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
@@ -452,10 +464,21 @@ impl ObjectSpec {
         self.scan(key)
     }
 
+    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
+    /// nothing.
+    #[inline]
+    pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        if let Some(index) = &self.index {
+            return index.written_at(text, at, &self.props);
+        }
+        let mut props = self.props.iter().enumerate();
+        props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
+    }
+
     fn scan(&self, key: &str) -> Option<usize> {
         match &self.index {
-            Some(index) => index.get(key).copied(),
-            None => self.props.iter().position(|p| p.name == key || p.aliases.iter().any(|a| a == key)),
+            Some(index) => index.find(key, &self.props),
+            None => self.props.iter().position(|prop| prop.names().any(|name| name == key)),
         }
     }
 

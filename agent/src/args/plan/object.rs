@@ -2,13 +2,13 @@
 
 use super::check::known;
 use super::compile::{Compiler, Object, Result, notes};
+use super::key_index::KeyIndex;
 use super::keywords::whole;
 use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
-use crate::args::hash::NameHash;
+use super::token::NameToken;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 
 impl Compiler<'_> {
     pub(super) fn object(&mut self, map: &Object) -> Result<ObjectSpec> {
@@ -56,7 +56,7 @@ impl Compiler<'_> {
                     (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
                 };
                 props.push(Prop {
-                    token: Prop::token(name),
+                    token: NameToken::key(name),
                     name: name.into(),
                     node,
                     required,
@@ -75,7 +75,7 @@ impl Compiler<'_> {
         }
         Ok(ObjectSpec {
             spellings: Spellings::default(),
-            index: index(&props),
+            index: (props.len() > ObjectSpec::SCAN).then(|| KeyIndex::new(&props)),
             props,
             patterns,
             rest,
@@ -156,7 +156,7 @@ impl Compiler<'_> {
             *own = format!("{own}\n{variants}");
         }
         Ok(Prop {
-            token: Prop::token(name),
+            token: NameToken::key(name),
             name: name.into(),
             node,
             required,
@@ -186,17 +186,4 @@ impl Compiler<'_> {
         }
         Ok(out)
     }
-}
-
-fn index(props: &[Prop]) -> Option<HashMap<String, usize, NameHash>> {
-    if props.len() <= ObjectSpec::SCAN {
-        return None;
-    }
-    let mut index = HashMap::default();
-    for (i, prop) in props.iter().enumerate() {
-        for name in std::iter::once(&prop.name).chain(&prop.aliases) {
-            index.entry(name.clone()).or_insert(i);
-        }
-    }
-    Some(index)
 }

@@ -34,21 +34,21 @@ impl Compiler<'_> {
                     },
                 })
             }
-            "string" => Kind::Str(StrSpec {
-                min: count(map, "minLength").filter(|n| *n > 0),
-                max: count(map, "maxLength"),
-                pattern: match map.get("pattern").and_then(Value::as_str) {
+            "string" => {
+                let lengths = (count(map, "minLength").filter(|n| *n > 0), count(map, "maxLength"));
+                let pattern = match map.get("pattern").and_then(Value::as_str) {
                     Some(source) => Some(self.pattern(source, "pattern")?),
                     None => None,
-                },
-                format: format(map).or_else(|| self.encoding(map)).map(String::from),
-                format_rule: match (format(map), map.get("x-format")) {
+                };
+                let shown = format(map).or_else(|| self.encoding(map)).map(String::from);
+                let rule = match (format(map), map.get("x-format")) {
                     (None, _) => FormatRule::Shown,
                     (Some(_), _) if self.foreign => FormatRule::Shown,
                     (Some(_), Some(Value::Bool(true))) => FormatRule::Demanded,
                     (Some(_), _) => FormatRule::OfType,
-                },
-            }),
+                };
+                Kind::Str(StrSpec::new(lengths, pattern, shown, rule))
+            }
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is not a type of JSON Schema"))),

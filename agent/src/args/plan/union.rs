@@ -5,6 +5,7 @@ use super::keywords::restricts;
 use super::node::{
     AdditionalProperties, ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, StrSpec, Variant,
 };
+use super::token::NameToken;
 use super::words::{VariantNames, Words};
 use crate::args::suggest::Spellings;
 use serde_json::{Map, Value, json};
@@ -182,7 +183,7 @@ impl Compiler<'_> {
             variants.push(Variant { name: name.into(), aliases, node, notes });
         }
         let prop = |v: &Variant| Prop {
-            token: Prop::token(&v.name),
+            token: NameToken::key(&v.name),
             name: v.name.clone(),
             node: v.node,
             required: false,

@@ -2,6 +2,7 @@
 
 use super::Graph;
 use super::node::{Kind, NodeId};
+use super::token::NameToken;
 use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
@@ -122,11 +123,21 @@ pub(crate) struct VariantNames {
     /// The variant for every other name.
     pub(super) other: Option<NodeId>,
     are_objects: OnceLock<bool>,
+    first: OnceLock<FirstTag>,
+}
+
+/// How an object begins whose tag comes first.
+#[derive(Debug)]
+pub(crate) struct FirstTag {
+    pub(crate) key: NameToken,
+    /// For each variant that is an object and whose name is a word of its tag: the name, the object, and the index of the tag.
+    pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
 impl VariantNames {
     pub(super) fn new(words: Words, other: Option<NodeId>) -> VariantNames {
-        VariantNames { words: words.opened(other.is_some()), other, are_objects: OnceLock::new() }
+        let words = words.opened(other.is_some());
+        VariantNames { words, other, are_objects: OnceLock::new(), first: OnceLock::new() }
     }
 
     #[cfg(feature = "testing")]
@@ -139,6 +150,22 @@ impl VariantNames {
     pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
         let is_object = |node: NodeId| matches!(graph.kind(node), Kind::Object(_));
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
+    }
+
+    /// Returns how the object begins; `tag` and `variants` must be the same in every call.
+    #[inline]
+    pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
+        self.first.get_or_init(|| {
+            let known = |(name, variant): &(String, NodeId)| {
+                let Kind::Object(object) = graph.kind(*variant) else { return None };
+                let index = object.find(tag, 0)?;
+                let is_word =
+                    |node: NodeId| matches!(graph.kind(node), Kind::Enum(words) if words.contains(name));
+                object.props.get(index).filter(|prop| is_word(prop.node))?;
+                Some((NameToken::value(name), *variant, index))
+            };
+            FirstTag { key: NameToken::key(tag), variants: variants.iter().filter_map(known).collect() }
+        })
     }
 
     /// Returns the variant that `text` names, as far as the rules allow.

@@ -10,7 +10,7 @@ mod sample;
 mod words;
 
 use super::coercion::HIDDEN;
-use super::de::{Context, Failure, Path};
+use super::de::{Context, Failure, Position};
 use super::diagnose::{Doc, Document, Shape, Shared};
 use super::formats;
 use super::hooks::{self, CheckFindings, is_within};
@@ -198,7 +198,7 @@ impl Search<'_, '_> {
             hooks::collect(|| {
                 let _tried = cx.is_tried(root).then(hooks::suspend);
                 let end = (self.again)(&cx, text);
-                cx.place(&Path::ROOT, root);
+                cx.place(&Position::root(&cx, root));
                 end
             })
         };

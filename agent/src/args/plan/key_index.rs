@@ -1,0 +1,137 @@
+//! Finds a parameter by its name in a few instructions, however many there are.
+
+use super::node::Prop;
+use super::token::{WORD, before_quote, word_at};
+
+/// A table of the names and aliases of parameters.
+///
+/// Its places are fixed when the plan is compiled, and no key that is sent can change how many of them are looked at.
+#[derive(Debug)]
+pub(super) struct KeyIndex {
+    /// Indices of properties, and `EMPTY` in at least half of the places. A power of two.
+    places: Box<[u32]>,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl KeyIndex {
+    pub(super) fn new(props: &[Prop]) -> KeyIndex {
+        let count: usize = props.iter().map(|prop| prop.names().count()).sum();
+        let mut places = vec![EMPTY; (2 * count).next_power_of_two()].into_boxed_slice();
+        for (index, prop) in (0..EMPTY).zip(props) {
+            for name in prop.names() {
+                let mut at = hash(name.as_bytes());
+                while places[at & (places.len() - 1)] != EMPTY {
+                    at += 1;
+                }
+                places[at & (places.len() - 1)] = index;
+            }
+        }
+        KeyIndex { places }
+    }
+
+    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
+    /// nothing: the key may be long, or written in another way.
+    #[inline]
+    pub(super) fn written_at(&self, text: &[u8], at: usize, props: &[Prop]) -> Option<(usize, usize)> {
+        let start = at + 1;
+        let head = word_at(text, start);
+        let (head, tail, length) = match before_quote(head) {
+            WORD => {
+                let more = before_quote(word_at(text, start + WORD));
+                (head, if more > 0 { word_at(text, start + more) } else { 0 }, WORD + more)
+            }
+            length => (head & ((1 << (8 * length)) - 1), 0, length),
+        };
+        let mut place = short_hash(head, tail, length);
+        loop {
+            let index = *self.places.get(place & (self.places.len() - 1))? as usize;
+            if let Some(end) = props.get(index)?.token.end(text, at) {
+                return Some((index, end));
+            }
+            place += 1;
+        }
+    }
+
+    /// Returns the index of the first property with this name or alias.
+    #[inline]
+    pub(super) fn find(&self, key: &str, props: &[Prop]) -> Option<usize> {
+        let mut at = hash(key.as_bytes());
+        loop {
+            let index = *self.places.get(at & (self.places.len() - 1))? as usize;
+            let prop = props.get(index)?;
+            if prop.name == key || prop.aliases.iter().any(|alias| alias == key) {
+                return Some(index);
+            }
+            at += 1;
+        }
+    }
+}
+
+/// A hash of all bytes of a name: those of its ends, and of a long one also those between.
+#[inline]
+fn hash(key: &[u8]) -> usize {
+    let tail = if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 };
+    let short = short_hash(word_at(key, 0), tail, key.len());
+    if key.len() <= 2 * WORD {
+        return short;
+    }
+    let words = key[WORD..].chunks(WORD).map(|word| word_at(word, 0));
+    index(words.fold(short as u64, mixed))
+}
+
+/// A hash of the first and the last eight bytes of a name.
+#[inline]
+fn short_hash(head: u64, tail: u64, length: usize) -> usize {
+    index(mixed(head ^ (length as u64).rotate_right(8), tail))
+}
+
+#[inline]
+fn index(state: u64) -> usize {
+    (state >> 32) as usize
+}
+
+#[inline]
+fn mixed(one: u64, other: u64) -> u64 {
+    let product = u128::from(one ^ 0x9e37_79b9_7f4a_7c15) * u128::from(other ^ 0xd1b5_4a32_d192_ed03);
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+    let folded = product as u64 ^ (product >> 64) as u64;
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::plan::{Child, Plan};
+    use crate::args::policy::PlanOptions;
+    use serde_json::{Map, Value, json};
+
+    #[test]
+    fn every_name_is_found_and_no_other() {
+        let names: Vec<String> = (0..300)
+            .map(|n| match n % 3 {
+                0 => format!("{n}"),
+                1 => format!("name_{n}"),
+                _ => format!("the same beginning {n} and the same end"),
+            })
+            .collect();
+        for count in [0, 1, 8, 9, 64, 300] {
+            let props: Map<String, Value> =
+                names.iter().take(count).map(|name| (name.clone(), json!({"type": "integer"}))).collect();
+            let schema = json!({"type": "object", "properties": props});
+            let plan = Plan::compile("many", &schema, PlanOptions::default()).unwrap();
+            let object = plan.graph().root_object().unwrap();
+            for (index, name) in names.iter().enumerate() {
+                let found = object.child(name, 0);
+                let is_known = index < count;
+                assert_eq!(
+                    matches!(found, Some(Child::Prop(at, _)) if at == index),
+                    is_known,
+                    "{count} {name}"
+                );
+                assert!(is_known || found.is_none(), "{count} {name}");
+                let other = format!("{name} ");
+                assert!(object.child(&other, 0).is_none(), "{count} {other}");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Names as they are usually written in JSON, compared with a text in a few instructions.
+
+use serde_json::Value;
+
+/// A name as JSON: a key with its colon and without blanks, `"name":`, or a value, `"name"`.
+#[derive(Debug)]
+pub(crate) struct NameToken {
+    text: Box<[u8]>,
+    /// The first bytes, at most eight of them.
+    head: u64,
+    /// The bits of `head` that count.
+    mask: u64,
+    /// The last eight bytes, of a token that has as many.
+    tail: u64,
+}
+
+pub(super) const WORD: usize = size_of::<u64>();
+
+impl NameToken {
+    pub(crate) fn key(name: &str) -> NameToken {
+        NameToken::new(format!("{}:", Value::from(name)))
+    }
+
+    pub(crate) fn value(name: &str) -> NameToken {
+        NameToken::new(Value::from(name).to_string())
+    }
+
+    fn new(text: String) -> NameToken {
+        let text: Box<[u8]> = text.into_bytes().into();
+        let mut padded = [0; WORD];
+        let length = text.len().min(WORD);
+        padded[..length].copy_from_slice(&text[..length]);
+        let mask = if length == WORD { u64::MAX } else { (1 << (8 * length)) - 1 };
+        let tail = text.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        NameToken { text, head: u64::from_le_bytes(padded), mask, tail }
+    }
+
+    /// Returns the position after the token, if the text has it at this position.
+    #[inline]
+    pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        // No token has a byte that is zero, as words have after the end of the text.
+        if (word_at(text, at) ^ self.head) & self.mask != 0 {
+            return None;
+        }
+        let end = at + self.text.len();
+        if self.text.len() > WORD {
+            let is_same = word_at(text, end - WORD) == self.tail
+                && (self.text.len() <= 2 * WORD || text.get(at..end)? == &*self.text);
+            if !is_same {
+                return None;
+            }
+        }
+        Some(end)
+    }
+}
+
+/// Returns eight bytes of a text from a position; those after its end are zero.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "one load")]
+pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
+    match text.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(word) => u64::from_le_bytes(*word),
+        None => last_word(text, at),
+    }
+}
+
+#[inline(never)]
+fn last_word(text: &[u8], at: usize) -> u64 {
+    let left = text.len().saturating_sub(at);
+    match text.last_chunk() {
+        // The last eight bytes, without those before the position.
+        Some(word) if left > 0 => u64::from_le_bytes(*word) >> (8 * (WORD - left)),
+        _ => text.iter().skip(at).rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+const LOW: u64 = u64::from_le_bytes([0x01; WORD]);
+const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
+
+/// Returns how many of eight bytes come before the first quote or escape.
+#[inline(always)]
+pub(crate) fn before_quote(word: u64) -> usize {
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
+    const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);
+    let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
+    before_mark((quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH)
+}
+
+/// Returns how many of eight bytes are digits before the first other one.
+#[inline(always)]
+pub(crate) fn leading_digits(word: u64) -> usize {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
+    const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; WORD]);
+    let word = word ^ ZEROS;
+    before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
+}
+
+/// Returns the index of the byte with the lowest mark, the only one that is exact; eight if there is none.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "two instructions")]
+fn before_mark(marks: u64) -> usize {
+    (marks.trailing_zeros() / 8) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NameToken, before_quote, leading_digits, word_at};
+
+    #[test]
+    fn words_end_with_the_text() {
+        let text = b"0123456789abcdef";
+        for length in 0..=text.len() {
+            let text = &text[..length];
+            for at in 0..length + 3 {
+                let mut expected = [0; 8];
+                for (to, from) in expected.iter_mut().zip(text.iter().skip(at)) {
+                    *to = *from;
+                }
+                assert_eq!(word_at(text, at), u64::from_le_bytes(expected), "{length} {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_before_the_first_of_a_kind_are_counted() {
+        for length in 0..=8 {
+            for end in [b'"', b'\\', b'!', b'#', b'[', b']', 0xa2, 0xdc, 0x00] {
+                let mut word = [b'5'; 8];
+                word[length..].fill(end);
+                let word = u64::from_le_bytes(word);
+                let is_end = matches!(end, b'"' | b'\\');
+                assert_eq!(before_quote(word), if is_end { length } else { 8 }, "{length} {end}");
+                assert_eq!(leading_digits(word), length, "{length} {end}");
+            }
+        }
+        for byte in 0..=u8::MAX {
+            let word = u64::from_le_bytes([byte; 8]);
+            assert_eq!(leading_digits(word) == 8, byte.is_ascii_digit(), "{byte}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_found_where_it_is_written() {
+        for name in ["", "a", "four", "seven77", "eight888", "fourteen letters", "é\"x", &"long ".repeat(9)]
+        {
+            let token = format!("{}:", serde_json::Value::from(name));
+            let text = format!("{{{token} 123456789}}");
+            let (found, end) = (NameToken::key(name), 1 + token.len());
+            assert_eq!(found.end(text.as_bytes(), 1), Some(end), "{text}");
+            assert_eq!(found.end(text.as_bytes(), 0), None, "{text}");
+            assert_eq!(found.end(text.as_bytes(), 2), None, "{text}");
+            // Every other byte is another token.
+            for at in 1..end {
+                let mut other = text.clone().into_bytes();
+                other[at] ^= 1;
+                assert_eq!(found.end(&other, 1), None, "{text} {at}");
+            }
+            // Not enough text to compare.
+            assert_eq!(found.end(&text.as_bytes()[..end - 1], 1), None, "{text}");
+        }
+    }
+}
