@@ -254,7 +254,7 @@ impl AgentLoop {
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {
-                    Signature::of_outcome(&ToolOutcome::lost())
+                    Signature::of_outcome(&ToolOutcome::aborted(""))
                 } else {
                     Signature::of_outcome(outcome)
                 }

@@ -254,11 +254,13 @@ impl ContextRules {
     }
 
     /// Returns who writes summaries.
+    #[cfg(feature = "runtime")]
     pub(crate) fn author(&self) -> &SummaryAuthor {
         &self.author
     }
 
     /// Returns the window that was set.
+    #[cfg(feature = "runtime")]
     pub(crate) fn own_window(&self) -> Option<u64> {
         self.window
     }

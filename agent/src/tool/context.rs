@@ -112,6 +112,7 @@ impl ToolContext {
         &self.inner.tool
     }
 
+    #[cfg(feature = "runtime")]
     pub(super) fn shared_tool(&self) -> &Arc<str> {
         &self.inner.tool
     }

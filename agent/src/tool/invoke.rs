@@ -5,6 +5,7 @@ use super::body::AcceptedArguments;
 use super::call_error::CallError;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
+#[cfg(feature = "runtime")]
 use super::current::Running;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use super::policy::{Timeout, ToolPolicy};
@@ -245,9 +246,9 @@ struct SupervisedBody<'a> {
 
 impl<'a> SupervisedBody<'a> {
     fn start(tool: &'a Tool, arguments: &'a AcceptedArguments, cx: &'a ToolContext, span: Span) -> Self {
-        let running = Running::new(cx.shared_tool());
+        #[cfg(feature = "runtime")]
+        let _running = Running::new(cx.shared_tool());
         let started = span.in_scope(|| catch(|| tool.start(arguments, cx)));
-        drop(running);
         match started {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },
             Err(panic) => Self { body: None, panicked: Some(panic), cx, span },
@@ -259,8 +260,10 @@ impl<'a> SupervisedBody<'a> {
             return Err(message);
         }
         let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
+        #[cfg(feature = "runtime")]
         let running = Running::new(self.cx.shared_tool());
         let polled = self.span.in_scope(|| catch(|| body.as_mut().poll(task)));
+        #[cfg(feature = "runtime")]
         drop(running);
         if polled.is_err() {
             self.finish();

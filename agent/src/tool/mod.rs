@@ -48,6 +48,7 @@ pub(crate) mod constraint;
 pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;
+#[cfg(feature = "runtime")]
 pub(crate) mod current;
 #[cfg(feature = "macros")]
 pub(crate) mod debug_secrets;

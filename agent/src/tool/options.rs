@@ -1,5 +1,4 @@
-//! The options of a tool. There is one set of setters: `#[tool(…)]` writes them, a `ToolBuilder` has them, and `Tool::configure` changes
-//! them.
+//! The options of a tool. There is one set of setters: for `#[tool(…)]`, a `ToolBuilder` and `Tool::configure`.
 
 use super::annotations::ToolAnnotations;
 use super::approval::Approval;
@@ -63,6 +62,7 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
+    #[cfg(feature = "runtime")]
     pub(crate) is_of_assistant: bool,
 }
 

@@ -41,6 +41,7 @@ pub struct ViewChange {
 
 impl ViewChange {
     /// Returns the usage of the request for the summary, if the change has one.
+    #[cfg(feature = "runtime")]
     pub(crate) fn usage(&self) -> Option<&Usage> {
         match &self.kind {
             ViewChangeKind::Summary { usage, .. } => Some(usage),

@@ -309,6 +309,7 @@ impl ConversationView {
     }
 
     /// Returns the pinned messages of the conversation.
+    #[cfg(feature = "runtime")]
     pub(crate) fn pinned(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.pins.iter().filter_map(|index| self.conversation.get(*index))
     }
