@@ -108,7 +108,7 @@ pub struct Parsed<T> {
 }
 
 impl Plan {
-    /// Parses arguments in one pass over their JSON text. Blank text means no arguments.
+    /// Parses JSON text into typed arguments. Blank text means no arguments.
     ///
     /// `T` is the type of the plan, or [`Value`](serde_json::Value) if the plan was compiled from a schema.
     ///
