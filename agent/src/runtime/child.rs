@@ -182,6 +182,7 @@ impl ChildTool {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for ChildTool {
     fn into_tools(self) -> ToolSet {
         let mut set = ToolSet::new();
