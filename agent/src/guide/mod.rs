@@ -76,6 +76,9 @@ pub mod what_the_model_sees {}
 #[doc = include_str!("runtime.md")]
 pub mod runtime {}
 
+#[doc = include_str!("sub_agents.md")]
+pub mod sub_agents {}
+
 #[cfg(any(not(doctest), all(feature = "anthropic", feature = "gemini", feature = "openai")))]
 #[doc = include_str!("providers.md")]
 pub mod providers {}
