@@ -280,3 +280,20 @@ async fn limits_hold_for_a_tree_that_continues_in_another_process() {
         }
     }
 }
+
+#[tokio::test]
+async fn with_records_and_no_session_a_tree_that_waits_is_resumed() {
+    let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
+    let open = || tree(&log).store(store.clone()).build().unwrap();
+    let prompt = one("first", one("second", one("book", "Rome"))).to_string();
+    let suspended = stored(&open().prompt(prompt).await.unwrap().snapshot.unwrap());
+    let output = open().resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap();
+    assert_eq!(output.text(), "[[[booked Rome]]]");
+    assert_eq!(log.lines(), ["book Rome"]);
+    let page = store.list(InvocationQuery::new()).await.unwrap();
+    assert!(
+        page.records.iter().all(|record| record.status == InvocationStatus::Completed),
+        "{:?}",
+        page.records
+    );
+}

@@ -280,7 +280,7 @@ pub enum EventKind {
         usage: Usage,
         /// The model that was asked.
         model: String,
-        /// Why there is no summary.
+        /// The reason why there is no summary.
         error: Option<String>,
     },
     /// Another model than that of the last reply answers.
@@ -290,7 +290,7 @@ pub enum EventKind {
         from: String,
         /// The model that answers.
         to: String,
-        /// What of the conversation it is not sent.
+        /// The parts of the conversation that it is not sent.
         losses: HandOffLosses,
     },
 }

@@ -30,7 +30,7 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The message of the provider, if it refused the request as too long and said nothing else. A journal keeps it for its driver.
+    /// The message of the provider, if it refused the request as too long without any reply. Journals keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
 }

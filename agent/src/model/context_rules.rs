@@ -72,7 +72,7 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
-    /// Nobody: the messages stay.
+    /// No model: the messages stay.
     Off,
 }
 

@@ -50,7 +50,7 @@ pub struct ModelStream {
     /// Set by the events when a reply begins, if they choose among models.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
-    /// Told of the end, once.
+    /// Called once, at the end.
     #[cfg(feature = "studio")]
     on_end: Option<OnStreamEnd>,
 }

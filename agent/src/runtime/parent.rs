@@ -19,7 +19,7 @@ use crate::tool::definition::ToolDefinition;
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
 pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
-/// The handle under which the record of a call waits whose child waits. No tool may give a handle that begins with `agent:`.
+/// The handle under which the record of a call waits whose child waits.
 pub(super) const CHILD_HANDLE: &str = "agent:child";
 
 /// A run, as the runs within it see it.

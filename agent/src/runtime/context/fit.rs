@@ -52,7 +52,7 @@ struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// Why there is no summary.
+    /// The reason why there is no summary.
     failure: Option<String>,
 }
 

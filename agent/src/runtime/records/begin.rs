@@ -13,6 +13,7 @@ use crate::message::{ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
+use crate::runtime::parent::CHILD_HANDLE;
 use crate::step_key::StepKey;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
@@ -219,8 +220,9 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // A run of its own knows which of its steps were taken.
-        let continues = tool.is_some_and(Tool::is_of_assistant) && self.session.is_some();
+        // A run of its own knows which of its steps were taken: from its session, or from the suspended run that has it.
+        let is_waiting = found.handle.as_deref() == Some(CHILD_HANDLE);
+        let continues = tool.is_some_and(Tool::is_of_assistant) && (is_waiting || self.session.is_some());
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }
