@@ -118,6 +118,7 @@ pub mod provider;
 #[cfg(any(feature = "http", feature = "mcp-client", feature = "testing"))]
 mod quoted;
 pub mod run;
+mod run_path;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;

@@ -25,10 +25,10 @@
 pub use crate::loop_core::config::{LoopGuard, SteeringPolicy};
 pub use crate::loop_core::end::{Limit, LimitReached};
 pub use crate::loop_core::inputs::CallCoercions;
-pub use crate::loop_core::path::{PathCall, RunPath};
 pub use crate::loop_core::record::RecordedTurn;
 pub use crate::loop_core::state::StateError;
 pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
+pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
     BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery, EventStream, InvokeError,

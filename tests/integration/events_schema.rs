@@ -90,6 +90,12 @@ fn scroll() -> ToolOutcome {
     ToolOutcome::Deferred { handle: "h".into() }
 }
 
+/// Asks where to begin.
+#[tool(read_only)]
+async fn search(cx: &ToolContext) -> Result<String, ToolError> {
+    Ok(cx.ask::<u8>("On which page?").await?.to_string())
+}
+
 /// Says everything that a model can say.
 struct EveryUpdate(ModelInfo);
 
@@ -149,7 +155,8 @@ async fn all_events() -> Vec<Event> {
             .tool_call("add", r#"{"a": "x", "c": 1}"#)
             .tool_call("nothing", "{")
             .tool_call("send", r#"{"amount": 5, "pin": "1234"}"#)
-            .tool_call("scroll", "{}"),
+            .tool_call("scroll", "{}")
+            .tool_call("search", "{}"),
         reply().text("Done."),
         reply().text("More.").usage(Usage::new(3, 2)),
     ]);
@@ -159,7 +166,7 @@ async fn all_events() -> Vec<Event> {
         assistant.subscribe(move |event| to.lock().unwrap().push(event.clone())).forever();
     };
     let assistant = Assistant::builder(model)
-        .tools(tools![add, send, read, scroll])
+        .tools(tools![add, send, read, scroll, search])
         .request(ModelRequest::with_argument_events)
         .build()
         .unwrap();
@@ -173,7 +180,8 @@ async fn all_events() -> Vec<Event> {
     let changed = Decision::AllowWith(json!({"amount": 4}));
     let waits = assistant.resume(&suspended, Decisions::new().decide(request, changed)).await.unwrap();
     let (waits, scrolled) = (waits.snapshot.unwrap(), ToolOutput::text("scrolled"));
-    assistant.resume(&waits, Decisions::new().deliver("call_6", scrolled)).await.unwrap();
+    let decisions = Decisions::new().deliver("call_6", scrolled).accept(&waits.questions()[0], 5);
+    assistant.resume(&waits, decisions).await.unwrap();
 
     let info = ModelInfo::new("own", "own", "every");
     for other in [

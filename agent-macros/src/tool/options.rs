@@ -115,6 +115,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     expansion("approval", TOOL, |options, entry, errors| options.approval = Approval::of(entry, errors)),
     setting("exclusive", flag, set_if),
     setting("cache", flag, set),
+    setting("asks", flag, set_if),
     setting("allow_repeat", flag, set_if),
     setting("follow_up", flag, set_if),
     setting(

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::tool::question::AskError;
+
 /// The error of creating a [`Service`](super::Service), or of serving.
 ///
 /// ```
@@ -66,6 +68,9 @@ pub enum ServiceError {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableClientError {
+    /// The answer to a question does not fit. Nothing was sent.
+    #[error("the answer was not sent: {0}")]
+    InputRefused(#[source] AskError),
     /// The address of the engine is not a URL.
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]

@@ -13,6 +13,7 @@ use crate::message::{Message, ToolCall};
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
+use crate::tool::question::RecordedInput;
 
 /// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot request two at once, so the
 /// order of steps never depends on timing.
@@ -96,6 +97,27 @@ pub(super) struct ToolRequest {
     /// The state of the run.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
+    /// What a person said to the questions of its tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) inputs: Vec<RecordedInput>,
+    /// How often its body was started again for that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) restart: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl ToolRequest {
+    /// Returns the name of the step that runs the body.
+    pub(super) fn step_name(&self) -> String {
+        match self.restart {
+            0 => self.key.to_string(),
+            restart => format!("{}/restart/{restart}", self.key),
+        }
+    }
 }
 
 /// How the calls of a batch ended.

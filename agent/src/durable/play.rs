@@ -88,8 +88,8 @@ pub(super) async fn call_tool<J: Journal>(
     reply: Option<Arc<Message>>,
     cancel: CancelToken,
 ) -> Result<StepResult<CallEnd>, StepError> {
-    let ToolRequest { key, call, text, state } = request;
-    let name = key.to_string();
+    let name = request.step_name();
+    let ToolRequest { key, call, text, state, inputs, .. } = request;
     let mut is_lost = false;
     if served.assistant.is_once(&call) {
         let mine = crate::runtime::new_id("attempt");
@@ -102,7 +102,7 @@ pub(super) async fn call_tool<J: Journal>(
     let performer = served.assistant.performer(&key.run, &token, &state)?;
     let served = served.clone();
     let work = Box::pin(async move {
-        let mut value = performer.call(JournaledCall { key, call, reply, text, is_lost }).await;
+        let mut value = performer.call(JournaledCall { key, call, reply, text, inputs, is_lost }).await;
         if token.reason().as_deref() == Some(STEERED) {
             mark_steered(&mut value.outcome);
         }

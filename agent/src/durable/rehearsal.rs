@@ -19,9 +19,8 @@ use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::{Message, UserMessage};
 use crate::runtime::Decision;
-use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::tool::{BoxFuture, outcome::ToolOutcome};
+use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 
 /// A durable run without an engine, on an in-memory journal. Tests use it to check that a run recovers when its process dies.
 ///
@@ -118,8 +117,8 @@ struct RehearsalState {
     /// Whether the run no longer receives messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
-    /// The journals of the calls of batches.
-    calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<JournalEntry>>>>>,
+    /// The journals of the calls of batches, by the names of their steps.
+    calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
     /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
     crash: Mutex<Option<CrashPoint>>,
@@ -191,6 +190,12 @@ impl Rehearsal {
     pub fn deliver(&self, handle: impl Into<String>, outcome: impl Into<ToolOutcome>) {
         let outcome = serde_json::to_value(outcome.into()).unwrap_or_default();
         lock(&self.shared.answers).insert(handle.into(), outcome);
+    }
+
+    /// Sets the answer to a question of a tool (`RUN/TURN/tool/ORD/ask/NUMBER`). Questions without an answer are dismissed.
+    pub fn answer(&self, question: impl Into<String>, input: QuestionInput) {
+        let input = serde_json::to_value(input).unwrap_or_default();
+        lock(&self.shared.answers).insert(question.into(), input);
     }
 
     /// Begins or continues the run as a new process would, until its end or the crash. Returns `None` if it crashed.
@@ -355,7 +360,7 @@ impl RunJournal for MemoryJournal {
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>> {
         Box::pin(async move {
             let calls = calls.into_iter().map(|call| {
-                let entries = lock(&self.shared.calls).entry(call.key.clone()).or_default().clone();
+                let entries = lock(&self.shared.calls).entry(call.step_name()).or_default().clone();
                 let journal = MemoryJournal {
                     served: self.served.clone(),
                     shared: self.shared.clone(),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
 use crate::message::{AssistantMessage, Message, Usage};
 use crate::step_key::StepKey;
+use crate::tool::question::Question;
 
 /// A request to start a run.
 ///
@@ -236,7 +237,7 @@ impl Outcome {
     }
 }
 
-/// A decision or a result that a run waits for.
+/// A decision, an input or a result that a run waits for.
 ///
 /// ```
 /// use agent::durable::PendingAsk;
@@ -268,14 +269,21 @@ pub enum PendingAsk {
         /// The handle that the tool returned, under which the result is delivered.
         handle: String,
     },
+    /// The run waits for what a person says to a question of a tool.
+    #[non_exhaustive]
+    Question {
+        /// The question.
+        question: Question,
+    },
 }
 
 impl PendingAsk {
-    /// Returns the id for the answer: the id of the approval request, or the handle of the tool.
+    /// Returns the id for the answer: that of the approval request or the question, or the handle of the tool.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,
             Self::Deferred { handle, .. } => handle,
+            Self::Question { question } => &question.request_id,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The steps of a run on an engine that remembers them.
 
 mod asking;
+mod calls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use serde_json::Value;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
-    InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
+    InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
 };
-use super::play::{SharedService, call_tool};
+use super::play::SharedService;
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
@@ -310,53 +311,6 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             }
         }
         Ok(others)
-    }
-
-    /// Runs calls, each with a journal of its own if there are several.
-    async fn run_calls(
-        &mut self,
-        calls: Vec<(StepKey, ToolCall)>,
-        run: &SharedLoop,
-    ) -> Result<(), StepError> {
-        let calls = self.read_results(calls, run)?;
-        if calls.is_empty() {
-            return Ok(());
-        }
-        let reply = self.reply.clone();
-        let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
-        let state = run.lock().state().clone();
-        let ords: Vec<u32> = calls.iter().map(|(key, _)| key.ord).collect();
-        let mut requests: Vec<_> = calls
-            .into_iter()
-            .map(|(key, call)| {
-                let text = if key.ord == 0 { text.clone() } else { String::new() };
-                ToolRequest { key, call, text, state: state.clone() }
-            })
-            .collect();
-        let ends = if requests.len() == 1
-            && let Some(request) = requests.pop()
-        {
-            let cancel = self.performer.cancel_token().clone();
-            let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
-            self.end_step(ended.stop, ended.at);
-            vec![ended.value]
-        } else {
-            let batch = self.journal.call_tools(requests).await?;
-            let stop = batch.stop;
-            self.end_step(stop.clone(), None);
-            let end = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
-                (Some(end), _) => {
-                    self.end_step(end.stop, end.at);
-                    end.value
-                }
-                (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
-                (None, None) => CallEnd::new(ToolOutcome::lost()),
-            };
-            batch.ends.into_iter().map(end).collect()
-        };
-        let mut run = run.lock();
-        ords.into_iter().zip(ends).try_for_each(|(ord, end)| run.record_call_end(ord, end))?;
-        Ok(())
     }
 }
 

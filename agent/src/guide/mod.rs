@@ -10,6 +10,7 @@
 //! | [what the model sees](what_the_model_sees) | the exact text: descriptions, schemas, reports, results |
 //! | [runtime] | prompts, events, steering, cancellation, limits, hooks, approvals, structured output |
 //! | [sub-agents](sub_agents) | assistants as tools: what is shared, how they wait, hand-off |
+//! | [questions] | tools that ask a person: in place, or by a run that waits |
 //! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
 //! | [context] | another model where one fails, limits before the provider's, what fills the context window |
 //! | [testing] | testing tools and agents without a key or a network |
@@ -78,6 +79,9 @@ pub mod runtime {}
 
 #[doc = include_str!("sub_agents.md")]
 pub mod sub_agents {}
+
+#[doc = include_str!("questions.md")]
+pub mod questions {}
 
 #[cfg(any(not(doctest), all(feature = "anthropic", feature = "gemini", feature = "openai")))]
 #[doc = include_str!("providers.md")]

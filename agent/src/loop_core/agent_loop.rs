@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::batch::Batch;
 use super::budget::{SharedBudget, Spent, exceeded};
 use super::guard::Repeats;
-use super::path::RunPath;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
@@ -19,6 +18,7 @@ use super::{
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
 use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
+use crate::run_path::RunPath;
 use crate::step_key::{StepKey, StepKind};
 use crate::tool::output::Control;
 
@@ -139,9 +139,12 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. It writes it for a run with sub-agents that wait, version 2 for one
-    /// with [state](Self::with_serialized_state), and otherwise version 1, which has neither.
-    pub const VERSION: u32 = 3;
+    /// The highest version of the stored form that this library reads. It writes it for a run with questions, version 3 for one with
+    /// sub-agents that wait, version 2 for one with [state](Self::with_serialized_state), and otherwise version 1, which has none of them.
+    pub const VERSION: u32 = 4;
+    /// The version of a run with sub-agents that wait.
+    #[cfg(feature = "runtime")]
+    pub(super) const CHILD_VERSION: u32 = 3;
     /// The version of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentLoop, LoopConfig, Signature};
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::output::Control;
+use crate::tool::question::{Question, RecordedInput, serialize_inputs};
 
 /// The calls of one reply, divided into segments that run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub(super) struct Slot {
     /// Whether the call was allowed to run with its arguments.
     #[serde(default)]
     pub(super) is_approved: bool,
+    /// What a person said to the questions of its tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
+    pub(super) inputs: Vec<RecordedInput>,
     /// The number of further requests for a decision, each made because the call would run in another way than was decided on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
@@ -70,6 +74,8 @@ pub(super) enum SlotState {
     Ready,
     /// Its result comes from outside.
     Deferred(String),
+    /// Its tool asked a person.
+    Asked(Vec<Question>),
     /// It is a run of its own, which waits for decisions or results.
     Child(Box<AgentLoop>),
     /// It has its result.
@@ -85,6 +91,7 @@ impl Slot {
             shown: None,
             is_edited: false,
             is_approved: false,
+            inputs: Vec::new(),
             asked_again: 0,
             mac: None,
             signature: None,

@@ -83,7 +83,9 @@ impl AgentLoop {
                 self.end_call(at, CallEnd::new(steered()));
             }
         }
-        let waits = |state: &SlotState| matches!(state, SlotState::Deferred(_) | SlotState::Child(_));
+        let waits = |state: &SlotState| {
+            matches!(state, SlotState::Deferred(_) | SlotState::Asked(_) | SlotState::Child(_))
+        };
         if self.phase == Phase::Prepare && self.batch.any(undecided) {
             self.ask_for_approvals();
         } else if self.batch.any(undecided) {

@@ -12,8 +12,8 @@ use super::batch::{Slot, SlotState};
 use super::budget::Spent;
 #[cfg(feature = "runtime")]
 use super::budget::{SharedBudget, TreeBudget};
-use super::path::RunPath;
 use crate::message::Usage;
+use crate::run_path::RunPath;
 
 /// The maximum number of runs within one another in a stored run.
 #[cfg(feature = "runtime")]
@@ -83,7 +83,9 @@ impl AgentLoop {
 
     /// Returns how many decisions and results the run and its children wait for.
     pub(super) fn waits_for(&self) -> usize {
-        let own = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Deferred(_));
+        let own = |state: &SlotState| {
+            matches!(state, SlotState::Undecided(_) | SlotState::Deferred(_) | SlotState::Asked(_))
+        };
         let children = self.children().map(|(_, _, child)| child.waits_for());
         self.batch.positions(own).len() + children.sum::<usize>()
     }
@@ -159,7 +161,7 @@ impl AgentLoop {
                     slot.mac = None;
                     slot.state = SlotState::Child(child);
                 }
-                self.version = Self::VERSION;
+                self.version = self.version.max(Self::CHILD_VERSION);
                 self.settle();
                 return Ok(true);
             }

@@ -9,6 +9,7 @@ use crate::model::ModelEvent;
 use crate::tool::outcome::ToolResult;
 use crate::tool::output::Control;
 use crate::tool::progress::Progress;
+use crate::tool::question::Question;
 
 /// An event of a run.
 ///
@@ -100,8 +101,8 @@ impl Event {
 /// segment   := preflight+ approvals? running results
 /// preflight := tool_execution_start tool_execution_end?                an end here: the call does not run
 /// approvals := approval_required+ ( run_suspended run_resumed )* ( approval_resolved tool_execution_end? )*
-/// running   := ( tool_execution_update | tool_execution_end )*
-///            | running run_suspended run_resumed running               deferred calls
+/// running   := ( tool_execution_update | question_asked | question_resolved | tool_execution_end )*
+///            | running run_suspended run_resumed running               deferred calls, questions
 /// results   := ( message_start message_end )+                          one for each call of the segment
 /// ```
 ///
@@ -192,6 +193,22 @@ pub enum EventKind {
         allowed: bool,
         /// Whether the decision changed the arguments.
         edited: bool,
+    },
+    /// The tool of a call asks a person. As JSON: the fields of the question, without its schema.
+    #[non_exhaustive]
+    QuestionAsked {
+        /// The question.
+        question: Box<Question>,
+    },
+    /// A question has its input.
+    #[non_exhaustive]
+    QuestionResolved {
+        /// The id of the question.
+        request_id: String,
+        /// The call's id.
+        call_id: String,
+        /// Whether there is an input. Otherwise the person declined or dismissed the question, or could not be asked.
+        accepted: bool,
     },
     /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` unless the run continues.
     #[non_exhaustive]

@@ -144,6 +144,19 @@ enum EventKindJson<'a> {
         decision: &'static str,
         edited: bool,
     },
+    QuestionAsked {
+        request_id: &'a str,
+        call_id: &'a str,
+        tool: &'a str,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        report: Option<&'a str>,
+    },
+    QuestionResolved {
+        request_id: &'a str,
+        call_id: &'a str,
+        accepted: bool,
+    },
     ToolExecutionEnd {
         #[serde(flatten)]
         result: CallEndJson<'a>,
@@ -251,6 +264,16 @@ impl<'a> EventKindJson<'a> {
                 decision: if *allowed { "allow" } else { "deny" },
                 edited: *edited,
             },
+            EventKind::QuestionAsked { question } => Self::QuestionAsked {
+                request_id: &question.request_id,
+                call_id: &question.call_id,
+                tool: &question.tool,
+                message: &question.message,
+                report: question.report.as_deref(),
+            },
+            EventKind::QuestionResolved { request_id, call_id, accepted } => {
+                Self::QuestionResolved { request_id, call_id, accepted: *accepted }
+            }
             EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms } => {
                 Self::ToolExecutionEnd {
                     result: CallEndJson::new(result),

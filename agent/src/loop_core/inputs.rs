@@ -7,6 +7,7 @@ use crate::args::Coercions;
 use crate::message::{AssistantMessage, ToolArguments};
 use crate::tool::outcome::{IntoOutcome, ToolOutcome};
 use crate::tool::output::Control;
+use crate::tool::question::Question;
 
 /// A reply of the model: complete, or as far as it arrived before it failed.
 ///
@@ -137,6 +138,9 @@ pub struct CallEnd {
     /// The signature of a call that was refused after validation, to compare with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
+    /// The questions for which the call waits, if its tool asked any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asked: Vec<Question>,
 }
 
 impl CallEnd {
@@ -155,6 +159,7 @@ impl CallEnd {
             handle: None,
             edited_args: None,
             signature: None,
+            asked: Vec::new(),
         }
     }
 

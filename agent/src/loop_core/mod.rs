@@ -47,7 +47,8 @@ mod event_json;
 mod guard;
 pub(crate) mod inputs;
 mod large;
-pub(crate) mod path;
+
+mod questions;
 pub(crate) mod record;
 mod recording;
 #[cfg(feature = "runtime")]
@@ -67,6 +68,7 @@ pub use agent_loop::AgentLoop;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
+pub(crate) use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
 pub(crate) use budget::TreeBudget;
 #[cfg(feature = "runtime")]
@@ -83,7 +85,6 @@ pub(crate) use inputs::CallCoercions;
 pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};
-pub(crate) use path::RunPath;
 #[cfg(feature = "runtime")]
 pub(crate) use record::RecordedTurn;
 #[cfg(feature = "runtime")]

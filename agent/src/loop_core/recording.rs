@@ -150,6 +150,9 @@ impl AgentLoop {
     /// # Errors
     /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
     pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
+        if !end.asked.is_empty() {
+            return self.record_questions(ord, end.asked);
+        }
         let at = self.running(ord)?;
         self.end_call(at, end);
         self.settle();
@@ -245,7 +248,9 @@ impl AgentLoop {
             Phase::Prepare => is_over(|state| matches!(state, SlotState::Planned | SlotState::Started)),
             Phase::Approve => is_over(|state| matches!(state, SlotState::Undecided(_))),
             Phase::CallTools => is_over(|state| *state == SlotState::Ready),
-            Phase::Await => is_over(|state| matches!(state, SlotState::Deferred(_) | SlotState::Child(_))),
+            Phase::Await => is_over(|state| {
+                matches!(state, SlotState::Deferred(_) | SlotState::Asked(_) | SlotState::Child(_))
+            }),
             _ => None,
         }
     }

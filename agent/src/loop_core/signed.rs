@@ -121,10 +121,11 @@ fn slot(slot: &Slot) -> Value {
         SlotState::Undecided(asked) => ("undecided", Some(to_value(asked))),
         SlotState::Ready => ("ready", None),
         SlotState::Deferred(handle) => ("deferred", Some(to_value(handle))),
+        SlotState::Asked(questions) => ("asked", Some(without_floats(to_value(questions)))),
         SlotState::Child(child) => ("child", Some(child.signed_state_in(true))),
         SlotState::Ended => ("ended", None),
     };
-    json!({
+    let mut signed = json!({
         "call": [&slot.call.id, &slot.call.name, &slot.call.args],
         "state": [state, detail],
         "args": slot.args,
@@ -135,7 +136,15 @@ fn slot(slot: &Slot) -> Value {
         "signature": slot.signature,
         "control": slot.control,
         "has_result": slot.result.is_some(),
-    })
+    });
+    let stored = slot.inputs.iter().filter(|recorded| !recorded.question.is_secret);
+    let inputs: Vec<_> = stored.map(|recorded| without_floats(to_value(recorded))).collect();
+    if !inputs.is_empty()
+        && let Some(signed) = signed.as_object_mut()
+    {
+        signed.insert("inputs".to_owned(), Value::Array(inputs));
+    }
+    signed
 }
 
 /// Replaces floating-point numbers, because stores and parsers may change their last digit.

@@ -10,6 +10,7 @@ use super::{End, RunPath};
 use crate::args::{ArgumentError, Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
 use crate::step_key::StepKey;
+use crate::tool::question::Question;
 
 /// The next step of a run, for a driver to perform. The documentation of each variant names the method that records the result.
 ///
@@ -279,7 +280,7 @@ impl fmt::Debug for ApprovalRequest {
 /// assert!(matches!(&suspended.pending()[0], PendingCall::Approval { tool, .. } if tool == "send"));
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PendingCall {
@@ -296,6 +297,19 @@ pub enum PendingCall {
         /// [event](crate::EventKind::ApprovalRequired) before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<ToolArguments>,
+        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        #[serde(default, skip_serializing_if = "RunPath::is_root")]
+        path: RunPath,
+    },
+    /// The call waits for what a person says to a question of its tool.
+    #[non_exhaustive]
+    Question {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// The question.
+        question: Box<Question>,
         /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,

@@ -55,7 +55,7 @@ impl AgentLoop {
     }
 
     /// Calls a function with this run and each child that waits, with their paths: a run before its children, in call order.
-    fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
+    pub(super) fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
         visit(self, path);
         if self.phase == Phase::Await {
             for (_, slot, child) in self.children() {
@@ -83,7 +83,8 @@ impl AgentLoop {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                SlotState::Ready => None,
+                // It runs again when its questions are answered.
+                SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
             Some(SignedCall {
@@ -115,7 +116,13 @@ impl AgentLoop {
     }
 
     fn own_pending(&self, path: &RunPath) -> impl Iterator<Item = PendingCall> {
-        self.batch.segment.clone().filter_map(|at| {
+        let questions = self.questions_at(path).map(|question| PendingCall::Question {
+            call_id: question.call_id.clone(),
+            tool: question.tool.clone(),
+            path: path.clone(),
+            question: Box::new(question),
+        });
+        let calls = self.batch.segment.clone().filter_map(|at| {
             let slot = self.batch.slots.get(at)?;
             let (call_id, tool, path) = (slot.call.id.clone(), slot.call.name.clone(), path.clone());
             match &slot.state {
@@ -130,7 +137,8 @@ impl AgentLoop {
                 }
                 _ => None,
             }
-        })
+        });
+        calls.chain(questions)
     }
 
     /// Suspends the run if it waits for decisions or results from outside, and returns what it waits for.

@@ -53,10 +53,10 @@ impl CallBody {
 
     /// Runs the body from this attempt on. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
-        let (ToolResult { outcome, coercions, .. }, attempt) = self.attempts(first_attempt).await;
+        let (ToolResult { outcome, coercions, asked, .. }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut end = CallEnd::ran(outcome, millis).with_coercions(coercions);
-        end.attempt = attempt;
+        (end.attempt, end.asked) = (attempt, asked);
         if self.config.hooks.is_empty() || !ended_by_itself(&end.outcome) {
             return end;
         }

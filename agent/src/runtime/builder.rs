@@ -32,6 +32,7 @@ use crate::loop_core::{Event, LoopConfig, StateError};
 use crate::message::Conversation;
 use crate::model::{ContextRules, ManagedTool, Model, ModelRequest, TokenCounter, TokenEstimator};
 use crate::store::Store;
+use crate::tool::asking::Answerer;
 use crate::tool::capture::Capture;
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::context::ToolContext;
@@ -81,6 +82,7 @@ pub struct AssistantBuilder {
     rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
     approver: Option<Approver>,
+    answerer: Option<Answerer>,
     approval_keys: ApprovalKeys,
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
@@ -127,6 +129,7 @@ impl AssistantBuilder {
             rules: LoopConfig::default(),
             hooks: Vec::new(),
             approver: None,
+            answerer: None,
             approval_keys: ApprovalKeys::default(),
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
@@ -521,6 +524,7 @@ impl AssistantBuilder {
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,
+            answerer: self.answerer,
             signer,
             listeners: self.listeners,
             steering_mode: self.steering_mode,

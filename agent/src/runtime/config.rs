@@ -23,6 +23,7 @@ use super::turn_tools::Preparer;
 use crate::loop_core::{AgentLoop, LoopConfig, Signature, ToolEntry};
 use crate::message::ToolCall;
 use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
+use crate::tool::asking::Answerer;
 use crate::tool::capture::Capture;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
@@ -45,6 +46,8 @@ pub(super) struct Config {
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
+    /// Answers the questions of tools.
+    pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
     /// The listeners of the builder. A new assistant starts with these.
     pub(super) listeners: Listeners,

@@ -13,7 +13,7 @@ use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput, TOOL};
 use super::parent::ChildCall;
 use super::perform::Performer;
-use super::progress::Updates;
+use super::progress::{CallReport, Updates};
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
 use super::run_output::RunOutput;
 use super::stop::StopSignal;
@@ -68,7 +68,7 @@ impl BegunRun {
         let is_watched = reader.is_some() || within.is_some();
         let updates = (is_watched || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
-            context = context.on_progress(move |update| updates.push(update));
+            context = context.on_progress(move |update| updates.push(CallReport::Progress(update)));
         }
         let context = context.capture(config.capture.clone()).build()?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;

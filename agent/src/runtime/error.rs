@@ -8,6 +8,7 @@ use crate::loop_core::{LimitReached, StateError};
 use crate::model::{ContextRulesError, ModelError};
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
+use crate::tool::question::AskError;
 use crate::tool::state::DuplicateState;
 
 /// The error of a prompt.
@@ -438,8 +439,18 @@ pub enum ResumeError {
         /// The call.
         call_id: String,
     },
-    /// A call has two decisions or two results.
-    #[error("`{id}` has two decisions or two results; give one for each request and each call")]
+    /// An input does not fit what its question asks for. The run still waits.
+    #[error("the input for `{request_id}` was refused: {error}")]
+    #[non_exhaustive]
+    InputRefused {
+        /// The question.
+        request_id: String,
+        /// The report on the input.
+        #[source]
+        error: AskError,
+    },
+    /// A call has two decisions or two results, or a question two inputs.
+    #[error("`{id}` has two decisions, inputs or results; give one for each request, question and call")]
     #[non_exhaustive]
     AnsweredTwice {
         /// The request, or the call.

@@ -13,6 +13,7 @@ use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
 use crate::message::ToolCall;
 use crate::step_key::StepKey;
 use crate::steps::SharedLoop;
+use crate::tool::asking::Answerer;
 use crate::tool::cancel::CancelToken;
 use crate::tool::definition::ToolDefinition;
 
@@ -28,6 +29,7 @@ pub(super) struct ParentRun {
     assistant: Assistant,
     reader: Option<EventSlot>,
     pub(super) approver: Option<Approver>,
+    answerer: Option<Answerer>,
     /// Where children are recorded, if this run is.
     pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether its messages are stored, and those of its children with them.
@@ -75,6 +77,7 @@ impl ParentRun {
         let of = of.unwrap_or(&self.assistant);
         let mut config = Config::clone(of.config());
         config.approver = config.approver.or_else(|| self.approver.clone());
+        config.answerer = config.answerer.or_else(|| self.answerer.clone());
         config.keeper.clone_from(&self.keeper);
         // The root signs the whole tree.
         config.signer = None;
@@ -164,6 +167,7 @@ impl InProcessSteps {
             assistant: self.assistant.clone(),
             reader: self.reader.clone(),
             approver: config.approver.clone(),
+            answerer: config.answerer.clone(),
             keeper: config.keeper.clone(),
             has_session: self.assistant.session().is_some(),
             path,

@@ -1,12 +1,19 @@
-//! The progress updates of running calls, buffered for the run.
+//! What running calls report, buffered for the run: their progress, and the questions that they ask in place.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use crate::tool::asking::AskNotice;
 use crate::tool::progress::ToolUpdate;
 
-/// Maximum number of buffered updates. The oldest is dropped first, because the newest shows the progress best.
+/// What a running call reports.
+pub(super) enum CallReport {
+    Progress(ToolUpdate),
+    Question(AskNotice),
+}
+
+/// Maximum number of buffered reports. The oldest progress is dropped first, because the newest shows the progress best.
 const MAX_WAITING: usize = 1024;
 
 /// Updates for which the run has not emitted events yet.
@@ -17,24 +24,26 @@ pub(super) struct Updates {
 
 #[derive(Default)]
 struct Inner {
-    waiting: VecDeque<ToolUpdate>,
+    waiting: VecDeque<CallReport>,
     run: Option<Waker>,
 }
 
 impl Updates {
-    pub(super) fn push(&self, update: ToolUpdate) {
+    pub(super) fn push(&self, report: CallReport) {
         let mut inner = self.lock();
         if inner.waiting.len() >= MAX_WAITING {
-            inner.waiting.pop_front();
+            let is_progress = |report: &CallReport| matches!(report, CallReport::Progress(_));
+            let oldest = inner.waiting.iter().position(is_progress).unwrap_or_default();
+            inner.waiting.remove(oldest);
         }
-        inner.waiting.push_back(update);
+        inner.waiting.push_back(report);
         let run = inner.run.take();
         drop(inner);
         run.into_iter().for_each(Waker::wake);
     }
 
     /// Removes and returns the buffered updates. If there are none, the task is woken by the next one.
-    pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<ToolUpdate> {
+    pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
         // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.
         let replaced = if inner.waiting.is_empty() { inner.run.replace(cx.waker().clone()) } else { None };

@@ -15,14 +15,18 @@ use super::in_process::InProcessSteps;
 use super::parent::{CHILD_GRACE, ChildCall, ChildHandle};
 #[cfg(feature = "durable-restate")]
 use super::perform::Performer;
+use super::progress::CallReport;
 use super::records::RunRecords;
 use super::spill::READ_RESULT;
 use crate::loop_core::{CallEnd, RecordError, SteeringPolicy, steered};
 use crate::message::{Message, ToolCall};
 use crate::step_key::StepKey;
 use crate::steps::StepError;
+#[cfg(feature = "durable-restate")]
+use crate::tool::question::RecordedInput;
 use crate::tool::{
     BoxFuture,
+    asking::{AskNotice, AskRules},
     cancel::CancelToken,
     outcome::{OutcomeCode, ToolOutcome},
     value::Tool,
@@ -42,7 +46,7 @@ struct SegmentCall {
 /// The reason to look at the segment.
 enum WakeReason {
     Ended,
-    Updates(VecDeque<crate::tool::progress::ToolUpdate>),
+    Reports(VecDeque<CallReport>),
     Steered,
     Stopped,
 }
@@ -91,12 +95,10 @@ impl InProcessSteps {
             }
             match self.wait(&mut running, is_stopped, is_steered).await {
                 WakeReason::Stopped | WakeReason::Steered => {}
-                WakeReason::Updates(updates) => {
-                    for update in updates {
-                        if let Some(ord) = ords.get(&*update.call_id) {
-                            self.run.lock().record_call_update(*ord, update.progress)?;
-                            self.emit().await;
-                        }
+                WakeReason::Reports(reports) => {
+                    for report in reports {
+                        self.record_report(report, &ords)?;
+                        self.emit().await;
                     }
                 }
                 WakeReason::Ended => {
@@ -105,6 +107,21 @@ impl InProcessSteps {
                 }
             }
         }
+    }
+
+    fn record_report(&self, report: CallReport, ords: &HashMap<String, u32>) -> Result<(), RecordError> {
+        let mut run = self.run.lock();
+        match report {
+            CallReport::Progress(update) => match ords.get(&*update.call_id) {
+                Some(ord) => run.record_call_update(*ord, update.progress)?,
+                None => {}
+            },
+            CallReport::Question(AskNotice::Asked(question)) => run.record_asked(*question),
+            CallReport::Question(AskNotice::Resolved { request_id, call_id, accepted }) => {
+                run.record_resolved(request_id, call_id, accepted);
+            }
+        }
+        Ok(())
     }
 
     /// Records the end of the first call that has ended.
@@ -159,9 +176,9 @@ impl InProcessSteps {
                 running.is_begun = true;
                 has_ended |= running.end.is_some();
             }
-            let new_updates = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
-            if !new_updates.is_empty() {
-                return Poll::Ready(WakeReason::Updates(new_updates));
+            let reports = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
+            if !reports.is_empty() {
+                return Poll::Ready(WakeReason::Reports(reports));
             }
             if has_ended {
                 return Poll::Ready(WakeReason::Ended);
@@ -197,6 +214,7 @@ impl InProcessSteps {
             }
             None => context,
         };
+        let context = context.ask_rules(self.ask_rules(key.ord));
         let context = context.attempt(1, max_attempts).build().unwrap_or_else(|_| run_context.clone());
         let reply = self.last_reply();
         let caches = tool.is_some_and(|tool| !is_child && config.can_cache(tool, run_context));
@@ -209,6 +227,24 @@ impl InProcessSteps {
         let begun = Instant::now();
         let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
+    }
+
+    /// Returns how the questions of a call are answered.
+    fn ask_rules(&self, ord: u32) -> AskRules {
+        let notify = self.updates.clone().map(|updates| {
+            let notify = move |notice| updates.push(CallReport::Question(notice));
+            Arc::new(notify) as Arc<dyn Fn(AskNotice) + Send + Sync>
+        });
+        let answerer = self.performer.config.answerer.clone();
+        let notify = notify.filter(|_| answerer.is_some());
+        let run = self.run.lock();
+        AskRules {
+            answerer,
+            suspends: true,
+            inputs: run.inputs_of(ord).into(),
+            path: run.path().clone(),
+            notify,
+        }
     }
 
     /// Returns the reply whose calls run.
@@ -228,6 +264,8 @@ pub(crate) struct JournaledCall {
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, with its first call.
     pub(crate) text: String,
+    /// What a person said to the questions of its tool.
+    pub(crate) inputs: Vec<RecordedInput>,
     /// Whether it may have begun before, and must not begin again.
     pub(crate) is_lost: bool,
 }
@@ -236,7 +274,7 @@ pub(crate) struct JournaledCall {
 impl Performer {
     /// Runs a call, and records it in the assistant's store.
     pub(crate) async fn call(&self, served: JournaledCall) -> CallEnd {
-        let JournaledCall { key, call, reply, text, is_lost } = served;
+        let JournaledCall { key, call, reply, text, inputs, is_lost } = served;
         let config = &self.config;
         let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None));
         if is_lost {
@@ -246,7 +284,9 @@ impl Performer {
             };
         }
         let max_attempts = max_attempts(config, &call.name);
-        let context = self.context.to_builder().idempotency_key(key.to_string());
+        let answerer = config.answerer.clone();
+        let rules = AskRules { answerer, suspends: true, inputs: inputs.into(), ..AskRules::default() };
+        let context = self.context.to_builder().idempotency_key(key.to_string()).ask_rules(rules);
         let context = context.attempt(1, max_attempts).build().unwrap_or_default();
         let reply = reply.filter(|_| !config.hooks.is_empty());
         let (config, begun) = (config.clone(), Instant::now());

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{Decision, Decisions};
 use crate::loop_core::{AgentLoop, ApprovalRequest, PendingCall};
 use crate::message::Conversation;
+use crate::tool::question::Question;
 
 /// A run that waits for decisions or for results from outside, as a value that can be stored and [resumed](super::Assistant::resume).
 ///
@@ -69,7 +70,12 @@ impl SuspendedRun {
         self.run.approval_requests()
     }
 
-    /// Returns everything that the run waits for: decisions, and the results of deferred calls, with the handles that their tools gave.
+    /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers one.
+    pub fn questions(&self) -> Vec<Question> {
+        self.run.questions()
+    }
+
+    /// Returns everything that the run waits for: decisions, answers to questions, and the results of deferred calls, with the handles that their tools gave.
     ///
     /// ```
     /// use agent::run::PendingCall;

@@ -92,7 +92,12 @@ impl MemoryStore {
     fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
         let mut inner = self.lock();
         if let Some(found) = inner.records.get_mut(&new.key) {
+            let before = found.clone();
             if found.status == InvocationStatus::Pending {
+                if found.continues() {
+                    found.handle = None;
+                    return Ok(BeginOutcome::found(before));
+                }
                 found.attempt = found.attempt.saturating_add(1);
             }
             return Ok(BeginOutcome::found(found.clone()));

@@ -218,7 +218,8 @@ use crate::tool::BoxFuture;
 /// ```
 pub trait Store: Send + Sync {
     /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
-    /// count is incremented.
+    /// count is incremented. If it [continues](InvocationRecord::continues), its handle is removed instead, and it is returned as it was:
+    /// of several callers that begin it at the same time, one gets it with the handle.
     fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>>;
 
     /// Ends a pending record. Returns false if there is none, or if it has already ended.

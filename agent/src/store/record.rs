@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
 use crate::step_key::{StepKey, StepKind};
+use crate::tool::asking::OWN_HANDLES;
 use crate::tool::outcome::{ToolOutcome, ToolResult};
 use crate::tool::output::{Control, ToolOutput};
 
@@ -223,6 +224,23 @@ impl InvocationRecord {
     /// Returns the key of the call.
     pub fn key(&self) -> &StepKey {
         &self.call.key
+    }
+
+    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run that it is. When
+    /// it begins again it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
+    ///
+    /// ```
+    /// use agent::store::{InvocationRecord, NewInvocation};
+    /// use agent::{json, steps::{StepKey, StepKind}};
+    ///
+    /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
+    /// let mut record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
+    /// assert!(!record.continues());
+    /// record.handle = Some("agent:ask".into());
+    /// assert!(record.continues());
+    /// ```
+    pub fn continues(&self) -> bool {
+        self.handle.as_deref().is_some_and(|handle| handle.starts_with(OWN_HANDLES))
     }
 
     /// Returns the outcome, or `None` while the call is pending.

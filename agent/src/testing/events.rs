@@ -163,6 +163,12 @@ fn own_line(event: &Event) -> Option<String> {
             let edited = if *edited { ", edited" } else { "" };
             format!("decision {}{edited}", if *allowed { "allow" } else { "deny" }).to_lowercase()
         }
+        EventKind::QuestionAsked { question } => {
+            format!("question of {} {:?}", question.tool, cut(&question.message))
+        }
+        EventKind::QuestionResolved { accepted, .. } => {
+            format!("question {}", if *accepted { "answered" } else { "declined" })
+        }
         EventKind::ToolExecutionEnd { result, ran, cached, .. } => {
             let mut line = format!("end {} {}", result.tool, ending(result));
             if !result.coercions.is_empty() {

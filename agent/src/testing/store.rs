@@ -89,6 +89,19 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(found(store, &key).await.handle.as_deref(), Some("job-5"));
     assert!(ok(store.defer(&key, "").await, "defer"), "a handle can be empty");
     assert_eq!(found(store, &key).await.handle.as_deref(), Some(""), "an empty handle is a handle");
+    assert!(ok(store.defer(&key, "agent:ask").await, "defer"));
+    let waiting = found(store, &key).await;
+    let begin = ok(store.begin(other.clone()).await, "begin again");
+    assert_eq!(
+        begin,
+        BeginOutcome::Retry(Box::new(waiting.clone())),
+        "what continues is given back as it was, and no attempt counted"
+    );
+    let continued = found(store, &key).await;
+    assert_eq!((continued.handle, continued.attempt), (None, waiting.attempt), "and its handle is removed");
+    let begin = ok(store.begin(other).await, "begin again");
+    let BeginOutcome::Retry(again) = begin else { panic!("begin again: {begin:?}") };
+    assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
 /// A record ends once, and its status never goes back.

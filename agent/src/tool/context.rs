@@ -1,15 +1,16 @@
 //! The context of a running call: its ids, its state, and its cancellation.
 
+use super::asking::{Answerer, AskRules, BodyInProgress};
 use super::cancel::CancelToken;
 use super::capture::Capture;
 use super::executor::Executor;
 use super::progress::{Progress, ToolUpdate};
+use super::question::{Question, QuestionInput};
 use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
 use crate::panics::catch;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
@@ -51,8 +52,10 @@ struct Inner {
     progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
     /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
-    /// Set when the call is over: later progress is dropped.
-    is_over: Arc<AtomicBool>,
+    /// The call while it runs. When it is over, later progress is dropped.
+    running: Arc<BodyInProgress>,
+    /// How questions are answered, if a person can be asked.
+    ask: Option<AskRules>,
     /// The state of the run; it takes precedence over `shared`.
     state: StateMap,
     /// The state of the registry.
@@ -166,7 +169,7 @@ impl ToolContext {
     /// ```
     pub fn progress(&self, progress: impl Into<Progress>) {
         let Some(sink) = &self.inner.progress else { return };
-        if self.inner.is_over.load(Ordering::Acquire) {
+        if self.inner.running.is_over() {
             return;
         }
         let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress.into());
@@ -178,7 +181,20 @@ impl ToolContext {
 
     /// Ends the call: progress that its body reports from now on is dropped.
     pub(super) fn close(&self) {
-        self.inner.is_over.store(true, Ordering::Release);
+        self.inner.running.close();
+    }
+
+    pub(super) fn running_call(&self) -> &BodyInProgress {
+        &self.inner.running
+    }
+
+    pub(super) fn ask_rules(&self) -> Option<&AskRules> {
+        self.inner.ask.as_ref()
+    }
+
+    /// Returns the questions for which the call is suspended.
+    pub(super) fn take_questions(&self) -> Vec<Question> {
+        self.inner.running.take_questions()
     }
 
     /// Whether the call was cancelled.
@@ -217,13 +233,14 @@ impl ToolContext {
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
         // A call made from within a call is another one.
-        if let (false, Some(outer)) = (inner.call_id.is_empty(), &inner.idempotency_key) {
+        let is_within = !inner.call_id.is_empty();
+        if let (true, Some(outer)) = (is_within, &inner.idempotency_key) {
             inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
         }
+        inner.running = Arc::new(BodyInProgress::within(is_within.then_some(inner.running)));
         inner.call_id = call_id.into();
         inner.tool = tool.clone();
         inner.cancel = inner.cancel.child();
-        inner.is_over = Arc::default();
         inner.shared = shared.clone();
         Self { inner: Arc::new(inner) }
     }
@@ -273,7 +290,8 @@ impl Default for Inner {
             executor: crate::default_executor(),
             progress: None,
             capture: None,
-            is_over: Arc::default(),
+            running: Arc::default(),
+            ask: None,
             state: StateMap::default(),
             shared: StateMap::default(),
         }
@@ -427,6 +445,24 @@ impl ToolContextBuilder {
     /// Sets a listener for [`ToolContext::progress`]. It runs in the body, so it must not block.
     pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
         self.inner.progress = Some(Arc::new(receive));
+        self
+    }
+
+    /// Sets the function that answers [questions](ToolContext::ask). Without one, no person can be asked.
+    pub fn on_question<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(Question) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = QuestionInput> + Send + 'static,
+    {
+        let answerer: Answerer = Arc::new(move |question| Box::pin(answer(question)));
+        self.inner.ask.get_or_insert_default().answerer = Some(answerer);
+        self
+    }
+
+    /// Sets how questions are answered.
+    #[cfg(any(feature = "runtime", feature = "mcp-server"))]
+    pub(crate) fn ask_rules(mut self, rules: AskRules) -> Self {
+        self.inner.ask = Some(rules);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Errors that tools return: a message for the model, with a source for the operator.
 
 use super::outcome::{OutcomeCode, ToolOutcome};
+use super::question::AskError;
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::fmt;
@@ -107,6 +108,13 @@ impl fmt::Display for ToolError {
 impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<AskError> for ToolError {
+    fn from(error: AskError) -> Self {
+        let code = error.code();
+        Self::new(error.to_string()).with_code(code).with_source(error)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs one call so that it cannot fail: catches panics, enforces the timeout, handles cancellation.
 
 use super::BoxFuture;
+use super::asking::{ASK_HANDLE, AskStop, OWN_HANDLES};
 use super::body::AcceptedArguments;
 use super::call_error::CallError;
 use super::cancel::Cancelled;
@@ -100,17 +101,29 @@ pub(super) async fn invoke(
     };
     let (mut call, cancelled) =
         (SupervisedBody::start(tool, accepted, cx, span), cx.cancel_token().cancellation());
+    let timer = timer.zip(limit).map(|(timer, limit)| BodyTimer { timer, limit, stands_still: false });
     let end = supervise(&mut call, timer, cancelled, cx).await;
+    let is_cancelled = cx.is_cancelled();
     match &end {
         BodyEnd::TimedOut => call.stop("the tool's time is up"),
+        BodyEnd::Asks(_) => call.stop("the tool waits for an answer"),
         BodyEnd::Ended(_) | BodyEnd::Panicked(_) | BodyEnd::Cancelled => call.finish(),
     }
     let mut outcome = match end {
         BodyEnd::Ended(mut outcome) => {
             redact(policy, cx, &mut outcome);
             mark_untrusted(tool, &mut outcome);
+            refuse_own_handle(tool, cx, &mut outcome);
             outcome
         }
+        BodyEnd::Asks(AskStop::Suspended) => {
+            let waits = ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() };
+            return (waits, accepted.coercions().clone());
+        }
+        BodyEnd::Asks(AskStop::Changed) => failed(
+            OutcomeCode::new("ask_changed"),
+            "The tool asks something else than before it waited for an answer. Call it again.",
+        ),
         BodyEnd::Panicked(message) => panicked(cx, &message),
         BodyEnd::TimedOut => failed(
             OutcomeCode::TIMEOUT,
@@ -118,8 +131,10 @@ pub(super) async fn invoke(
         ),
         BodyEnd::Cancelled => aborted(cx),
     };
+    // A body that suspends its call and ends in the same moment has ended.
+    cx.take_questions();
     // A body that gives up because its call is cancelled was interrupted; it did not fail.
-    if cx.is_cancelled() && is_own_error(&outcome) {
+    if is_cancelled && is_own_error(&outcome) {
         outcome = aborted(cx);
     }
     let coercions = accepted.coercions();
@@ -177,6 +192,21 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
+/// Only the library gives the handles under which its own calls wait.
+fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
+    #[cfg(feature = "runtime")]
+    let is_own = tool.is_of_assistant();
+    #[cfg(not(feature = "runtime"))]
+    let is_own = false;
+    if !is_own && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES)) {
+        tracing::error!(
+            tool = cx.tool(),
+            "a tool deferred its result under a handle that begins with `agent:`"
+        );
+        *outcome = failed(OutcomeCode::TOOL_ERROR, "The tool failed: its handle is reserved.");
+    }
+}
+
 fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if let ToolOutcome::Failed { code, message, .. } = outcome
         && policy.redact_errors
@@ -191,7 +221,30 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
+/// The time limit of a body. It stands still while a person is asked, and begins anew with the input.
+struct BodyTimer {
+    timer: BoxFuture<'static, ()>,
+    limit: Duration,
+    stands_still: bool,
+}
+
+impl BodyTimer {
+    fn is_late(&mut self, task: &mut Context<'_>, cx: &ToolContext) -> bool {
+        if cx.running_call().is_waiting() {
+            self.stands_still = true;
+            return false;
+        }
+        if std::mem::take(&mut self.stands_still)
+            && let Some(timer) = cx.executor().sleep(self.limit)
+        {
+            self.timer = timer;
+        }
+        self.timer.as_mut().poll(task).is_ready()
+    }
+}
+
 enum BodyEnd {
+    Asks(AskStop),
     Ended(ToolOutcome),
     Panicked(String),
     TimedOut,
@@ -201,7 +254,7 @@ enum BodyEnd {
 /// Waits for the body, its timeout, and cancellation, which leaves the body a grace period.
 async fn supervise(
     call: &mut SupervisedBody<'_>,
-    mut timer: Option<BoxFuture<'static, ()>>,
+    mut timer: Option<BodyTimer>,
     mut cancelled: Cancelled,
     cx: &ToolContext,
 ) -> BodyEnd {
@@ -212,6 +265,9 @@ async fn supervise(
             Ok(Poll::Pending) => {}
             Err(message) => return Poll::Ready(BodyEnd::Panicked(message)),
         }
+        if let Some(stop) = cx.running_call().poll_stop(task) {
+            return Poll::Ready(BodyEnd::Asks(stop));
+        }
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
@@ -220,7 +276,7 @@ async fn supervise(
             }
         }
         // Cancellation takes precedence over the timeout.
-        let is_late = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready());
+        let is_late = timer.as_mut().is_some_and(|timer| timer.is_late(task, cx));
         match (is_late, &grace) {
             (true, None) => return Poll::Ready(BodyEnd::TimedOut),
             (true, Some(_)) => return Poll::Ready(BodyEnd::Cancelled),
@@ -248,6 +304,7 @@ impl<'a> SupervisedBody<'a> {
     fn start(tool: &'a Tool, arguments: &'a AcceptedArguments, cx: &'a ToolContext, span: Span) -> Self {
         #[cfg(feature = "runtime")]
         let _running = Running::new(cx.shared_tool());
+        cx.running_call().begin(tool.policy());
         let started = span.in_scope(|| catch(|| tool.start(arguments, cx)));
         match started {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },

@@ -34,6 +34,7 @@
 pub(crate) mod annotations;
 pub(crate) mod approval;
 pub(crate) mod arguments;
+pub(crate) mod asking;
 pub(crate) mod body;
 pub(crate) mod builder;
 pub(crate) mod call_error;
@@ -76,6 +77,7 @@ pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod problem;
 pub(crate) mod progress;
+pub(crate) mod question;
 pub(crate) mod registry;
 #[cfg(feature = "macros")]
 pub(crate) mod result_schema;
@@ -104,6 +106,7 @@ pub use outcome::{IntoOutcome, OutcomeCode};
 pub use policy::{Effect, Timeout, ToolPolicy};
 pub use problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use progress::ToolUpdate;
+pub use question::{AskError, Question, QuestionInput};
 pub use set::IntoTools;
 pub use source::Source;
 pub use state::{DuplicateState, StateKey};

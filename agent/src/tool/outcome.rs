@@ -2,6 +2,7 @@
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
+use super::question::Question;
 use crate::args::{Coercions, InvalidArguments};
 use crate::message::{OutcomeKind, Part, ToolResultMessage, json};
 use serde::de::Error as _;
@@ -451,13 +452,26 @@ pub struct ToolResult {
     pub outcome: ToolOutcome,
     /// The changes that made the arguments fit, in order.
     pub coercions: Coercions,
+    /// The questions for which the call is suspended.
+    pub(crate) asked: Vec<Question>,
 }
 
 impl ToolResult {
     /// Creates the result of the call `call_id` of `tool`, without coercions.
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
-        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Coercions::default() }
+        Self {
+            call_id: call_id.into(),
+            tool: tool.into(),
+            outcome,
+            coercions: Coercions::default(),
+            asked: Vec::new(),
+        }
+    }
+
+    pub(super) fn with_asked(mut self, asked: Vec<Question>) -> Self {
+        self.asked = asked;
+        self
     }
 
     /// Sets the changes that made the arguments fit.

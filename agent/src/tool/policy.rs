@@ -109,6 +109,9 @@ pub struct ToolPolicy {
     /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant caches for each session and
     /// source, and not where the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
+    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its effect
+    /// is [`Once`](Effect::Once).
+    pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
     /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
@@ -129,6 +132,7 @@ impl ToolPolicy {
         approval: Approval::NEVER,
         exclusive: false,
         cache: None,
+        asks: false,
         allow_repeat: false,
         follow_up: false,
         max_result_bytes: None,

@@ -417,7 +417,7 @@ impl Registry {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
                 let (outcome, coercions) = invoke(tool, arguments, &cx).await;
-                result(outcome).with_coercions(coercions)
+                result(outcome).with_coercions(coercions).with_asked(cx.take_questions())
             }
             Err(unknown) => result(CallError::from(unknown).into_outcome(&call.name)),
         }

@@ -17,6 +17,7 @@ use crate::loop_core::{ApprovalRequest, Queue};
 use crate::message::UserMessage;
 use crate::runtime::Decision;
 use crate::tool::outcome::ToolOutcome;
+use crate::tool::question::{Question, QuestionInput};
 
 /// A client that starts and controls runs through the ingress of the engine. Clones share their connections.
 ///
@@ -200,7 +201,18 @@ impl DurableRun {
         request: &ApprovalRequest,
         decision: Decision,
     ) -> Result<(), DurableClientError> {
-        self.answer(&request.request_id, json!(decision)).await
+        self.send_answer(&request.request_id, json!(decision)).await
+    }
+
+    /// Answers a question of a tool. The first answer counts, and [`QuestionInput::Later`] dismisses the question.
+    ///
+    /// # Errors
+    /// Returns an error if the input does not fit, if the run does not wait for it, or if the engine cannot be reached.
+    pub async fn answer(&self, question: &Question, input: QuestionInput) -> Result<(), DurableClientError> {
+        if let QuestionInput::Accept(value) = &input {
+            question.check(value).map_err(DurableClientError::InputRefused)?;
+        }
+        self.send_answer(&question.request_id, json!(input)).await
     }
 
     /// Delivers the result of a deferred call, by the handle that its tool returned.
@@ -212,10 +224,10 @@ impl DurableRun {
         handle: &str,
         outcome: impl Into<ToolOutcome>,
     ) -> Result<(), DurableClientError> {
-        self.answer(handle, json!(outcome.into())).await
+        self.send_answer(handle, json!(outcome.into())).await
     }
 
-    async fn answer(&self, id: &str, answer: Value) -> Result<(), DurableClientError> {
+    async fn send_answer(&self, id: &str, answer: Value) -> Result<(), DurableClientError> {
         let is_accepted: bool = self.request("answer", json!({"id": id, "answer": answer})).await?;
         if is_accepted { Ok(()) } else { Err(DurableClientError::NotTaken) }
     }

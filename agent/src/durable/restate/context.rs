@@ -186,7 +186,7 @@ impl<'c> RunInvocation<'c> {
         at: usize,
         request: ToolRequest,
     ) -> EngineFuture<'c, FirstReady<StepResult<CallEnd>>> {
-        let (target, key) = (RequestTarget::service(TOOLS, "call"), request.key.to_string());
+        let (target, key) = (RequestTarget::service(TOOLS, "call"), request.step_name());
         let called = self.context.request::<_, Json<StepResult<CallEnd>>>(target, Json(request));
         let called = called.idempotency_key(key).call();
         // An error ends this call only: the other calls of the batch continue.

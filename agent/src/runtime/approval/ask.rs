@@ -111,14 +111,14 @@ impl InProcessSteps {
         &mut self,
         resumption: Resumption,
     ) -> Result<(), StepError> {
-        let Resumption { decided, arrived, children } = resumption;
-        if decided.is_empty() && arrived.is_empty() && children.is_empty() {
+        if resumption.is_empty() {
             // With records of calls, it is known which of them had begun.
             if self.records.is_none() {
                 self.give_up_lost().await?;
             }
             return Ok(());
         }
+        let Resumption { decided, arrived, answered, children } = resumption;
         if !decided.is_empty() {
             let decided = self.decided(decided).await?;
             self.run.lock().record_decisions(decided)?;
@@ -133,6 +133,10 @@ impl InProcessSteps {
                 Box::pin(records.finish(&key, &end)).await;
             }
             self.run.lock().record_call_end(ord, end)?;
+            self.emit().await;
+        }
+        for (ord, inputs) in answered {
+            self.run.lock().record_inputs(ord, inputs);
             self.emit().await;
         }
         if !children.is_empty() {

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::loop_core::{ApprovalRequest, PendingCall, RunPath};
 use crate::tool::BoxFuture;
 use crate::tool::outcome::ToolOutcome;
+use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use again::CheckedAgain;
@@ -85,7 +86,7 @@ impl fmt::Debug for Decision {
 /// The function that decides on calls.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
-/// Decisions on calls and results from outside, with which [`Assistant::resume`](super::Assistant::resume) continues a suspended run.
+/// Decisions on calls, answers to questions, and results from outside, with which [`Assistant::resume`](super::Assistant::resume) continues a suspended run.
 ///
 /// Their JSON contains changed arguments and delivered results with their secrets, because these are needed to resume the run. The
 /// requests and the `Debug` text contain no secrets.
@@ -125,6 +126,8 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 pub struct Decisions {
     made: Vec<MadeDecision>,
     arrived: Vec<DeliveredOutcome>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<RecordedInput>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -213,6 +216,59 @@ impl Decisions {
         self
     }
 
+    /// Answers a [question](super::SuspendedRun::questions) of a tool. An input that does not fit is refused when the run is resumed:
+    /// [`Question::check`] tells before.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
+    ///
+    /// /// Orders tea.
+    /// #[tool(asks)]
+    /// async fn order_tea(cx: &ToolContext) -> Result<String, ToolError> {
+    ///     let cups: u8 = cx.ask("How many cups?").await?;
+    ///     Ok(format!("{cups} cups"))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("order_tea", "{}"), reply().text("It comes.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![order_tea]).build()?;
+    /// let suspended = assistant.prompt("Tea!").await?.snapshot.expect("it waits");
+    /// let question = &suspended.questions()[0];
+    /// let output = assistant.resume(&suspended, Decisions::new().accept(question, 2)).await?;
+    /// assert_eq!((output.text(), assistant.messages().get(2).unwrap().text()), ("It comes.".into(), "2 cups".into()));
+    /// # Ok(()) }
+    /// ```
+    pub fn accept(self, question: &Question, input: impl Into<Value>) -> Self {
+        self.input(question, QuestionInput::Accept(input.into()))
+    }
+
+    /// Adds what a person says to a question, given as a value. With [`QuestionInput::Later`] the call keeps waiting.
+    ///
+    /// ```
+    /// use agent::tool::QuestionInput;
+    /// use agent::{Assistant, Decisions, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
+    ///
+    /// /// Orders tea.
+    /// #[tool(asks)]
+    /// async fn order_tea(cx: &ToolContext) -> Result<String, ToolError> {
+    ///     let cups: u8 = cx.ask("How many cups?").await?;
+    ///     Ok(format!("{cups} cups"))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("order_tea", "{}"), reply().text("No tea then.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![order_tea]).build()?;
+    /// let suspended = assistant.prompt("Tea!").await?.snapshot.expect("it waits");
+    /// let declined = Decisions::new().input(&suspended.questions()[0], QuestionInput::Decline);
+    /// assistant.resume(&suspended, declined).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "the person declined to answer");
+    /// # Ok(()) }
+    /// ```
+    pub fn input(mut self, question: &Question, input: QuestionInput) -> Self {
+        self.inputs.push(RecordedInput { question: question.clone(), input });
+        self
+    }
+
     /// Delivers the result of a call that its tool deferred ([`ToolOutcome::Deferred`]): a
     /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
     ///
@@ -267,8 +323,9 @@ impl Decisions {
     /// # Ok(()) }
     /// ```
     pub fn deliver_to(mut self, call: &PendingCall, outcome: impl Into<ToolOutcome>) -> Self {
-        let (PendingCall::Deferred { call_id, path, .. } | PendingCall::Approval { call_id, path, .. }) =
-            call;
+        let (PendingCall::Deferred { call_id, path, .. }
+        | PendingCall::Approval { call_id, path, .. }
+        | PendingCall::Question { call_id, path, .. }) = call;
         let (call_id, path) = (call_id.clone(), Some(path.clone()));
         self.arrived.push(DeliveredOutcome { call_id, path, outcome: outcome.into() });
         self

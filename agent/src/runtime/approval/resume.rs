@@ -9,12 +9,15 @@ use crate::message::{Conversation, Message, ToolArguments};
 use crate::runtime::config::Config;
 use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
+use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
 /// The validated input of a resumed run: decisions in the order of the requests, results and children by the position of their calls.
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
+    /// What was said to the questions of a call, in their order. None if the function that answers questions is asked.
+    pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
     /// The children that continue. The others still wait.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
@@ -25,7 +28,7 @@ pub(in crate::runtime) fn check(
     decisions: Decisions,
     config: &Config,
 ) -> Result<Resumption, ResumeError> {
-    let Decisions { made, arrived } = decisions;
+    let Decisions { made, arrived, inputs } = decisions;
     let requests = core.approval_requests();
     if core.end().is_some() {
         return Err(ResumeError::Over);
@@ -48,16 +51,46 @@ pub(in crate::runtime) fn check(
         verify(core, config.signer.as_deref())?;
     }
     let arrived = addressed(&core.pending(), arrived)?;
-    let input = TreeInput { requests, made, arrived, can_ask: config.approver.is_some() };
+    let questions = core.questions();
+    check_inputs(&questions, &inputs)?;
+    let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
+    let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // With a child, a run waits for nothing that comes by itself.
-    if resumption.is_empty()
-        && depth > 0
-        && let Some(first) = input.requests.first()
-    {
-        return Err(ResumeError::Undecided { request_id: first.request_id.clone() });
+    // With a child or a question, a run waits for nothing that comes by itself.
+    if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
+        let first = input.requests.first().map(|request| &request.request_id);
+        if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {
+            return Err(ResumeError::Undecided { request_id: first.clone() });
+        }
     }
     Ok(resumption)
+}
+
+/// Checks that each input is for a question that waits, and fits.
+fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), ResumeError> {
+    for (at, RecordedInput { question: seen, input }) in inputs.iter().enumerate() {
+        let request_id = || seen.request_id.clone();
+        let Some(waits) = questions.iter().find(|waits| waits.request_id == seen.request_id) else {
+            return Err(ResumeError::NotPending { request_id: request_id() });
+        };
+        let earlier = inputs.iter().take(at);
+        if earlier.into_iter().any(|earlier| earlier.question.request_id == seen.request_id) {
+            return Err(ResumeError::AnsweredTwice { id: request_id() });
+        }
+        let same = [
+            (seen.path == waits.path, "path"),
+            (seen.call_id == waits.call_id && seen.tool == waits.tool, "call"),
+            (seen.asks_like(waits), "question"),
+        ];
+        if let Some((_, what)) = same.into_iter().find(|(is_same, _)| !is_same) {
+            return Err(ResumeError::ApprovalMismatch { request_id: request_id(), what });
+        }
+        let QuestionInput::Accept(value) = input else { continue };
+        if let Err(error) = waits.check(value) {
+            return Err(ResumeError::InputRefused { request_id: request_id(), error });
+        }
+    }
+    Ok(())
 }
 
 /// Finds the call of each result. Returns the results by the run that waits and the id of its call.
@@ -72,7 +105,7 @@ fn addressed(
                 let is_named = named.as_ref().is_none_or(|named| named == path);
                 (*call_id == sent && is_named).then_some(path)
             }
-            PendingCall::Approval { .. } => None,
+            PendingCall::Approval { .. } | PendingCall::Question { .. } => None,
         });
         let Some(path) = waiting.next() else { return Err(ResumeError::NoSuchCall { call_id: sent }) };
         if waiting.next().is_some() {
@@ -95,8 +128,11 @@ struct TreeInput {
     requests: Vec<ApprovalRequest>,
     made: Vec<MadeDecision>,
     arrived: Vec<(RunPath, String, ToolOutcome)>,
+    inputs: Vec<RecordedInput>,
     /// Whether a function of the application decides on what is undecided.
     can_ask: bool,
+    /// Whether a function of the application answers questions.
+    can_answer: bool,
 }
 
 impl TreeInput {
@@ -115,6 +151,11 @@ impl TreeInput {
             let mut arrived = self.arrived.iter().filter(|(of, id, _)| of == path && *id == call_id);
             resumption.arrived.extend(arrived.next().map(|(_, _, outcome)| (ord, outcome.clone())));
         }
+        for (ord, questions) in run.asking_calls() {
+            if let Some(inputs) = self.inputs_of(questions)? {
+                resumption.answered.push((ord, inputs));
+            }
+        }
         for (ord, path, child) in run.waiting_children(path) {
             let of_child = self.of_run(child, &path)?;
             let asks = self.can_ask && !child.approval_requests().is_empty();
@@ -123,6 +164,24 @@ impl TreeInput {
             }
         }
         Ok(resumption)
+    }
+
+    /// Returns the inputs for the questions of a call; none if the function of the application answers them. Returns `None` if the call keeps
+    /// waiting.
+    fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
+        let of_question = |question: &Question| {
+            let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);
+            inputs.find(|given| given.question.request_id == question.request_id)
+        };
+        let given: Vec<_> = questions.iter().filter_map(of_question).collect();
+        if given.is_empty() {
+            return Ok(self.can_answer.then(Vec::new));
+        }
+        match questions.iter().find(|question| of_question(question).is_none()) {
+            // They were asked at the same time, so the body needs all of them.
+            Some(open) => Err(ResumeError::Undecided { request_id: open.request_id.clone() }),
+            None => Ok(Some(given.into_iter().map(|given| given.input.clone()).collect())),
+        }
     }
 
     fn decide(&self, requests: &[&ApprovalRequest], resumption: &mut Resumption) -> Result<(), ResumeError> {
@@ -149,8 +208,11 @@ impl TreeInput {
 }
 
 impl Resumption {
-    fn is_empty(&self) -> bool {
-        self.decided.is_empty() && self.arrived.is_empty() && self.children.is_empty()
+    pub(in crate::runtime) fn is_empty(&self) -> bool {
+        self.decided.is_empty()
+            && self.arrived.is_empty()
+            && self.answered.is_empty()
+            && self.children.is_empty()
     }
 }
 

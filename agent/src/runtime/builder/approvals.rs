@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::AssistantBuilder;
 use crate::loop_core::ApprovalRequest;
 use crate::runtime::approval::Decision;
+use crate::tool::question::{Question, QuestionInput};
 
 impl AssistantBuilder {
     /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
@@ -45,6 +46,43 @@ impl AssistantBuilder {
         Fut: Future<Output = Decision> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
+        self
+    }
+
+    /// Adds the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or
+    /// where it returns [`QuestionInput::Later`], a question suspends the run. Assistants within a run of this one use it, unless they have their
+    /// own.
+    ///
+    /// ```
+    /// use agent::tool::QuestionInput;
+    /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, json, model::reply, tool, tools};
+    ///
+    /// /// Deletes a draft.
+    /// #[tool]
+    /// async fn delete_draft(name: String, cx: &ToolContext) -> Result<String, ToolError> {
+    ///     let is_sure: bool = cx.ask(format!("Delete {name} for ever?")).await?;
+    ///     Ok(if is_sure { "deleted" } else { "kept" }.to_owned())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("delete_draft", r#"{"name": "Poem"}"#), reply().text("It is kept.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![delete_draft])
+    ///     .on_question(|question| async move {
+    ///         println!("{}", question.message);
+    ///         QuestionInput::Accept(json!("false"))                 // read like an argument: `false`
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Delete the poem.").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "kept");
+    /// # Ok(()) }
+    /// ```
+    pub fn on_question<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(Question) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = QuestionInput> + Send + 'static,
+    {
+        self.answerer = Some(Arc::new(move |question| Box::pin(answer(question))));
         self
     }
 }

@@ -18,6 +18,7 @@ use crate::step_key::StepKey;
 use crate::store::{
     BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
 };
+use crate::tool::asking::ASK_HANDLE;
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::policy::Effect;
@@ -222,7 +223,9 @@ impl RunRecords {
         let tool = config.registry.get(&again.tool);
         // A run of its own knows which of its steps were taken: from its session, or from the suspended run that has it.
         let is_waiting = found.handle.as_deref() == Some(CHILD_HANDLE);
-        let continues = tool.is_some_and(Tool::is_of_assistant) && (is_waiting || self.session.is_some());
+        let is_child = tool.is_some_and(Tool::is_of_assistant) && (is_waiting || self.session.is_some());
+        // Nothing has taken effect before the question of a tool.
+        let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }

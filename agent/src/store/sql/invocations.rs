@@ -111,12 +111,35 @@ impl SqlStore {
         }
         // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
-        sqlx::query("update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'")
+        // A record that continues loses its handle, to one caller alone.
+        let waiting = fetch_record(&mut transaction, &id).await?.filter(InvocationRecord::continues);
+        let continued = match waiting {
+            None => None,
+            Some(record) => {
+                let removed = sqlx::query(
+                    "update agent_invocation set handle = $1 where id = $2 and status = 'pending' and handle = $3",
+                )
+                .bind(encode_optional(None))
+                .bind(encode(&id))
+                .bind(encode_optional(record.handle.as_deref()))
+                .execute(&mut *transaction)
+                .await
+                .map_err(error::from_sqlx)?;
+                (removed.rows_affected() == 1).then_some(record)
+            }
+        };
+        let found = if continued.is_some() {
+            continued
+        } else {
+            sqlx::query(
+                "update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'",
+            )
             .bind(encode(&id))
             .execute(&mut *transaction)
             .await
             .map_err(error::from_sqlx)?;
-        let found = fetch_record(&mut transaction, &id).await?;
+            fetch_record(&mut transaction, &id).await?
+        };
         transaction.commit().await.map_err(error::from_sqlx)?;
         found.map(BeginOutcome::found).ok_or_else(|| {
             StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")

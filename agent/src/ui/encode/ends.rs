@@ -120,7 +120,8 @@ impl UiEncoder {
                 PendingCall::Approval { call_id, tool, path, request_id, args } => {
                     (call_id, tool, path, Some(request_id), args.as_ref())
                 }
-                PendingCall::Deferred { call_id, tool, path, .. } => (call_id, tool, path, None, None),
+                PendingCall::Question { call_id, tool, path, .. }
+                | PendingCall::Deferred { call_id, tool, path, .. } => (call_id, tool, path, None, None),
             };
             let at = match path.calls() {
                 [] => self.known_call(call_id, tool),

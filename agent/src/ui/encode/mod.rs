@@ -268,6 +268,8 @@ impl UiEncoder {
             }
             // What concerns the context is shown as data, if at all.
             EventKind::AgentStart
+            | EventKind::QuestionAsked { .. }
+            | EventKind::QuestionResolved { .. }
             | EventKind::ContextNear { .. }
             | EventKind::ContextCleared { .. }
             | EventKind::CompactionStart { .. }

@@ -1,0 +1,116 @@
+//! The calls of a batch: their bodies, and the questions for which bodies start again.
+
+use super::JournalSteps;
+use crate::durable::PendingAsk;
+use crate::durable::journal::{RunJournal, StepResult, ToolRequest};
+use crate::durable::play::call_tool;
+use crate::loop_core::CallEnd;
+use crate::message::ToolCall;
+use crate::step_key::StepKey;
+use crate::steps::{SharedLoop, StepError};
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::question::{Question, QuestionInput};
+use serde_json::Value;
+
+impl<J: RunJournal> JournalSteps<'_, J> {
+    /// Runs calls, and those again that asked a person, when each of their questions is answered.
+    pub(super) async fn run_calls(
+        &mut self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        let mut calls = self.read_results(calls, run)?;
+        let mut restart = 0;
+        while !calls.is_empty() {
+            let ends = self.call_tools(&calls, restart, run).await?;
+            let asks = |end: &CallEnd| !end.asked.is_empty();
+            let asking: Vec<bool> = ends.iter().map(asks).collect();
+            let mut questions = Vec::new();
+            {
+                let mut run = run.lock();
+                for ((key, _), end) in calls.iter().zip(ends) {
+                    questions.extend(end.asked.iter().map(|question| (key.ord, question.clone())));
+                    run.record_call_end(key.ord, end)?;
+                }
+            }
+            let mut asking = asking.into_iter();
+            calls.retain(|_| asking.next() == Some(true));
+            if !calls.is_empty() {
+                self.ask_person(questions, run).await?;
+            }
+            restart += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for what a person says to the questions of calls, by their positions.
+    async fn ask_person(
+        &mut self,
+        questions: Vec<(u32, Question)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        let asks = questions.iter().map(|(_, question)| PendingAsk::Question { question: question.clone() });
+        let inputs = self.wait(asks.collect()).await?.into_iter().map(input);
+        let mut of_calls: Vec<(u32, Vec<QuestionInput>)> = Vec::new();
+        for ((ord, _), input) in questions.iter().zip(inputs) {
+            match of_calls.last_mut() {
+                Some((last, inputs)) if last == ord => inputs.push(input),
+                _ => of_calls.push((*ord, vec![input])),
+            }
+        }
+        let mut run = run.lock();
+        of_calls.into_iter().for_each(|(ord, inputs)| run.record_inputs(ord, inputs));
+        Ok(())
+    }
+
+    /// Performs the bodies of calls, each with a journal of its own if there are several. Returns their ends in call order.
+    async fn call_tools(
+        &mut self,
+        calls: &[(StepKey, ToolCall)],
+        restart: u32,
+        run: &SharedLoop,
+    ) -> Result<Vec<CallEnd>, StepError> {
+        let reply = self.reply.clone();
+        let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
+        let mut requests = {
+            let run = run.lock();
+            let request = |(key, call): &(StepKey, ToolCall)| ToolRequest {
+                key: key.clone(),
+                call: call.clone(),
+                text: if key.ord == 0 { text.clone() } else { String::new() },
+                state: run.state().clone(),
+                inputs: run.inputs_of(key.ord).to_vec(),
+                restart,
+            };
+            calls.iter().map(request).collect::<Vec<_>>()
+        };
+        if requests.len() == 1
+            && let Some(request) = requests.pop()
+        {
+            let cancel = self.performer.cancel_token().clone();
+            let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
+            self.end_step(ended.stop, ended.at);
+            return Ok(vec![ended.value]);
+        }
+        let batch = self.journal.call_tools(requests).await?;
+        let stop = batch.stop;
+        self.end_step(stop.clone(), None);
+        let end = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
+            (Some(end), _) => {
+                self.end_step(end.stop, end.at);
+                end.value
+            }
+            (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
+            (None, None) => CallEnd::new(ToolOutcome::lost()),
+        };
+        Ok(batch.ends.into_iter().map(end).collect())
+    }
+}
+
+/// Reads what a person says to a question. The body checks it, and asks again for what does not fit.
+fn input(answer: Option<Value>) -> QuestionInput {
+    match answer.map(serde_json::from_value) {
+        Some(Ok(QuestionInput::Later) | Err(_)) | None => QuestionInput::Cancel,
+        Some(Ok(input)) => input,
+    }
+}

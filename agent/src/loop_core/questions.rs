@@ -1,0 +1,102 @@
+//! The loop: questions of tools to a person. A call that asked waits until each of its questions has an input, and then runs again.
+
+use super::agent_loop::Phase;
+use super::batch::{Slot, SlotState};
+use super::{AgentLoop, EventKind, RecordError, RunPath};
+use crate::tool::question::{Question, QuestionInput, RecordedInput};
+
+impl AgentLoop {
+    /// Returns the questions that the run and its children wait for, in call order.
+    pub fn questions(&self) -> Vec<Question> {
+        let mut questions = Vec::new();
+        self.visit(self.path(), &mut |run, path| questions.extend(run.questions_at(path)));
+        questions
+    }
+
+    /// Returns the questions of this run, without those of its children.
+    pub(super) fn questions_at(&self, path: &RunPath) -> impl Iterator<Item = Question> {
+        let is_awaited = self.phase == Phase::Await;
+        let slots = self.batch.slots.iter().filter(move |_| is_awaited);
+        slots.flat_map(questions_of).map(|question| Question { path: path.clone(), ..question.clone() })
+    }
+
+    /// Returns the questions of each call that waits for them, with its position.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn asking_calls(&self) -> impl Iterator<Item = (u32, &[Question])> {
+        let slots = self.batch.slots.iter().enumerate().filter(|(_, slot)| is_asking(slot));
+        slots.map(|(at, slot)| (u32::try_from(at).unwrap_or(u32::MAX), questions_of(slot)))
+    }
+
+    /// Returns the inputs that a call had, for its body.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn inputs_of(&self, ord: u32) -> &[RecordedInput] {
+        let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get(at));
+        slot.map(|slot| &*slot.inputs).unwrap_or_default()
+    }
+
+    /// Records that a call waits, because its tool asked questions. Its end follows.
+    ///
+    /// # Errors
+    /// Returns an error if the call is not in the segment that runs.
+    pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
+        let at = self.running(ord)?;
+        for question in questions.iter().filter(|question| !question.is_announced) {
+            let question = Box::new(Question { path: self.path.clone(), ..question.clone() });
+            self.emit(|_| EventKind::QuestionAsked { question });
+        }
+        if let Some(slot) = self.batch.slots.get_mut(at) {
+            slot.mac = None;
+            slot.state = SlotState::Asked(questions);
+        }
+        self.version = Self::VERSION;
+        self.settle();
+        Ok(())
+    }
+
+    /// Records what a person said to the questions of a call. It runs again.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn record_inputs(&mut self, ord: u32, inputs: Vec<QuestionInput>) {
+        let at = usize::try_from(ord).unwrap_or(usize::MAX);
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| is_asking(slot)) else { return };
+        let SlotState::Asked(questions) = std::mem::replace(&mut slot.state, SlotState::Ready) else {
+            return;
+        };
+        slot.is_approved = true;
+        let call_id = slot.call.id.clone();
+        let mut resolved = Vec::with_capacity(questions.len());
+        for (question, input) in questions.into_iter().zip(inputs) {
+            resolved.push((question.request_id.clone(), matches!(input, QuestionInput::Accept(_))));
+            // One that was refused is asked again, with the same number.
+            slot.inputs.retain(|earlier| earlier.question.number != question.number);
+            slot.inputs.push(RecordedInput { question, input });
+        }
+        for (request_id, accepted) in resolved {
+            self.record_resolved(request_id, call_id.clone(), accepted);
+        }
+    }
+
+    /// Emits that a person is asked while the body of a call waits.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn record_asked(&mut self, question: Question) {
+        self.emit(|this| EventKind::QuestionAsked {
+            question: Box::new(Question { path: this.path.clone(), ..question }),
+        });
+    }
+
+    /// Emits that a question has its input.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn record_resolved(&mut self, request_id: String, call_id: String, accepted: bool) {
+        self.emit(|_| EventKind::QuestionResolved { request_id, call_id, accepted });
+    }
+}
+
+fn is_asking(slot: &Slot) -> bool {
+    matches!(slot.state, SlotState::Asked(_))
+}
+
+fn questions_of(slot: &Slot) -> &[Question] {
+    match &slot.state {
+        SlotState::Asked(questions) => questions,
+        _ => &[],
+    }
+}

@@ -1,0 +1,441 @@
+//! Asking a person in a running call: in place, if a function answers, or by suspending the call and starting its body again.
+
+use std::fmt;
+use std::future::pending;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::BoxFuture;
+use super::arguments::Argument;
+use super::context::ToolContext;
+use super::policy::{Effect, ToolPolicy};
+use super::question::{AskError, Question, QuestionInput, RecordedInput, list_of_issues};
+use crate::args::{Plan, PlanOptions, SchemaError};
+use crate::panics::{DropsQuietly, catch};
+use crate::run_path::RunPath;
+
+/// The handle under which the record of a call waits that asked a question.
+pub(crate) const ASK_HANDLE: &str = "agent:ask";
+/// How the handles begin that only the library gives.
+pub(crate) const OWN_HANDLES: &str = "agent:";
+
+/// The maximum length of a message, in bytes.
+const MAX_MESSAGE: usize = 4 << 10;
+const MAX_QUESTIONS: u32 = 64;
+/// The number of inputs to one question that may be refused.
+const MAX_REFUSALS: u8 = 3;
+
+/// The function that answers questions.
+pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
+
+/// What a question is, or was.
+#[derive(Debug)]
+pub(crate) enum AskNotice {
+    Asked(Box<Question>),
+    Resolved { request_id: String, call_id: String, accepted: bool },
+}
+
+/// How the questions of a call are answered.
+#[derive(Clone, Default)]
+pub(crate) struct AskRules {
+    pub(crate) answerer: Option<Answerer>,
+    /// Whether the call can be suspended, and its body started again.
+    pub(crate) suspends: bool,
+    /// What was said before the body was started again.
+    pub(crate) inputs: Arc<[RecordedInput]>,
+    /// The place of the run.
+    pub(crate) path: RunPath,
+    /// Is called when a question is asked and answered in place.
+    pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
+}
+
+impl fmt::Debug for AskRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AskRules").field("suspends", &self.suspends).finish_non_exhaustive()
+    }
+}
+
+/// A call while it runs: whether it is over, and what it asks.
+#[derive(Debug, Default)]
+pub(super) struct BodyInProgress {
+    is_over: AtomicBool,
+    /// The call whose body made this one, if it is within another.
+    outer: Option<Arc<BodyInProgress>>,
+    asking: Mutex<Asking>,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    may_restart: bool,
+    count: u32,
+    /// The questions that wait in place.
+    in_place: u32,
+    /// The questions for which the call is suspended.
+    open: Vec<Question>,
+    stop: Option<AskStop>,
+    body: Option<Waker>,
+}
+
+/// Why a body is dropped at a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum AskStop {
+    /// Its call is suspended.
+    Suspended,
+    /// It asks something else than before it was started again.
+    Changed,
+}
+
+impl BodyInProgress {
+    pub(super) fn within(outer: Option<Arc<Self>>) -> Self {
+        Self { outer, ..Self::default() }
+    }
+
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        // No code that can panic runs while the lock is held.
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    pub(super) fn close(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// The body of a tool with this policy begins.
+    pub(super) fn begin(&self, policy: &ToolPolicy) {
+        self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
+    }
+
+    /// Returns why the body has to be dropped, or wakes this task as soon as it has to.
+    pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
+        let mut asking = self.asking();
+        let replaced = match asking.stop {
+            Some(_) => None,
+            None if asking.body.as_ref().is_some_and(|body| body.will_wake(task.waker())) => None,
+            None => asking.body.replace(task.waker().clone()),
+        };
+        let stop = asking.stop;
+        drop(asking);
+        // A waker may own a task, whose drop runs other code.
+        drop(replaced);
+        stop
+    }
+
+    /// Whether a person is being asked in place.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.asking().in_place > 0
+    }
+
+    pub(super) fn take_questions(&self) -> Vec<Question> {
+        std::mem::take(&mut self.asking().open)
+    }
+
+    fn outermost(&self) -> &Self {
+        self.outer.as_deref().map_or(self, Self::outermost)
+    }
+
+    /// Drops the body at its question.
+    fn stop(&self, stop: AskStop, question: Option<Question>) {
+        let mut asking = self.asking();
+        asking.open.extend(question);
+        asking.stop.get_or_insert(stop);
+        let body = asking.body.take();
+        drop(asking);
+        body.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A question that is answered in place. Until it is dropped, the time limits of the calls around it stand still.
+struct WaitsInPlace<'c>(&'c BodyInProgress);
+
+impl<'c> WaitsInPlace<'c> {
+    fn new(call: &'c BodyInProgress) -> Self {
+        Self::count(call, 1);
+        Self(call)
+    }
+
+    fn count(call: &BodyInProgress, change: i32) {
+        let mut call = Some(call);
+        while let Some(running) = call {
+            let mut asking = running.asking();
+            asking.in_place = asking.in_place.saturating_add_signed(change);
+            call = running.outer.as_deref();
+        }
+    }
+}
+
+impl Drop for WaitsInPlace<'_> {
+    fn drop(&mut self) {
+        Self::count(self.0, -1);
+    }
+}
+
+/// The object that holds an input that is not one.
+#[derive(Deserialize, JsonSchema)]
+struct ValueField<T> {
+    value: T,
+}
+
+/// Reads inputs of a type.
+struct InputReader<T> {
+    plan: Plan,
+    is_wrapped: bool,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Argument> InputReader<T> {
+    fn new() -> Result<Self, AskError> {
+        let options = PlanOptions::default();
+        let plan = catch(|| match Plan::for_type::<T>("input", options) {
+            Ok(plan) if plan.schema()["type"] == "object" => Ok((plan, false)),
+            _ => Plan::for_type::<ValueField<T>>("input", options).map(|plan| (plan, true)),
+        });
+        let invalid = |message| AskError::Invalid { message };
+        let plan = plan.map_err(invalid)?.map_err(|error: SchemaError| invalid(error.to_string()));
+        plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
+    }
+
+    /// Returns the value, or what is wrong with it.
+    fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
+        let [first, second] = question.texts(input);
+        match self.parse(&first) {
+            Err(_) if first != second => self.parse(&second),
+            read => read,
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<T, String> {
+        let parsed = catch(|| {
+            if self.is_wrapped {
+                self.plan.parse::<ValueField<T>>(text).map(|parsed| parsed.value.value)
+            } else {
+                self.plan.parse::<T>(text).map(|parsed| parsed.value)
+            }
+        });
+        parsed.map_err(|_| "it cannot be read".to_owned())?.map_err(|report| list_of_issues(&report))
+    }
+}
+
+impl ToolContext {
+    /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. Whatever
+    /// does not fit is asked again with what is wrong, three times.
+    ///
+    /// Where a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an
+    /// assistant around it), the body waits here, and the time limit of the tool begins anew with the input.
+    ///
+    /// Otherwise the run is suspended, and the question is one of [its questions](crate::SuspendedRun::questions). A waiting body cannot be
+    /// stored. So it is dropped here, and **started again from its beginning** when there is an input, with the same arguments: questions that
+    /// were answered return at once. Code before the last question therefore runs more than once. That is allowed for tools with the effect
+    /// `pure` or `idempotent`, and for those with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no
+    /// effect before its last question. A body that asks something else when it is started again ends its call with the code `ask_changed`.
+    /// Questions that are asked at the same time, with `join!`, wait together.
+    ///
+    /// A message has at most 4 KiB, and a call at most 64 questions.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, RunStop, ScriptedModel, ToolArgs, ToolContext, ToolError, json, model::reply, tool, tools};
+    ///
+    /// #[derive(ToolArgs)]
+    /// struct Payment {
+    ///     /// The account that is charged.
+    ///     account: String,
+    ///     #[arg(range(1..=12))]
+    ///     instalments: u8,
+    /// }
+    ///
+    /// /// Buys a ticket.
+    /// #[tool(asks)]
+    /// async fn buy(to: String, cx: &ToolContext) -> Result<String, ToolError> {
+    ///     let payment: Payment = cx.ask(format!("How do you pay for {to}?")).await?;
+    ///     Ok(format!("{to}, paid by {} in {}", payment.account, payment.instalments))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("buy", r#"{"to": "Rome"}"#), reply().text("You have it.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![buy]).build()?;
+    /// let output = assistant.prompt("To Rome, please.").await?;
+    /// assert_eq!(output.stop, RunStop::Suspended);
+    ///
+    /// let suspended = output.snapshot.expect("it waits");
+    /// let question = &suspended.questions()[0];
+    /// assert_eq!(question.message, "How do you pay for Rome?");
+    /// let input = Decisions::new().accept(question, json!({"account": "A-7", "instalments": "3"}));
+    /// assistant.resume(&suspended, input).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "Rome, paid by A-7 in 3");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the person declines, if no person can be asked, and for the other reasons of [`AskError`].
+    pub async fn ask<T: Argument>(&self, message: impl Into<String>) -> Result<T, AskError> {
+        let reader = InputReader::<T>::new()?;
+        let mut question = self.new_question(message.into(), &reader.plan)?;
+        let mut recorded = self.recorded_input(&mut question).await;
+        loop {
+            let input = match recorded.take() {
+                Some(input) => input,
+                None => self.input(question.clone()).await?,
+            };
+            let report = match input {
+                QuestionInput::Accept(value) => match reader.read(&question, &value) {
+                    Ok(value) => return Ok(value),
+                    Err(report) => report,
+                },
+                QuestionInput::Decline => return Err(AskError::Declined),
+                QuestionInput::Cancel => return Err(AskError::Dismissed),
+                QuestionInput::Later => continue,
+            };
+            question.refusals += 1;
+            if question.refusals >= MAX_REFUSALS {
+                return Err(AskError::Refused { report });
+            }
+            question.request_id = self.question_id(question.number, question.refusals);
+            question.report = Some(report);
+        }
+    }
+
+    /// Returns the next question of the call.
+    fn new_question(&self, message: String, plan: &Plan) -> Result<Question, AskError> {
+        let invalid = |message: &str| AskError::Invalid { message: message.to_owned() };
+        if message.len() > MAX_MESSAGE {
+            return Err(invalid("its message is longer than 4 KiB"));
+        }
+        if self.running_call().is_over() {
+            return Err(AskError::Over);
+        }
+        if self.ask_rules().is_none() {
+            return Err(AskError::Unavailable);
+        }
+        let mut asking = self.running_call().outermost().asking();
+        let number = asking.count;
+        if number >= MAX_QUESTIONS {
+            return Err(invalid("a call may ask 64 questions"));
+        }
+        asking.count += 1;
+        drop(asking);
+        Ok(Question {
+            request_id: self.question_id(number, 0),
+            path: self.ask_rules().map(|rules| rules.path.clone()).unwrap_or_default(),
+            call_id: self.call_id().to_owned(),
+            tool: self.tool().to_owned(),
+            message,
+            schema: plan.schema().clone(),
+            report: None,
+            number,
+            refusals: 0,
+            is_secret: plan.graph().has_secrets(),
+            is_announced: false,
+        })
+    }
+
+    /// Returns the id of a question after this number of inputs that were refused.
+    fn question_id(&self, number: u32, refusals: u8) -> String {
+        let key = self.idempotency_key();
+        match refusals {
+            0 => format!("{key}/ask/{number}"),
+            more => format!("{key}/ask/{number}/{}", more + 1),
+        }
+    }
+
+    /// Returns what was said to this question before the body was started again.
+    async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
+        let inputs = self.ask_rules()?.inputs.clone();
+        let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
+        if !recorded.question.asks_like(question) {
+            self.running_call().outermost().stop(AskStop::Changed, None);
+            pending::<()>().await;
+        }
+        question.refusals = recorded.question.refusals;
+        question.request_id.clone_from(&recorded.question.request_id);
+        Some(recorded.input.clone())
+    }
+
+    /// Returns what a person says to a question. Does not return if the call is suspended.
+    async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
+        let call = self.running_call();
+        if call.is_over() || self.is_cancelled() {
+            return Err(AskError::Over);
+        }
+        let rules = self.ask_rules().ok_or(AskError::Unavailable)?;
+        if let Some(answerer) = &rules.answerer {
+            match self.answer_in_place(rules, answerer, &question).await? {
+                QuestionInput::Later => question.is_announced = rules.notify.is_some(),
+                input => return Ok(input),
+            }
+        }
+        if !rules.suspends {
+            return Err(AskError::Unavailable);
+        }
+        let call = call.outermost();
+        if !call.asking().may_restart {
+            tracing::error!(
+                tool = self.tool(),
+                "a question cannot wait: the effect of the tool is `once`, and it does not have the option `asks`"
+            );
+            return Err(AskError::CannotWait { tool: self.tool().to_owned() });
+        }
+        call.stop(AskStop::Suspended, Some(question));
+        pending().await
+    }
+
+    async fn answer_in_place(
+        &self,
+        rules: &AskRules,
+        answerer: &Answerer,
+        question: &Question,
+    ) -> Result<QuestionInput, AskError> {
+        let notify = |notice: &dyn Fn() -> AskNotice| {
+            if let Some(notify) = &rules.notify {
+                notify(notice());
+            }
+        };
+        notify(&|| AskNotice::Asked(Box::new(question.clone())));
+        let waits = WaitsInPlace::new(self.running_call());
+        let answered = self.call_answerer(answerer, question).await;
+        drop(waits);
+        if !matches!(answered, Ok(QuestionInput::Later)) {
+            let accepted = matches!(answered, Ok(QuestionInput::Accept(_)));
+            let (request_id, call_id) = (&question.request_id, &question.call_id);
+            notify(&|| AskNotice::Resolved {
+                request_id: request_id.clone(),
+                call_id: call_id.clone(),
+                accepted,
+            });
+        }
+        answered
+    }
+
+    /// Calls the function of the application. Returns an error if it panics, or if the call is cancelled first.
+    async fn call_answerer(
+        &self,
+        answerer: &Answerer,
+        question: &Question,
+    ) -> Result<QuestionInput, AskError> {
+        let failed = |panic: String| {
+            tracing::error!(tool = self.tool(), %panic, "the function that answers questions panicked");
+            AskError::Failed
+        };
+        let mut answer = DropsQuietly(Some(catch(|| answerer(question.clone())).map_err(failed)?));
+        let mut cancelled = self.cancelled();
+        std::future::poll_fn(|task| {
+            use std::pin::Pin;
+            use std::task::Poll;
+            let Some(answer) = &mut answer.0 else { return Poll::Pending };
+            match catch(|| answer.as_mut().poll(task)) {
+                Err(panic) => return Poll::Ready(Err(failed(panic))),
+                Ok(Poll::Ready(input)) => return Poll::Ready(Ok(input)),
+                Ok(Poll::Pending) => {}
+            }
+            Pin::new(&mut cancelled).poll(task).map(|()| Err(AskError::Over))
+        })
+        .await
+    }
+}

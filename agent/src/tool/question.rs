@@ -1,0 +1,241 @@
+//! Questions that a running tool asks a person, and what the person says.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::args::{InvalidArguments, Plan, PlanOptions};
+use crate::run_path::RunPath;
+
+/// The parameter that holds an input that is not an object.
+pub(super) const VALUE: &str = "value";
+
+/// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
+///
+/// A function of the application answers it at once ([`on_question`](crate::tool::ToolContextBuilder::on_question)), or it is one of the
+/// questions of a suspended run. It can be serialized and shown.
+///
+/// ```
+/// use agent::tool::{Question, QuestionInput};
+/// use agent::{ToolContext, ToolError, json, tool, tools};
+///
+/// /// Books a table.
+/// #[tool(asks)]
+/// async fn book(restaurant: String, cx: &ToolContext) -> Result<String, ToolError> {
+///     let seats: u8 = cx.ask("A table for how many?").await?;
+///     Ok(format!("{seats} seats at {restaurant}"))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cx = ToolContext::builder().on_question(|question: Question| async move {
+///     assert_eq!((question.tool.as_str(), question.message.as_str()), ("book", "A table for how many?"));
+///     assert!(question.check(&json!(500)).is_err() && question.check(&json!("4")).is_ok());
+///     QuestionInput::Accept(json!(4))
+/// });
+/// let registry = agent::Registry::new(tools![book])?;
+/// let call = agent::message::ToolCall::new("1", "book", r#"{"restaurant": "Sole"}"#);
+/// assert_eq!(registry.call(&call, &cx.build()?).await.outcome.text(), "4 seats at Sole");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Question {
+    /// The id of the question, unique in its run and all runs around it.
+    pub request_id: String,
+    /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
+    #[serde(default, skip_serializing_if = "RunPath::is_root")]
+    pub path: RunPath,
+    /// The id of the call whose tool asks.
+    pub call_id: String,
+    /// The name of the tool that asks.
+    pub tool: String,
+    /// The text for the person.
+    pub message: String,
+    /// The JSON Schema of the input. A type that is not an object has one property `value`.
+    pub schema: Value,
+    /// What was wrong with the input before, if the question is asked again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// The number of the question in its call, counted from 0.
+    pub(crate) number: u32,
+    /// The number of inputs that were refused.
+    #[serde(default)]
+    pub(crate) refusals: u8,
+    /// Whether the input has secrets, which are not stored.
+    #[serde(default)]
+    pub(crate) is_secret: bool,
+    /// Whether listeners know that it was asked.
+    #[serde(skip)]
+    pub(crate) is_announced: bool,
+}
+
+impl Question {
+    /// Checks an input as the tool will, so that a form can show what is wrong with it.
+    ///
+    /// # Errors
+    /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not one.
+    pub fn check(&self, input: &Value) -> Result<(), AskError> {
+        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
+        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let first = match self.texts(input).map(|text| plan.parse::<Value>(&text).map(drop)) {
+            [Ok(()), _] | [Err(_), Ok(())] => return Ok(()),
+            [Err(first), Err(_)] => first,
+        };
+        Err(AskError::Refused { report: list_of_issues(&first) })
+    }
+
+    /// Whether an input that is not an object stands in a property.
+    pub(super) fn is_wrapped(&self) -> bool {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
+    }
+
+    /// Returns the texts of an input: as it is, and as the property that stands for it.
+    pub(super) fn texts(&self, input: &Value) -> [String; 2] {
+        let plain = input.to_string();
+        if !self.is_wrapped() {
+            return [plain.clone(), plain];
+        }
+        let wrapped = Value::Object(Map::from_iter([(VALUE.to_owned(), input.clone())])).to_string();
+        let has_property =
+            input.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key(VALUE));
+        if has_property { [plain, wrapped] } else { [wrapped.clone(), wrapped] }
+    }
+
+    /// Whether both ask for the same.
+    pub(crate) fn asks_like(&self, other: &Self) -> bool {
+        self.message == other.message && self.schema == other.schema
+    }
+}
+
+/// Shows no schema.
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question")
+            .field("request_id", &self.request_id)
+            .field("path", &self.path)
+            .field("tool", &self.tool)
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a person says to a [`Question`].
+///
+/// ```
+/// use agent::{json, tool::QuestionInput};
+///
+/// let stored = serde_json::to_value(QuestionInput::Accept(json!({"seats": 4}))).unwrap();
+/// assert_eq!(stored, json!({"accept": {"seats": 4}}));
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum QuestionInput {
+    /// The input. It is checked by the type that the tool asks for, and coerced like arguments.
+    Accept(Value),
+    /// The person declines to answer: the tool gets [`AskError::Declined`].
+    Decline,
+    /// The person dismisses the question without a choice: the tool gets [`AskError::Dismissed`].
+    Cancel,
+    /// The input follows later: the run is suspended.
+    Later,
+}
+
+/// Shows no input, because it may contain secrets.
+impl fmt::Debug for QuestionInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Accept(_) => "Accept(..)",
+            Self::Decline => "Decline",
+            Self::Cancel => "Cancel",
+            Self::Later => "Later",
+        })
+    }
+}
+
+/// Why a question has no answer. As the error of a tool, its text tells the model.
+///
+/// ```
+/// use agent::{ToolError, ToolOutcome, tool::AskError};
+///
+/// let error = ToolError::from(AskError::Declined);
+/// assert_eq!(error.message(), "the person declined to answer");
+/// assert_eq!(ToolOutcome::from(error).code(), Some("declined"));
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The person declined.
+    #[error("the person declined to answer")]
+    Declined,
+    /// The person dismissed the question.
+    #[error("the person dismissed the question")]
+    Dismissed,
+    /// No input fitted, after three tries.
+    #[error("the answer does not fit: {report}")]
+    #[non_exhaustive]
+    Refused {
+        /// What is wrong with it.
+        report: String,
+    },
+    /// No person can be asked where the tool was called.
+    #[error("no person can be asked here")]
+    Unavailable,
+    /// The question would have to wait, and the body cannot be started again: its tool has the effect `once`.
+    #[error("the question cannot wait for an answer, because the tool `{tool}` cannot be started again")]
+    #[non_exhaustive]
+    CannotWait {
+        /// The name of the tool. The option `asks` of `#[tool]` allows it.
+        tool: String,
+    },
+    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th of its call.
+    #[error("the question is not valid: {message}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The reason.
+        message: String,
+    },
+    /// The function that answers questions failed.
+    #[error("the question could not be asked")]
+    Failed,
+    /// The call is cancelled or over.
+    #[error("the call is over")]
+    Over,
+}
+
+crate::error_text::debug_is_the_sentence!(AskError);
+
+impl AskError {
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Declined => "declined",
+            Self::Dismissed => "dismissed",
+            Self::Refused { .. } => "input_refused",
+            Self::Unavailable | Self::CannotWait { .. } => "cannot_ask",
+            Self::Invalid { .. } | Self::Failed => "ask_failed",
+            Self::Over => "aborted",
+        }
+    }
+}
+
+/// What a person said to a question of a call, for the next start of its body.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RecordedInput {
+    pub(crate) question: Question,
+    pub(crate) input: QuestionInput,
+}
+
+/// Writes inputs without those that have secrets.
+pub(crate) fn serialize_inputs<S: serde::Serializer>(
+    inputs: &[RecordedInput],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(inputs.iter().filter(|recorded| !recorded.question.is_secret))
+}
+
+/// Returns the issues, for a person. The rest of the report is addressed to a model.
+pub(super) fn list_of_issues(report: &InvalidArguments) -> String {
+    report.issues().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
