@@ -248,7 +248,7 @@ pub(super) fn uncached<'t>(
 }
 
 /// Returns a text that is the same for equal values, regardless of the order of their keys.
-pub(super) fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);
     text

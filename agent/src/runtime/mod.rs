@@ -52,6 +52,8 @@ pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
+#[cfg(feature = "mcp-server")]
+pub(crate) use cache::canonical;
 pub use child::ChildTool;
 pub use compact::Compaction;
 pub use context::{ContextError, ContextErrorKind};

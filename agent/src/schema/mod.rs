@@ -49,6 +49,7 @@ mod abilities;
 mod change;
 mod cycles;
 mod dialect;
+mod form;
 mod given;
 mod limits;
 mod names;
@@ -59,6 +60,7 @@ pub use change::{Change, ChangeKind};
 pub use dialect::Dialect;
 pub use reply::restore_nulls;
 
+pub(crate) use form::form;
 pub(crate) use limits::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Size};
 pub(crate) use names::is_accepted_everywhere;
 

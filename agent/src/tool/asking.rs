@@ -26,10 +26,10 @@ pub(crate) const ASK_HANDLE: &str = "agent:ask";
 pub(crate) const OWN_HANDLES: &str = "agent:";
 
 /// The maximum length of a message, in bytes.
-const MAX_MESSAGE: usize = 4 << 10;
+pub(super) const MAX_MESSAGE: usize = 4 << 10;
 const MAX_QUESTIONS: u32 = 64;
 /// The number of inputs to one question that may be refused.
-const MAX_REFUSALS: u8 = 3;
+pub(super) const MAX_REFUSALS: u8 = 3;
 
 /// The function that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
@@ -138,12 +138,19 @@ impl BodyInProgress {
         std::mem::take(&mut self.asking().open)
     }
 
-    fn outermost(&self) -> &Self {
+    pub(super) fn outermost(&self) -> &Self {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
+    /// Counts the questions that were answered before the body was started again.
+    #[cfg(feature = "mcp-client")]
+    pub(super) fn count_from(&self, count: u32) {
+        let mut asking = self.asking();
+        asking.count = asking.count.max(count);
+    }
+
     /// Drops the body at its question.
-    fn stop(&self, stop: AskStop, question: Option<Question>) {
+    pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
         asking.stop.get_or_insert(stop);
@@ -303,7 +310,7 @@ impl ToolContext {
     }
 
     /// Returns the next question of the call.
-    fn new_question(&self, message: String, plan: &Plan) -> Result<Question, AskError> {
+    pub(super) fn new_question(&self, message: String, plan: &Plan) -> Result<Question, AskError> {
         let invalid = |message: &str| AskError::Invalid { message: message.to_owned() };
         if message.len() > MAX_MESSAGE {
             return Err(invalid("its message is longer than 4 KiB"));
@@ -326,18 +333,20 @@ impl ToolContext {
             path: self.ask_rules().map(|rules| rules.path.clone()).unwrap_or_default(),
             call_id: self.call_id().to_owned(),
             tool: self.tool().to_owned(),
+            server: None,
             message,
             schema: plan.schema().clone(),
             report: None,
             number,
             refusals: 0,
             is_secret: plan.graph().has_secrets(),
+            continuation: None,
             is_announced: false,
         })
     }
 
     /// Returns the id of a question after this number of inputs that were refused.
-    fn question_id(&self, number: u32, refusals: u8) -> String {
+    pub(super) fn question_id(&self, number: u32, refusals: u8) -> String {
         let key = self.idempotency_key();
         match refusals {
             0 => format!("{key}/ask/{number}"),
@@ -386,7 +395,7 @@ impl ToolContext {
         pending().await
     }
 
-    async fn answer_in_place(
+    pub(super) async fn answer_in_place(
         &self,
         rules: &AskRules,
         answerer: &Answerer,

@@ -60,6 +60,8 @@ pub(crate) mod error;
 pub(crate) mod examples;
 pub(crate) mod executor;
 mod finite;
+#[cfg(feature = "mcp-client")]
+pub(crate) mod forms;
 #[cfg(feature = "macros")]
 pub(crate) mod glue;
 mod hidden;

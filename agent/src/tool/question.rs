@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use crate::args::{InvalidArguments, Plan, PlanOptions};
 use crate::run_path::RunPath;
 
+/// The code of a call whose tool cannot ask a person.
+pub(crate) const CANNOT_ASK: &str = "cannot_ask";
+
 /// The parameter that holds an input that is not an object.
 pub(super) const VALUE: &str = "value";
 
@@ -50,6 +53,9 @@ pub struct Question {
     pub call_id: String,
     /// The name of the tool that asks.
     pub tool: String,
+    /// The name of the MCP server that asks, if its tool does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The text for the person.
     pub message: String,
     /// The JSON Schema of the input. A type that is not an object has one property `value`.
@@ -65,9 +71,24 @@ pub struct Question {
     /// Whether the input has secrets, which are not stored.
     #[serde(default)]
     pub(crate) is_secret: bool,
+    /// What the server needs with the answer, if a tool of an MCP server asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) continuation: Option<Continuation>,
     /// Whether listeners know that it was asked.
     #[serde(skip)]
     pub(crate) is_announced: bool,
+}
+
+/// What an MCP server needs to continue a call that asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Continuation {
+    /// The server's key of the question.
+    pub(crate) key: String,
+    /// The server's state of the call, which is returned unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<String>,
+    /// The number of rounds of questions before.
+    pub(crate) round: u32,
 }
 
 impl Question {
@@ -76,13 +97,40 @@ impl Question {
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not one.
     pub fn check(&self, input: &Value) -> Result<(), AskError> {
+        self.accepted(input).map(drop)
+    }
+
+    /// Returns an input as its schema accepts it.
+    pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
         let plan = Plan::compile("input", &self.schema, PlanOptions::default());
         let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
-        let first = match self.texts(input).map(|text| plan.parse::<Value>(&text).map(drop)) {
-            [Ok(()), _] | [Err(_), Ok(())] => return Ok(()),
-            [Err(first), Err(_)] => first,
-        };
-        Err(AskError::Refused { report: list_of_issues(&first) })
+        let [first, second] =
+            self.texts(input).map(|text| plan.parse::<Value>(&text).map(|parsed| parsed.value));
+        let refused = |report| AskError::Refused { report: list_of_issues(&report) };
+        first.or_else(|report| second.map_err(|_| refused(report)))
+    }
+
+    /// Returns the schema as a form: a flat object of scalars, choices and lists of choices, as MCP's elicitation has them. Rules that a form
+    /// cannot express are in the descriptions; [`check`](Self::check) knows all of them.
+    ///
+    /// ```
+    /// use agent::tool::{Question, QuestionInput};
+    /// use agent::{ToolContext, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let cx = ToolContext::builder().on_question(|question: Question| async move {
+    ///     let form = question.form().expect("a number has a form");
+    ///     assert_eq!(form["properties"]["value"], json!({"type": "integer", "minimum": 0, "maximum": 255}));
+    ///     QuestionInput::Decline
+    /// });
+    /// assert!(cx.build()?.ask::<u8>("How many?").await.is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`AskError::NoForm`] if the schema has a nested object, a map, a list of free values, or a union.
+    pub fn form(&self) -> Result<Value, AskError> {
+        crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
     /// Whether an input that is not an object stands in a property.
@@ -197,6 +245,13 @@ pub enum AskError {
         /// The reason.
         message: String,
     },
+    /// The question has no form, which the person who is asked needs, as in MCP.
+    #[error("the question has no form: `{path}` is neither a scalar nor a choice")]
+    #[non_exhaustive]
+    NoForm {
+        /// The JSON Pointer of the value.
+        path: String,
+    },
     /// The function that answers questions failed.
     #[error("the question could not be asked")]
     Failed,
@@ -213,8 +268,8 @@ impl AskError {
             Self::Declined => "declined",
             Self::Dismissed => "dismissed",
             Self::Refused { .. } => "input_refused",
-            Self::Unavailable | Self::CannotWait { .. } => "cannot_ask",
-            Self::Invalid { .. } | Self::Failed => "ask_failed",
+            Self::Unavailable | Self::CannotWait { .. } => CANNOT_ASK,
+            Self::Invalid { .. } | Self::NoForm { .. } | Self::Failed => "ask_failed",
             Self::Over => "aborted",
         }
     }

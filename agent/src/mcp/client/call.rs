@@ -9,6 +9,8 @@ use super::traffic::SentArguments;
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
+use crate::tool::forms::FormQuestion;
+use crate::tool::question::QuestionInput;
 use crate::tool::{
     context::ToolContext,
     outcome::{OutcomeCode, ToolOutcome},
@@ -16,7 +18,7 @@ use crate::tool::{
 };
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, ErrorCode, InputRequest, InputRequests, InputResponses,
+    CancelledNotificationParam, ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, InputRequest, InputRequests, InputResponses,
     RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
@@ -171,6 +173,11 @@ async fn rounds(
     cx: &ToolContext,
 ) -> Result<CallToolResult, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
+    // The call was suspended for the answers, and continues.
+    if let Some((inputs, state)) = cx.form_inputs() {
+        params = params.with_input_responses(inputs.into_iter().map(response).collect());
+        params.request_state = state;
+    }
     for _ in 0..ROUNDS {
         match send(inner, connection, (params, arguments), cx).await? {
             ServerResult::CallToolResult(result) => return Ok(result),
@@ -179,13 +186,14 @@ async fn rounds(
                 if requests.is_empty() && asked.request_state.is_none() {
                     break;
                 }
+                let state = asked.request_state;
                 params = CallToolRequestParams::new(tool.to_owned());
                 if !requests.is_empty() {
-                    let Some(answers) = answers(&requests) else { break };
+                    let Some(answers) = answers(inner, requests, state.clone(), cx).await else { break };
                     params = params.with_input_responses(answers);
                 }
                 // The server's state is returned unchanged.
-                params.request_state = asked.request_state;
+                params.request_state = state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
         }
@@ -193,18 +201,60 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers requests of the server. Input of the user is declined, and the list of folders is empty. Returns `None` if it requests the reply
+/// Answers requests of the server: its questions by a person, and the list of folders, which is empty. Returns `None` if it requests the reply
 /// of a model.
-fn answers(requests: &InputRequests) -> Option<InputResponses> {
-    let answer = |(key, request): (&String, &InputRequest)| {
+async fn answers(
+    inner: &Inner,
+    requests: InputRequests,
+    state: Option<String>,
+    cx: &ToolContext,
+) -> Option<InputResponses> {
+    let (mut answers, mut forms) = (InputResponses::new(), Vec::new());
+    for (key, request) in requests {
         let answer = match request {
-            InputRequest::Elicitation(_) => json!({"action": "decline"}),
+            InputRequest::Elicitation(request) => match form_question(&key, request.params) {
+                Some(form) if inner.config.asks => {
+                    forms.push(form);
+                    continue;
+                }
+                _ => response((key.clone(), QuestionInput::Decline)).1,
+            },
             InputRequest::ListRoots(_) => json!({"roots": []}),
             _ => return None,
         };
-        Some((key.clone(), answer))
-    };
-    requests.iter().map(answer).collect()
+        answers.insert(key, answer);
+    }
+    if !forms.is_empty() {
+        let inputs = cx.ask_forms(&inner.server(), forms, state, true).await;
+        answers.extend(inputs.into_iter().map(response));
+    }
+    Some(answers)
+}
+
+/// Returns the question of a request, if it is a form.
+pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<FormQuestion> {
+    match params {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Some(FormQuestion {
+            key: key.to_owned(),
+            message,
+            schema: serde_json::to_value(requested_schema).ok()?,
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the answer to a question of the server.
+fn response((key, input): (String, QuestionInput)) -> (String, Value) {
+    (key, serde_json::to_value(elicit_result(input)).unwrap_or_default())
+}
+
+/// Returns what a person said, in the form of the protocol.
+pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
+    match input {
+        QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),
+        QuestionInput::Decline => ElicitResult::new(ElicitationAction::Decline),
+        _ => ElicitResult::new(ElicitationAction::Cancel),
+    }
 }
 
 async fn send(
@@ -234,6 +284,7 @@ async fn send(
     let _watch = inner
         .notifications
         .watch(handle.progress_token.clone(), Arc::new(move |progress| progress_cx.progress(progress)));
+    let _asks = inner.notifications.watch_questions(&inner.server(), cx);
     let mut guard = CancelOnDrop { peer: Some(connection.peer.clone()), id: handle.id.clone() };
     let result = handle.await_response().await;
     guard.peer = None;

@@ -38,6 +38,8 @@ pub struct ClientConfig {
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
     pub(super) accept_changes: Option<Arc<AcceptChange>>,
+    /// Whether questions of the server are answered.
+    pub(super) asks: bool,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
     pub(super) trace_context: Option<Arc<TraceSource>>,
@@ -214,6 +216,7 @@ impl ClientConfig {
             untrusted: false,
             neutralizes: false,
             accept_changes: None,
+            asks: false,
             limits: ClientLimits::default(),
             on_traffic: None,
             trace_context: None,
@@ -405,6 +408,22 @@ impl ClientConfig {
     /// ```
     pub fn accept_changes(mut self, accept: impl Fn(&ToolChange) -> bool + Send + Sync + 'static) -> Self {
         self.accept_changes = Some(Arc::new(accept));
+        self
+    }
+
+    /// Lets the tools of the server ask a person (elicitation, by forms): the function of the assistant
+    /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended, see the [guide](crate::guide::questions). An input is
+    /// checked before it is sent. Outside of a run without a function, and where a server of the older versions would have to wait, questions
+    /// are declined. Without this setting, servers know that nobody can be asked.
+    ///
+    /// ```
+    /// use agent::mcp::ClientConfig;
+    ///
+    /// let config = ClientConfig::command("mcp-server-travel").answer_questions();
+    /// # let _ = config;
+    /// ```
+    pub fn answer_questions(mut self) -> Self {
+        self.asks = true;
         self
     }
 

@@ -92,7 +92,7 @@ impl Connection {
         E: std::error::Error + Send + Sync + 'static,
     {
         let (listener, transport) = (
-            NotificationHandler(notifications.clone()),
+            NotificationHandler { notifications: notifications.clone(), asks: config.asks },
             TappedTransport::new(transport.into_transport(), tap.clone()),
         );
         let (transport, lifecycle) = match config.era {

@@ -1,14 +1,17 @@
 //! The notifications of a server.
 
+use super::call::{elicit_result, form_question};
+use crate::tool::context::ToolContext;
 use crate::tool::progress::Progress;
+use crate::tool::question::QuestionInput;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
+    FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
-use rmcp::service::NotificationContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -18,6 +21,16 @@ type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(super) struct Notifications {
     changed: AtomicBool,
     listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
+    /// The calls that the server has not answered, in the order in which they began.
+    calls: Mutex<Vec<OpenServerCall>>,
+    count: AtomicU64,
+}
+
+#[derive(Clone)]
+struct OpenServerCall {
+    number: u64,
+    server: Arc<str>,
+    context: ToolContext,
 }
 
 impl Notifications {
@@ -34,6 +47,29 @@ impl Notifications {
     pub(super) fn watch(self: &Arc<Self>, token: ProgressToken, listener: ProgressListener) -> ProgressGuard {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), listener);
         ProgressGuard { notifications: self.clone(), token }
+    }
+
+    /// Lets the server ask in this call until the guard is dropped.
+    pub(super) fn watch_questions(self: &Arc<Self>, server: &str, context: &ToolContext) -> QuestionGuard {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let call = OpenServerCall { number, server: server.into(), context: context.clone() };
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        QuestionGuard { notifications: self.clone(), number }
+    }
+
+    /// Asks a person in the call that began last: a request of the server does not say to which call it belongs.
+    async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
+        const KEY: &str = "question";
+        let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
+        let (Some(call), Some(form)) = (call, form_question(KEY, params)) else {
+            return QuestionInput::Decline;
+        };
+        let asked = call.context.ask_forms(&call.server, vec![form], None, false);
+        let mut inputs = tokio::select! {
+            inputs = asked => inputs,
+            () = call.context.cancelled() => return QuestionInput::Cancel,
+        };
+        inputs.remove(KEY).unwrap_or(QuestionInput::Cancel)
     }
 
     fn progress(&self, param: &ProgressNotificationParam) {
@@ -70,22 +106,56 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// Receives the notifications of a server from `rmcp`.
-pub(super) struct NotificationHandler(pub(super) Arc<Notifications>);
+/// Ends the questions in a call when it is dropped.
+pub(super) struct QuestionGuard {
+    notifications: Arc<Notifications>,
+    number: u64,
+}
+
+impl Drop for QuestionGuard {
+    fn drop(&mut self) {
+        let mut calls = self.notifications.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = calls.iter().position(|call| call.number == self.number);
+        let removed = at.map(|at| calls.remove(at));
+        drop(calls);
+        drop(removed);
+    }
+}
+
+/// Receives the notifications and questions of a server from `rmcp`.
+pub(super) struct NotificationHandler {
+    pub(super) notifications: Arc<Notifications>,
+    /// Whether questions are answered.
+    pub(super) asks: bool,
+}
 
 impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), client)
+        let mut capabilities = ClientCapabilities::default();
+        if self.asks {
+            let modes = ElicitationCapability::default().with_form(FormElicitationCapability::default());
+            capabilities.elicitation = Some(modes);
+        }
+        ClientConfig::new(capabilities, client)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let input = if self.asks { self.notifications.ask(request).await } else { QuestionInput::Decline };
+        Ok(elicit_result(input))
+    }
+
     async fn on_progress(&self, param: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.0.progress(&param);
+        self.notifications.progress(&param);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.list_changed();
+        self.notifications.list_changed();
     }
 }
 

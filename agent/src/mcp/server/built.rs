@@ -13,7 +13,9 @@ use crate::serve::{HostPolicy, Quota};
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
 use bytes::Bytes;
-use rmcp::model::{MetaObject, ServerConfig};
+use rmcp::model::{MetaObject, RequestStateCodec, ServerConfig};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A built server, shared by all its requests.
@@ -39,6 +41,8 @@ pub(super) struct BuiltServer {
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
+    /// Seals what clients keep between two requests of a call that asks.
+    pub(super) state_codec: RequestStateCodec,
     /// Links a call with the trace of its client.
     pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
@@ -50,8 +54,17 @@ pub(super) struct AdmittedRequest {
     pub(super) catalogue: Arc<ToolCatalogue>,
     /// The text of the arguments, if the request is a call over HTTP.
     pub(super) arguments: Option<RawArguments>,
+    /// The answers to the questions of a call, over HTTP.
+    pub(super) answers: Option<SentAnswers>,
     /// The session in which the request can be cancelled, over HTTP in the older versions.
     pub(super) session: Option<SessionId>,
+}
+
+/// What a client sends when it repeats a call that asked.
+#[derive(Clone, Default)]
+pub(super) struct SentAnswers {
+    pub(super) answers: BTreeMap<String, Value>,
+    pub(super) state: Option<String>,
 }
 
 /// The text of a call's arguments as it was sent.
@@ -108,6 +121,6 @@ impl BuiltServer {
             self.catalogues.of(&tools).map_err(|(tool, reason)| {
                 ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
             })?;
-        Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, session: None })
+        Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, answers: None, session: None })
     }
 }

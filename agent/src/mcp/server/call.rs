@@ -1,6 +1,7 @@
 //! Runs one `tools/call`, from the arguments to the result.
 
-use super::built::{AdmittedRequest, BuiltServer, RawArguments};
+use super::ask::{AskState, CallQuestions, binding, input_required, questions};
+use super::built::{AdmittedRequest, BuiltServer, RawArguments, SentAnswers};
 use super::caller::Caller;
 use super::catalogue::ToolCatalogue;
 use super::progress::ProgressSender;
@@ -12,6 +13,8 @@ use crate::message::ToolCall;
 use crate::panics::catch;
 use crate::serve::QuotaPermit;
 use crate::tool::state::StateMap;
+use crate::tool::asking::AskRules;
+use crate::tool::question::{CANNOT_ASK, Question};
 use crate::tool::{
     call_error::CallError,
     context::ToolContext,
@@ -20,7 +23,7 @@ use crate::tool::{
     registry::Registry,
 };
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, MetaObject,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, MetaObject,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};
@@ -40,8 +43,9 @@ pub(super) async fn call(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
     request: CallToolRequestParams,
+    over_stdio: bool,
     context: RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResponse, ErrorData> {
     let name = &*request.name;
     // The same error for a tool that does not exist and for one that this caller may not see.
     if !admitted.tools.contains(name) {
@@ -54,22 +58,31 @@ pub(super) async fn call(
     };
     if is_deeper(arguments.as_bytes(), shared.limits.depth) {
         let text = format!("The arguments nest deeper than {} levels.", shared.limits.depth);
-        return Ok(failure(text));
+        return Ok(failure(text).into());
     }
     let arguments = if arguments == "null" { String::new() } else { arguments };
     let call = ToolCall::new(id_text(&context.id), name, arguments);
     let session = admitted.session.as_ref();
     let running = session.map(|session| shared.running.enter(&admitted.caller, session, &context.id));
     let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
-        return Ok(failure("The server is busy. Try again in a moment."));
+        return Ok(failure("The server is busy. Try again in a moment.").into());
     };
     let progress = context
         .meta
         .get_progress_token()
         .map(|token| ProgressSender::new(context.peer.clone(), token, shared.limits.progress));
     let span = linked_span(shared, name, &context.meta);
+    let sent = admitted.answers.clone().or_else(|| context.extensions.get::<SentAnswers>().cloned());
+    // Over HTTP, no connection stays open.
+    let connection = over_stdio.then(|| context.peer.clone());
     let info = Arc::new(RequestInfo::of(context));
-    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref())
+    let bound = binding(admitted, &call);
+    let rules = match questions(shared, &bound, &info, sent.as_ref(), connection)? {
+        Some(CallQuestions::Open(state)) => return ask_client(shared, &bound, &state),
+        Some(CallQuestions::Rules(rules)) => Some(rules),
+        None => None,
+    };
+    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref(), rules.clone())
         .map_err(|reason| fault(&call.name, &reason))?;
     let gone = async {
         match &running {
@@ -85,11 +98,25 @@ pub(super) async fn call(
     if let Some(progress) = progress {
         progress.finish().await;
     }
-    let Some(outcome) = outcome else {
+    let Some((outcome, asked)) = outcome else {
         // The client ignores the answer to a cancelled call. The transport drops it if it can.
         return Err(ErrorData::internal_error("cancelled", None));
     };
-    result(shared, admitted, &call, outcome, &info)
+    if let (Some(rules), false) = (&rules, asked.is_empty()) {
+        return ask_client(shared, &bound, &AskState::of(rules, asked));
+    }
+    result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
+}
+
+/// Returns the result with which the client asks its user.
+fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> Result<CallToolResponse, ErrorData> {
+    Ok(match input_required(shared, bound, state) {
+        Ok(asks) => asks.into(),
+        Err(text) => {
+            tracing::error!(reason = %text, "a question of a tool was not asked");
+            failure(text).into()
+        }
+    })
 }
 
 /// Returns the span of a call, linked with the trace of the client; a disabled one if the application links none.
@@ -133,12 +160,16 @@ fn tool_context(
     caller: &Caller,
     info: Arc<RequestInfo>,
     progress: Option<&ProgressSender>,
+    rules: Option<AskRules>,
 ) -> Result<ToolContext, String> {
     let own = own_state(caller, info).over(&shared.state);
     let mut builder = ToolContext::builder()
         .states(&own)
         .default_timeout(shared.limits.call)
         .cancel(shared.handle.stop().child());
+    if let Some(rules) = rules {
+        builder = builder.ask_rules(rules);
+    }
     if let Some(progress) = progress {
         let queue = progress.queue();
         builder = builder.on_progress(move |update| queue.push(update.progress));
@@ -162,7 +193,7 @@ async fn run(
     call: &ToolCall,
     cx: &ToolContext,
     gone: impl Future<Output = ()>,
-) -> Option<ToolOutcome> {
+) -> Option<(ToolOutcome, Vec<Question>)> {
     let limit = shared.limits.longest_call;
     let mut running = pin!(tools.call(call, cx));
     let mut gone = pin!(gone);
@@ -171,7 +202,7 @@ async fn run(
     let outcome = std::future::poll_fn(|task| {
         use std::task::Poll;
         if let Poll::Ready(result) = running.as_mut().poll(task) {
-            return Poll::Ready(Some(result.outcome));
+            return Poll::Ready(Some((result.outcome, result.asked)));
         }
         if !is_gone && gone.as_mut().poll(task).is_ready() {
             is_gone = true;
@@ -188,7 +219,7 @@ async fn run(
     Some(outcome.unwrap_or_else(|| {
         cx.cancel_token().cancel("the call takes too long");
         let text = format!("The tool did not finish within {} s.", limit.as_secs());
-        ToolOutcome::failed(OutcomeCode::TIMEOUT, text)
+        (ToolOutcome::failed(OutcomeCode::TIMEOUT, text), Vec::new())
     }))
 }
 
@@ -205,6 +236,10 @@ fn result(
         ToolOutcome::Failed { message, .. } if info.failed_for(&message).is_some() => {
             let missing = info.failed_for(&message);
             return Err(ErrorData::missing_required_client_capability(required(missing)));
+        }
+        ToolOutcome::Failed { code, .. } if code.as_str() == CANNOT_ASK && !info.asks_by_form() => {
+            let missing = required(Some(ClientCapability::Elicitation));
+            return Err(ErrorData::missing_required_client_capability(missing));
         }
         ToolOutcome::Failed { code, message, .. }
             if code == OutcomeCode::PANIC || is_redacted && code == OutcomeCode::TOOL_ERROR =>

@@ -31,6 +31,13 @@ pub enum McpServerError {
         /// The reason.
         reason: String,
     },
+    /// The key of [`state_key`](super::McpServer::state_key) is too short, or there is no randomness for one.
+    #[error("there is no key for the state of questions: {reason}")]
+    #[non_exhaustive]
+    StateKey {
+        /// The reason.
+        reason: String,
+    },
     /// State of one type was added twice.
     #[error(transparent)]
     State(DuplicateState),

@@ -90,12 +90,17 @@ impl ServerHandler for ProtocolHandler {
         let admitted = self.admit().await?;
         let modern = is_modern(&context);
         // Boxed, because `rmcp` moves this future, which is large while a tool runs.
-        let mut result = Box::pin(call(&self.shared, &admitted, request, context)).await?;
+        let over_stdio = self.admitted.is_none();
+        let mut response = Box::pin(call(&self.shared, &admitted, request, over_stdio, context)).await?;
         if modern {
-            let own = result.meta.get_or_insert_default();
-            own.extend(self.shared.meta.clone());
+            let meta = match &mut response {
+                CallToolResponse::Complete(result) => &mut result.meta,
+                CallToolResponse::InputRequired(result) => &mut result.meta,
+                _ => return Ok(response),
+            };
+            meta.get_or_insert_default().extend(self.shared.meta.clone());
         }
-        Ok(result.into())
+        Ok(response)
     }
 
     /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so that the tool is that of its caller.

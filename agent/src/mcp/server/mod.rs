@@ -1,5 +1,6 @@
 //! Serves tools to other programs.
 
+mod ask;
 mod bearer;
 mod built;
 mod call;
@@ -41,7 +42,7 @@ use crate::tool::{
 };
 use built::BuiltServer;
 use catalogue::CatalogueCache;
-use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
+use rmcp::model::{Implementation, MetaObject, RequestStateCodec, ServerCapabilities, ServerConfig};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,6 +90,7 @@ pub struct McpServer {
     limits: ServerLimits,
     handle: ServerHandle,
     on_trace: Option<Arc<TraceObserver>>,
+    state_key: Option<Vec<u8>>,
 }
 
 /// Links the current span with the trace of a client.
@@ -134,6 +136,7 @@ impl McpServer {
             limits: ServerLimits::default(),
             handle: ServerHandle::new(),
             on_trace: None,
+            state_key: None,
         }
     }
 
@@ -220,6 +223,25 @@ impl McpServer {
     /// ```
     pub fn on_trace_context(mut self, link: impl Fn(&TraceContext) + Send + Sync + 'static) -> Self {
         self.on_trace = Some(Arc::new(link));
+        self
+    }
+
+    /// Sets the key, of at least 32 bytes, that seals what a client keeps while its user answers a [question](crate::ToolContext::ask). By
+    /// default it is random for each process: set it if several processes serve the same clients.
+    ///
+    /// Clients that declare `elicitation` with forms are asked. In the version 2026-07-28, a call that asks ends with `input_required`; the
+    /// client repeats it with the answers, within ten minutes, and the body starts again. In the older versions, only a client on
+    /// standard input is asked, while the body waits.
+    ///
+    /// ```
+    /// use agent::mcp::McpServer;
+    /// use agent::tools;
+    ///
+    /// let server = McpServer::new(tools![]).state_key([7; 32]);          // of your secret store
+    /// # let _ = server;
+    /// ```
+    pub fn state_key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.state_key = Some(key.into());
         self
     }
 
@@ -372,6 +394,17 @@ impl McpServer {
             }
         };
         let limits = self.limits;
+        let key = match self.state_key {
+            Some(key) => key,
+            None => {
+                let mut key = vec![0; 32];
+                getrandom::fill(&mut key)
+                    .map_err(|error| McpServerError::StateKey { reason: error.to_string() })?;
+                key
+            }
+        };
+        let state_codec = RequestStateCodec::try_new(key)
+            .map_err(|error| McpServerError::StateKey { reason: error.to_string() })?;
         Ok(BuiltServer {
             config,
             meta,
@@ -390,6 +423,7 @@ impl McpServer {
             running: Arc::default(),
             limits,
             handle: self.handle,
+            state_codec,
             on_trace: self.on_trace,
         })
     }

@@ -155,6 +155,17 @@ impl RequestInfo {
         }
     }
 
+    /// Whether the client asks its user by forms. Without a mode, that is what it declares.
+    pub(super) fn asks_by_form(&self) -> bool {
+        let declared = self.capabilities().elicitation.as_ref();
+        declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+    }
+
+    /// Whether the request is one of the newer form of the protocol, in which a server sends no requests.
+    pub(super) fn is_modern(&self) -> bool {
+        self.version.as_ref().is_some_and(|version| *version >= ProtocolVersion::V_2026_07_28)
+    }
+
     /// Requires a capability, for a tool that cannot work without it. A tool that can asks [`has`](Self::has) instead.
     ///
     /// # Errors

@@ -145,9 +145,13 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
                 .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol"))?;
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
-            && let Some(arguments) = envelope.arguments()
         {
-            call.extensions.insert(RawArguments::from(arguments));
+            if let Some(arguments) = envelope.arguments() {
+                call.extensions.insert(RawArguments::from(arguments));
+            }
+            if let Some(answers) = envelope.answers().map_err(|malformed| (malformed.0, malformed.1))? {
+                call.extensions.insert(answers);
+            }
         }
         Ok(message)
     }

@@ -1,5 +1,6 @@
 //! Messages before `rmcp` receives them, and responses.
 
+use super::super::built::SentAnswers;
 use super::super::call::is_deeper;
 use crate::mcp::ErrorCode;
 use bytes::Bytes;
@@ -141,6 +142,10 @@ struct EnvelopeParams<'a> {
     meta: Option<&'a RawValue>,
     #[serde(borrow, rename = "requestId")]
     request_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inputResponses")]
+    answers: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestState")]
+    state: Option<&'a RawValue>,
 }
 
 /// The code and text of the error for a malformed message.
@@ -172,6 +177,25 @@ impl<'a> Envelope<'a> {
     /// Returns the text of the arguments, if the message is a call.
     pub(in super::super) fn arguments(&self) -> Option<&'a str> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
+    }
+
+    /// Returns what a client sends with a call that it repeats because its tool asked.
+    ///
+    /// # Errors
+    /// Fails if the answers are not an object, or the state is not a text.
+    pub(in super::super) fn answers(&self) -> Result<Option<SentAnswers>, MalformedMessage> {
+        let Some(params) = self.params.as_ref().filter(|_| self.is_call()) else { return Ok(None) };
+        if params.answers.is_none() && params.state.is_none() {
+            return Ok(None);
+        }
+        let malformed =
+            |_| MalformedMessage(ErrorCode::InvalidParams, "Invalid params: inputResponses or requestState");
+        let answers = params.answers.map(|answers| serde_json::from_str(answers.get()));
+        let state = params.state.map(|state| serde_json::from_str(state.get()));
+        Ok(Some(SentAnswers {
+            answers: answers.transpose().map_err(malformed)?.unwrap_or_default(),
+            state: state.transpose().map_err(malformed)?,
+        }))
     }
 
     fn is_call(&self) -> bool {

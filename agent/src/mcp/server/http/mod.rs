@@ -246,6 +246,12 @@ impl HttpService {
                     return response;
                 }
                 admitted.arguments = envelope.arguments().map(|arguments| RawArguments::of(&body, arguments));
+                admitted.answers = match envelope.answers() {
+                    Ok(answers) => answers,
+                    Err(MalformedMessage(code, text)) => {
+                        return rpc_error(StatusCode::BAD_REQUEST, envelope.id, code, text, None);
+                    }
+                };
                 if let (Some(session), Some(request)) = (&session, envelope.cancelled_request()) {
                     self.shared.running.cancel(&admitted.caller, session, &request);
                 }

@@ -1,0 +1,189 @@
+//! Questions of tools, as elicitation of the client.
+//!
+//! Since the version 2026-07-28, a server sends no requests: a call that asks ends with `input_required`, and the client repeats it with the
+//! answers and with the state that the server gave it, after which the body starts again. In the older versions, the server asks over the
+//! open connection of standard input, while the body waits.
+
+use super::built::{AdmittedRequest, BuiltServer, SentAnswers};
+use super::request_info::RequestInfo;
+use crate::message::ToolCall;
+use crate::tool::asking::AskRules;
+use crate::tool::question::{Question, QuestionInput, RecordedInput};
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
+    InputRequest, InputRequiredResult, SealOptions, ServerRequest,
+};
+use rmcp::{Peer, RoleServer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the client may take to answer.
+const STATE_TTL: Duration = Duration::from_secs(600);
+/// Maximum length of the state that a client keeps, in bytes.
+const MAX_STATE: usize = 64 << 10;
+
+/// What a client keeps between two requests of one call: what was asked, and what it answered before.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct AskState {
+    inputs: Vec<RecordedInput>,
+    asked: Vec<Question>,
+}
+
+/// The questions of a call: how they are answered, or those that are still open.
+pub(super) enum CallQuestions {
+    Rules(AskRules),
+    /// Answers are missing.
+    Open(AskState),
+}
+
+/// Returns how the questions of a call are answered. Without the capability of the client, no person can be asked.
+///
+/// # Errors
+/// Fails if the state that the client sent is not one of this call.
+pub(super) fn questions(
+    shared: &BuiltServer,
+    bound: &str,
+    info: &RequestInfo,
+    sent: Option<&SentAnswers>,
+    connection: Option<Peer<RoleServer>>,
+) -> Result<Option<CallQuestions>, ErrorData> {
+    if !info.asks_by_form() {
+        return Ok(None);
+    }
+    if !info.is_modern() {
+        let Some(peer) = connection else { return Ok(None) };
+        let answerer = Arc::new(move |question| {
+            let peer = peer.clone();
+            let asked: crate::BoxFuture<'static, QuestionInput> =
+                Box::pin(async move { ask(&peer, &question).await });
+            asked
+        });
+        return Ok(Some(CallQuestions::Rules(AskRules { answerer: Some(answerer), ..AskRules::default() })));
+    }
+    let mut state = match sent.and_then(|sent| sent.state.as_deref()) {
+        Some(sealed) => open(shared, bound, sealed)?,
+        None => AskState::default(),
+    };
+    let answers = sent.map(|sent| &sent.answers);
+    for question in std::mem::take(&mut state.asked) {
+        match answers.and_then(|answers| answers.get(&question.number.to_string())) {
+            Some(answer) => {
+                let input = serde_json::from_value(answer.clone()).map(input_of).map_err(|_| {
+                    ErrorData::invalid_params("an input response is not the result of an elicitation", None)
+                })?;
+                state.inputs.retain(|earlier| earlier.question.number != question.number);
+                state.inputs.push(RecordedInput { question, input });
+            }
+            None => state.asked.push(question),
+        }
+    }
+    Ok(Some(if state.asked.is_empty() {
+        let inputs = state.inputs.into();
+        CallQuestions::Rules(AskRules { suspends: true, inputs, ..AskRules::default() })
+    } else {
+        CallQuestions::Open(state)
+    }))
+}
+
+/// Returns the text to which the state of a call is bound: its caller, its tool, and its arguments.
+pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
+    let fingerprint = admitted.tools.get(&call.name).map(|tool| tool.definition().fingerprint());
+    let arguments = call.args.value().map(|args| crate::runtime::canonical(&args));
+    let arguments = arguments.unwrap_or_else(|| call.args.text().to_owned());
+    let caller = admitted.caller.is_known().then(|| admitted.caller.id());
+    serde_json::json!([1, caller, call.name, fingerprint, arguments]).to_string()
+}
+
+fn open(shared: &BuiltServer, bound: &str, sealed: &str) -> Result<AskState, ErrorData> {
+    let refused = || ErrorData::invalid_params("the request state is not one of this call, or has expired", None);
+    if sealed.len() > MAX_STATE {
+        return Err(refused());
+    }
+    let opened = shared.state_codec.open_with(sealed, bound.as_bytes()).map_err(|_| refused())?;
+    serde_json::from_slice(&opened).map_err(|_| refused())
+}
+
+/// Returns the result that asks the client.
+///
+/// # Errors
+/// Fails with the text for the client if a question cannot be asked.
+pub(super) fn input_required(
+    shared: &BuiltServer,
+    bound: &str,
+    state: &AskState,
+) -> Result<InputRequiredResult, String> {
+    let mut requests = BTreeMap::new();
+    for question in &state.asked {
+        let request = ElicitRequest::new(params(question)?);
+        requests.insert(question.number.to_string(), InputRequest::Elicitation(request));
+    }
+    let payload = serde_json::to_vec(state).map_err(|error| error.to_string())?;
+    let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(STATE_TTL);
+    let sealed = shared.state_codec.seal_with(&payload, &options);
+    if sealed.len() > MAX_STATE {
+        return Err("The tool asked for too much.".to_owned());
+    }
+    Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
+}
+
+impl AskState {
+    /// Returns the state of a call whose body asked these questions, after these answers.
+    pub(super) fn of(rules: &AskRules, asked: Vec<Question>) -> Self {
+        let is_open = |input: &&RecordedInput| asked.iter().all(|new| new.number != input.question.number);
+        let inputs = rules.inputs.iter().filter(is_open).cloned().collect();
+        Self { inputs, asked }
+    }
+}
+
+/// Returns the parameters of the request for a question.
+///
+/// # Errors
+/// Fails with the text for the client if the question has secrets, which the protocol forbids, or has no form.
+fn params(question: &Question) -> Result<ElicitRequestParams, String> {
+    if question.is_secret {
+        return Err("The tool asks for a secret, which cannot be asked over MCP.".to_owned());
+    }
+    let form = question.form().map_err(|error| format!("The tool cannot ask: {error}."))?;
+    let requested_schema =
+        serde_json::from_value(form).map_err(|_| "The tool cannot ask: its question has no form.".to_owned())?;
+    let mut message = question.message.clone();
+    if let Some(report) = &question.report {
+        message.extend(["\n\nThe answer before did not fit:\n", report]);
+    }
+    Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// Asks the client over an open connection.
+async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
+    let request = match params(question) {
+        Ok(params) => ServerRequest::ElicitRequest(ElicitRequest::new(params)),
+        Err(reason) => {
+            tracing::error!(tool = %question.tool, %reason, "a question was not asked");
+            return QuestionInput::Cancel;
+        }
+    };
+    match peer.send_request(request).await {
+        Ok(ClientResult::ElicitResult(result)) => input_of(result),
+        Ok(_) => {
+            tracing::warn!(tool = %question.tool, "the client answered a question with something else");
+            QuestionInput::Cancel
+        }
+        Err(error) => {
+            tracing::warn!(tool = %question.tool, %error, "the client did not answer a question");
+            QuestionInput::Cancel
+        }
+    }
+}
+
+fn input_of(result: ElicitResult) -> QuestionInput {
+    match result.action {
+        ElicitationAction::Accept => {
+            QuestionInput::Accept(result.content.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+        }
+        ElicitationAction::Decline => QuestionInput::Decline,
+        _ => QuestionInput::Cancel,
+    }
+}

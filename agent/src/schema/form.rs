@@ -1,0 +1,301 @@
+//! Forms: schemas inside the limits of elicitation, the form of the Model Context Protocol for questions to a person.
+//!
+//! Source: Model Context Protocol, "Elicitation", `requestedSchema` (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a
+//! flat object whose properties are scalars, one of several texts, or a list of these.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+/// The keywords that a property keeps, by its type.
+const TEXT: &[&str] = &["minLength", "maxLength"];
+const NUMBER: &[&str] = &["minimum", "maximum"];
+const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
+/// The keywords that are said in words.
+const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "format"];
+
+/// Renders the canonical schema of an object as a form.
+///
+/// # Errors
+/// Returns the JSON Pointer of the first property that no form can have, within the value.
+pub(crate) fn form(schema: &Value) -> Result<Value, String> {
+    let definitions = schema.get("$defs");
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Err(String::new());
+    };
+    let mut fields = Map::new();
+    let mut optional = Vec::new();
+    for (name, property) in properties {
+        let (field, is_nullable) =
+            field(property, definitions).ok_or_else(|| format!("/{}", escape(name)))?;
+        if is_nullable {
+            optional.push(name.as_str());
+        }
+        fields.insert(name.clone(), field);
+    }
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: Vec<&Value> =
+        required.filter(|name| !name.as_str().is_some_and(|name| optional.contains(&name))).collect();
+    let mut form = json!({"type": "object", "properties": fields});
+    if !required.is_empty() {
+        form["required"] = json!(required);
+    }
+    Ok(form)
+}
+
+/// Returns a property of a form, and whether its value may be null.
+fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
+    let (schema, is_nullable) = without_null(schema, definitions, 0)?;
+    let mut field = match schema.get("type").and_then(Value::as_str) {
+        _ if schema.contains_key("enum") || schema.contains_key("oneOf") || schema.contains_key("anyOf") => {
+            Value::Object(choice(&schema)?)
+        }
+        Some("string") => scalar(&schema, "string", TEXT),
+        Some("integer") => scalar(&schema, "integer", NUMBER),
+        Some("number") => scalar(&schema, "number", NUMBER),
+        Some("boolean") => scalar(&schema, "boolean", &[]),
+        Some("array") => Value::Object(list(&schema, definitions)?),
+        _ => return None,
+    };
+    if schema.get("type").and_then(Value::as_str) == Some("integer") {
+        // A whole number has an inclusive bound for each exclusive one.
+        for (from, to, step) in [("exclusiveMinimum", "minimum", 1_i64), ("exclusiveMaximum", "maximum", -1)] {
+            let bound = schema.get(from).and_then(Value::as_i64).and_then(|bound| bound.checked_add(step));
+            if let (Some(bound), None) = (bound, field.get(to)) {
+                field[to] = json!(bound);
+            }
+        }
+    }
+    let own = field.as_object_mut()?;
+    if let Some(title) = schema.get("title") {
+        own.insert("title".to_owned(), title.clone());
+    }
+    let description = description(&schema, own);
+    if !description.is_empty() {
+        own.insert("description".to_owned(), Value::from(description));
+    }
+    if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
+        own.insert("default".to_owned(), default.clone());
+    }
+    Some((field, is_nullable))
+}
+
+/// Returns a schema without its references and its null, and whether it had one.
+fn without_null(
+    schema: &Value,
+    definitions: Option<&Value>,
+    depth: u8,
+) -> Option<(Map<String, Value>, bool)> {
+    let mut schema = schema.as_object()?.clone();
+    if depth > 8 {
+        return None;
+    }
+    if let Some(reference) = schema.remove("$ref") {
+        let name = reference.as_str()?.strip_prefix("#/$defs/")?.to_owned();
+        let (mut found, is_nullable) = without_null(definitions?.get(name)?, definitions, depth + 1)?;
+        // What stands beside a reference takes precedence.
+        found.extend(schema);
+        return Some((found, is_nullable));
+    }
+    let mut is_nullable = false;
+    if let Some(Value::Array(types)) = schema.get("type") {
+        let others: Vec<&Value> = types.iter().filter(|kind| *kind != "null").collect();
+        is_nullable = others.len() < types.len();
+        let [one] = &others[..] else { return None };
+        let one = (*one).clone();
+        schema.insert("type".to_owned(), one);
+    }
+    if let Some(Value::Array(members)) = schema.get_mut("enum") {
+        let count = members.len();
+        members.retain(|member| !member.is_null());
+        is_nullable |= members.len() < count;
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let Some(Value::Array(choices)) = schema.get(keyword) else { continue };
+        let is_null = |choice: &Value| choice["type"] == "null" || choice.get("const") == Some(&Value::Null);
+        let others: Vec<Value> = choices.iter().filter(|choice| !is_null(choice)).cloned().collect();
+        is_nullable |= others.len() < choices.len();
+        if let [one] = &others[..] {
+            let (mut found, more) = without_null(one, definitions, depth + 1)?;
+            schema.remove(keyword);
+            found.extend(schema);
+            return Some((found, is_nullable | more));
+        }
+        schema.insert(keyword.to_owned(), Value::Array(others));
+        break;
+    }
+    Some((schema, is_nullable))
+}
+
+fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
+    let mut field = json!({"type": kind});
+    for keyword in keywords {
+        if let Some(value) = schema.get(*keyword) {
+            field[*keyword] = value.clone();
+        }
+    }
+    let format = schema.get("format").and_then(Value::as_str).filter(|format| FORMATS.contains(format));
+    if let (Some(format), "string") = (format, kind) {
+        field["format"] = Value::from(format);
+    }
+    field
+}
+
+/// Returns the choice of one text.
+fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let field = match titled(schema)? {
+        Choices::Plain(members) => json!({"type": "string", "enum": members}),
+        Choices::Titled(choices) => json!({"type": "string", "oneOf": choices}),
+    };
+    field.as_object().cloned()
+}
+
+enum Choices {
+    Plain(Vec<String>),
+    Titled(Vec<Value>),
+}
+
+/// Returns the texts of a closed set, with their descriptions if they have any.
+fn titled(schema: &Map<String, Value>) -> Option<Choices> {
+    if let Some(members) = schema.get("enum") {
+        let texts = members.as_array()?.iter().map(|member| Some(member.as_str()?.to_owned()));
+        return Some(Choices::Plain(texts.collect::<Option<_>>()?));
+    }
+    let choices = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
+    let mut all = Vec::new();
+    let mut has_titles = false;
+    for choice in choices {
+        let members = match (choice.get("const"), choice.get("enum")) {
+            (Some(member), _) => vec![member.as_str()?],
+            (None, Some(members)) => members.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
+            (None, None) => return None,
+        };
+        let said = choice.get("description").or_else(|| choice.get("title")).and_then(Value::as_str);
+        has_titles |= said.is_some();
+        all.extend(members.into_iter().map(|member| (member.to_owned(), said.unwrap_or(member).to_owned())));
+    }
+    Some(if has_titles {
+        Choices::Titled(
+            all.into_iter().map(|(member, title)| json!({"const": member, "title": title})).collect(),
+        )
+    } else {
+        Choices::Plain(all.into_iter().map(|(member, _)| member).collect())
+    })
+}
+
+/// Returns the choice of several texts.
+fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<String, Value>> {
+    let (items, is_nullable) = without_null(schema.get("items")?, definitions, 0)?;
+    if is_nullable {
+        return None;
+    }
+    let items = match titled(&items)? {
+        Choices::Plain(members) => json!({"type": "string", "enum": members}),
+        Choices::Titled(choices) => json!({"anyOf": choices}),
+    };
+    let mut field = json!({"type": "array", "items": items}).as_object().cloned()?;
+    for keyword in ["minItems", "maxItems"] {
+        if let Some(bound) = schema.get(keyword) {
+            field.insert(keyword.to_owned(), bound.clone());
+        }
+    }
+    Some(field)
+}
+
+/// Returns the description, with the rules that a form cannot express.
+fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> String {
+    let mut text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_integer = schema.get("type").and_then(Value::as_str) == Some("integer");
+    for keyword in SAID {
+        let Some(value) = schema.get(*keyword).filter(|value| field.get(*keyword) != Some(value)) else {
+            continue;
+        };
+        let is_bound = keyword.starts_with("exclusive");
+        if is_bound && is_integer {
+            continue;
+        }
+        let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let rule = match *keyword {
+            "pattern" => format!("It matches the pattern `{said}`."),
+            "multipleOf" => format!("It is a multiple of {said}."),
+            "exclusiveMinimum" => format!("It is greater than {said}."),
+            "exclusiveMaximum" => format!("It is less than {said}."),
+            _ => format!("Its format is `{said}`."),
+        };
+        let _ = write!(text, "{}{rule}", if text.is_empty() { "" } else { " " });
+    }
+    text
+}
+
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Plan, PlanOptions};
+
+    fn rendered(schema: &Value) -> Result<Value, String> {
+        let plan = Plan::compile("input", schema, PlanOptions::default()).unwrap();
+        form(plan.schema())
+    }
+
+    #[test]
+    fn a_form_keeps_what_it_can_express_and_says_the_rest() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "pattern": "^[a-z]+$", "description": "Yours."},
+                "mail": {"type": "string", "format": "email"},
+                "phone": {"type": "string", "format": "hostname"},
+                "age": {"type": ["integer", "null"], "exclusiveMinimum": 0, "maximum": 150},
+                "share": {"type": "number", "exclusiveMaximum": 1.0, "multipleOf": 0.25},
+                "sure": {"type": "boolean", "default": false},
+                "color": {"enum": ["red", "green"]},
+                "size": {"oneOf": [
+                    {"const": "s", "description": "Small."},
+                    {"const": "l", "description": "Large."},
+                ]},
+                "days": {"type": "array", "items": {"enum": ["mon", "tue"]}, "minItems": 1},
+            },
+            "required": ["name", "age", "color"],
+        });
+        let form = rendered(&schema).unwrap();
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "description": "Yours. It matches the pattern `^[a-z]+$`."},
+                "mail": {"type": "string", "format": "email"},
+                "phone": {"type": "string", "description": "Its format is `hostname`."},
+                "age": {"type": "integer", "maximum": 150, "minimum": 1},
+                "share": {"type": "number", "description": "It is a multiple of 0.25. It is less than 1.0."},
+                "sure": {"type": "boolean", "default": false},
+                "color": {"type": "string", "enum": ["red", "green"]},
+                "size": {"type": "string", "oneOf": [
+                    {"const": "s", "title": "Small."},
+                    {"const": "l", "title": "Large."},
+                ]},
+                "days": {"type": "array", "items": {"type": "string", "enum": ["mon", "tue"]}, "minItems": 1},
+            },
+            "required": ["name", "color"],
+        });
+        assert_eq!(form, expected, "{form:#}");
+    }
+
+    #[test]
+    fn what_no_form_can_have_is_named() {
+        for property in [
+            json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": ["string", "integer"]}),
+            json!({"enum": [1, 2]}),
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!(true),
+        ] {
+            let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b/c": property}});
+            assert_eq!(rendered(&schema), Err("/b~1c".to_owned()), "{schema}");
+        }
+        assert_eq!(form(&json!({"type": "string"})), Err(String::new()));
+    }
+}

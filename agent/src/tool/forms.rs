@@ -1,0 +1,142 @@
+//! Questions of other programs, which ask by forms: the tools of MCP servers.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+
+use serde_json::Value;
+
+use super::asking::{AskStop, MAX_MESSAGE, MAX_REFUSALS};
+use super::context::ToolContext;
+use super::question::{AskError, Continuation, Question, QuestionInput};
+use crate::args::{Plan, PlanOptions};
+
+/// A question of another program.
+pub(crate) struct FormQuestion {
+    /// The program's key of the question.
+    pub(crate) key: String,
+    pub(crate) message: String,
+    pub(crate) schema: Value,
+}
+
+/// Inputs by the keys of their questions. An accepted input is as the schema accepts it.
+pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
+
+impl ToolContext {
+    /// Returns what was said to the last questions of another program before the call was suspended, and the state that the program gave for
+    /// them.
+    pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
+        let inputs = &self.ask_rules()?.inputs;
+        let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
+        let last = inputs.iter().filter_map(|recorded| round_of(&recorded.question)).max()?;
+        let count = inputs.iter().map(|recorded| recorded.question.number + 1).max().unwrap_or_default();
+        self.running_call().outermost().count_from(count);
+        let (mut found, mut state) = (FormInputs::new(), None);
+        for recorded in inputs.iter() {
+            let Some(asked) = recorded.question.continuation.as_ref().filter(|asked| asked.round == last) else {
+                continue;
+            };
+            let input = match &recorded.input {
+                QuestionInput::Accept(value) => match recorded.question.accepted(value) {
+                    Ok(value) => QuestionInput::Accept(value),
+                    Err(_) => QuestionInput::Cancel,
+                },
+                other => other.clone(),
+            };
+            state.clone_from(&asked.state);
+            found.insert(asked.key.clone(), input);
+        }
+        Some((found, state))
+    }
+
+    /// Asks a person the questions of another program. Whatever cannot be asked is declined. If `may_suspend` is set, the call is suspended
+    /// where no function answers: it continues with [`form_inputs`](Self::form_inputs).
+    pub(crate) async fn ask_forms(
+        &self,
+        server: &str,
+        forms: Vec<FormQuestion>,
+        state: Option<String>,
+        may_suspend: bool,
+    ) -> FormInputs {
+        let rounds = self.ask_rules().map(|rules| rules.inputs.iter());
+        let rounds = rounds.into_iter().flatten().filter_map(|recorded| recorded.question.continuation.as_ref());
+        let round = rounds.map(|asked| asked.round + 1).max().unwrap_or_default();
+        let (mut inputs, mut asked, mut is_later) = (FormInputs::new(), Vec::new(), false);
+        for FormQuestion { key, message, schema } in forms {
+            let question = match self.form_question(message, &schema) {
+                Ok(question) => question,
+                Err(error) => {
+                    tracing::warn!(server, tool = self.tool(), %error, "a question of a server is declined");
+                    // A form that cannot be shown is dismissed: nobody declined it.
+                    let is_unavailable = error == AskError::Unavailable;
+                    let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
+                    inputs.insert(key, input);
+                    continue;
+                }
+            };
+            let continuation = Continuation { key: key.clone(), state: state.clone(), round };
+            let question =
+                Question { server: Some(server.to_owned()), continuation: Some(continuation), ..question };
+            let (question, input) = self.form_input(question).await;
+            is_later |= input == QuestionInput::Later;
+            asked.push(question);
+            inputs.insert(key, input);
+        }
+        if !is_later {
+            return inputs;
+        }
+        if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
+            // The answers are sent together, so those that were given already are asked for again.
+            let call = self.running_call().outermost();
+            asked.into_iter().for_each(|question| call.stop(AskStop::Suspended, Some(question)));
+            return pending().await;
+        }
+        tracing::warn!(server, tool = self.tool(), "a question of a server is declined: no function answers it");
+        for input in inputs.values_mut().filter(|input| **input == QuestionInput::Later) {
+            *input = QuestionInput::Decline;
+        }
+        inputs
+    }
+
+    fn form_question(&self, mut message: String, schema: &Value) -> Result<Question, AskError> {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        let plan = Plan::compile("input", schema, PlanOptions::default())
+            .map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let question = self.new_question(message, &plan)?;
+        question.form()?;
+        Ok(question)
+    }
+
+    /// Returns what the function of the application says to a question, and the question as it was last asked.
+    async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
+        let Some((rules, answerer)) =
+            self.ask_rules().and_then(|rules| Some((rules, rules.answerer.as_ref()?)))
+        else {
+            return (question, QuestionInput::Later);
+        };
+        loop {
+            let value = match self.answer_in_place(rules, answerer, &question).await {
+                Ok(QuestionInput::Accept(value)) => value,
+                Ok(QuestionInput::Later) => {
+                    question.is_announced = rules.notify.is_some();
+                    return (question, QuestionInput::Later);
+                }
+                Ok(other) => return (question, other),
+                Err(_) => return (question, QuestionInput::Cancel),
+            };
+            match question.accepted(&value) {
+                Ok(value) => return (question, QuestionInput::Accept(value)),
+                Err(error) => {
+                    question.refusals += 1;
+                    if question.refusals >= MAX_REFUSALS {
+                        return (question, QuestionInput::Cancel);
+                    }
+                    question.request_id = self.question_id(question.number, question.refusals);
+                    question.report = Some(match error {
+                        AskError::Refused { report } => report,
+                        other => other.to_string(),
+                    });
+                }
+            }
+        }
+    }
+}
