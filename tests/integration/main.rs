@@ -58,6 +58,7 @@ mod mcp_everything;
 mod mcp_loader;
 mod mcp_logs;
 mod mcp_mock;
+mod mcp_questions;
 mod mcp_server;
 mod mcp_structured;
 mod mcp_support;

@@ -25,6 +25,13 @@ const WAV: [u8; 44] = [
     1, 0, 0x40, 0x1f, 0, 0, 0x40, 0x1f, 0, 0, 1, 0, 8, 0, b'd', b'a', b't', b'a', 0, 0, 0, 0,
 ];
 
+/// Asks the person at the client.
+#[tool(asks)]
+async fn ask_seat(to: String, cx: &ToolContext) -> Result<String, ToolError> {
+    let is_sure: bool = cx.ask("Are you sure?").await?;
+    Ok(format!("{to}: {is_sure}"))
+}
+
 /// Gives a text.
 #[tool(read_only)]
 fn test_simple_text() -> &'static str {
@@ -219,7 +226,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let is_child = std::env::args().nth(1).as_deref() == Some("stdio");
     if is_child {
-        set.add(tools![panics, exit_now, sleeps]);
+        set.add(tools![panics, exit_now, sleeps, ask_seat]);
     }
     let server = McpServer::new(set)
         .name("agent-fixture")

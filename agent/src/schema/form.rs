@@ -59,7 +59,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     };
     if schema.get("type").and_then(Value::as_str) == Some("integer") {
         // A whole number has an inclusive bound for each exclusive one.
-        for (from, to, step) in [("exclusiveMinimum", "minimum", 1_i64), ("exclusiveMaximum", "maximum", -1)] {
+        for (from, to, step) in [("exclusiveMinimum", "minimum", 1_i64), ("exclusiveMaximum", "maximum", -1)]
+        {
             let bound = schema.get(from).and_then(Value::as_i64).and_then(|bound| bound.checked_add(step));
             if let (Some(bound), None) = (bound, field.get(to)) {
                 field[to] = json!(bound);

@@ -32,7 +32,8 @@ impl ToolContext {
         self.running_call().outermost().count_from(count);
         let (mut found, mut state) = (FormInputs::new(), None);
         for recorded in inputs.iter() {
-            let Some(asked) = recorded.question.continuation.as_ref().filter(|asked| asked.round == last) else {
+            let Some(asked) = recorded.question.continuation.as_ref().filter(|asked| asked.round == last)
+            else {
                 continue;
             };
             let input = match &recorded.input {
@@ -58,7 +59,8 @@ impl ToolContext {
         may_suspend: bool,
     ) -> FormInputs {
         let rounds = self.ask_rules().map(|rules| rules.inputs.iter());
-        let rounds = rounds.into_iter().flatten().filter_map(|recorded| recorded.question.continuation.as_ref());
+        let rounds =
+            rounds.into_iter().flatten().filter_map(|recorded| recorded.question.continuation.as_ref());
         let round = rounds.map(|asked| asked.round + 1).max().unwrap_or_default();
         let (mut inputs, mut asked, mut is_later) = (FormInputs::new(), Vec::new(), false);
         for FormQuestion { key, message, schema } in forms {
@@ -90,7 +92,11 @@ impl ToolContext {
             asked.into_iter().for_each(|question| call.stop(AskStop::Suspended, Some(question)));
             return pending().await;
         }
-        tracing::warn!(server, tool = self.tool(), "a question of a server is declined: no function answers it");
+        tracing::warn!(
+            server,
+            tool = self.tool(),
+            "a question of a server is declined: no function answers it"
+        );
         for input in inputs.values_mut().filter(|input| **input == QuestionInput::Later) {
             *input = QuestionInput::Decline;
         }

@@ -137,8 +137,7 @@ impl ClientHandler for NotificationHandler {
             let modes = ElicitationCapability::default().with_form(FormElicitationCapability::default());
             capabilities.elicitation = Some(modes);
         }
-        ClientConfig::new(capabilities, client)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+        ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(

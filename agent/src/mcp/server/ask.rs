@@ -98,7 +98,8 @@ pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
 }
 
 fn open(shared: &BuiltServer, bound: &str, sealed: &str) -> Result<AskState, ErrorData> {
-    let refused = || ErrorData::invalid_params("the request state is not one of this call, or has expired", None);
+    let refused =
+        || ErrorData::invalid_params("the request state is not one of this call, or has expired", None);
     if sealed.len() > MAX_STATE {
         return Err(refused());
     }
@@ -147,8 +148,8 @@ fn params(question: &Question) -> Result<ElicitRequestParams, String> {
         return Err("The tool asks for a secret, which cannot be asked over MCP.".to_owned());
     }
     let form = question.form().map_err(|error| format!("The tool cannot ask: {error}."))?;
-    let requested_schema =
-        serde_json::from_value(form).map_err(|_| "The tool cannot ask: its question has no form.".to_owned())?;
+    let requested_schema = serde_json::from_value(form)
+        .map_err(|_| "The tool cannot ask: its question has no form.".to_owned())?;
     let mut message = question.message.clone();
     if let Some(report) = &question.report {
         message.extend(["\n\nThe answer before did not fit:\n", report]);

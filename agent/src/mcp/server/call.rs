@@ -12,9 +12,9 @@ use crate::mcp::trace_context::TraceContext;
 use crate::message::ToolCall;
 use crate::panics::catch;
 use crate::serve::QuotaPermit;
-use crate::tool::state::StateMap;
 use crate::tool::asking::AskRules;
 use crate::tool::question::{CANNOT_ASK, Question};
+use crate::tool::state::StateMap;
 use crate::tool::{
     call_error::CallError,
     context::ToolContext,
@@ -23,7 +23,8 @@ use crate::tool::{
     registry::Registry,
 };
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, MetaObject,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData,
+    MetaObject,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};
