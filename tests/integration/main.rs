@@ -84,6 +84,7 @@ mod provider_support;
 mod provider_transport;
 mod provider_words;
 mod questions;
+mod questions_records;
 mod recorded;
 mod registry;
 mod runtime_approvals;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const TEXT: &[&str] = &["minLength", "maxLength"];
 const NUMBER: &[&str] = &["minimum", "maximum"];
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
-/// The keywords that are said in words.
+/// The keywords that are described in words.
 const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "format"];
 
 /// Renders the canonical schema of an object as a form.
@@ -94,7 +94,7 @@ fn without_null(
     if let Some(reference) = schema.remove("$ref") {
         let name = reference.as_str()?.strip_prefix("#/$defs/")?.to_owned();
         let (mut found, is_nullable) = without_null(definitions?.get(name)?, definitions, depth + 1)?;
-        // What stands beside a reference takes precedence.
+        // A keyword beside a reference takes precedence.
         found.extend(schema);
         return Some((found, is_nullable));
     }
@@ -145,22 +145,22 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
 /// Returns the choice of one text.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
-        Choices::Plain(members) => json!({"type": "string", "enum": members}),
-        Choices::Titled(choices) => json!({"type": "string", "oneOf": choices}),
+        ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
+        ClosedSet::Titled(choices) => json!({"type": "string", "oneOf": choices}),
     };
     field.as_object().cloned()
 }
 
-enum Choices {
+enum ClosedSet {
     Plain(Vec<String>),
     Titled(Vec<Value>),
 }
 
 /// Returns the texts of a closed set, with their descriptions if they have any.
-fn titled(schema: &Map<String, Value>) -> Option<Choices> {
+fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     if let Some(members) = schema.get("enum") {
         let texts = members.as_array()?.iter().map(|member| Some(member.as_str()?.to_owned()));
-        return Some(Choices::Plain(texts.collect::<Option<_>>()?));
+        return Some(ClosedSet::Plain(texts.collect::<Option<_>>()?));
     }
     let choices = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
     let mut all = Vec::new();
@@ -176,11 +176,11 @@ fn titled(schema: &Map<String, Value>) -> Option<Choices> {
         all.extend(members.into_iter().map(|member| (member.to_owned(), said.unwrap_or(member).to_owned())));
     }
     Some(if has_titles {
-        Choices::Titled(
+        ClosedSet::Titled(
             all.into_iter().map(|(member, title)| json!({"const": member, "title": title})).collect(),
         )
     } else {
-        Choices::Plain(all.into_iter().map(|(member, _)| member).collect())
+        ClosedSet::Plain(all.into_iter().map(|(member, _)| member).collect())
     })
 }
 
@@ -191,8 +191,8 @@ fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<
         return None;
     }
     let items = match titled(&items)? {
-        Choices::Plain(members) => json!({"type": "string", "enum": members}),
-        Choices::Titled(choices) => json!({"anyOf": choices}),
+        ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
+        ClosedSet::Titled(choices) => json!({"anyOf": choices}),
     };
     let mut field = json!({"type": "array", "items": items}).as_object().cloned()?;
     for keyword in ["minItems", "maxItems"] {

@@ -34,7 +34,7 @@ pub(super) const MAX_REFUSALS: u8 = 3;
 /// The function that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// What a question is, or was.
+/// A question that is asked in place, or its end.
 #[derive(Debug)]
 pub(crate) enum AskNotice {
     Asked(Box<Question>),
@@ -47,7 +47,7 @@ pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
     /// Whether the call can be suspended, and its body started again.
     pub(crate) suspends: bool,
-    /// What was said before the body was started again.
+    /// The inputs before the body was started again.
     pub(crate) inputs: Arc<[RecordedInput]>,
     /// The place of the run.
     pub(crate) path: RunPath,
@@ -354,7 +354,7 @@ impl ToolContext {
         }
     }
 
-    /// Returns what was said to this question before the body was started again.
+    /// Returns the input to this question from before the body was started again.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;

@@ -22,7 +22,7 @@ pub(crate) struct FormQuestion {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns what was said to the last questions of another program before the call was suspended, and the state that the program gave for
+    /// Returns the inputs to the last questions of another program, for a call that was suspended, and the state that the program gave for
     /// them.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
@@ -68,7 +68,7 @@ impl ToolContext {
                 Ok(question) => question,
                 Err(error) => {
                     tracing::warn!(server, tool = self.tool(), %error, "a question of a server is declined");
-                    // A form that cannot be shown is dismissed: nobody declined it.
+                    // A form that cannot be shown is dismissed, because no person declined it.
                     let is_unavailable = error == AskError::Unavailable;
                     let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
                     inputs.insert(key, input);

@@ -1,4 +1,4 @@
-//! Questions that a running tool asks a person, and what the person says.
+//! Questions that a running tool asks a person, and their answers.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ pub struct Question {
     pub message: String,
     /// The JSON Schema of the input. A type that is not an object has one property `value`.
     pub schema: Value,
-    /// What was wrong with the input before, if the question is asked again.
+    /// The report on the input before, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
     /// The number of the question in its call, counted from 0.
@@ -71,7 +71,7 @@ pub struct Question {
     /// Whether the input has secrets, which are not stored.
     #[serde(default)]
     pub(crate) is_secret: bool,
-    /// What the server needs with the answer, if a tool of an MCP server asks.
+    /// The state of the call at the server, if a tool of an MCP server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continuation: Option<Continuation>,
     /// Whether listeners know that it was asked.
@@ -79,7 +79,7 @@ pub struct Question {
     pub(crate) is_announced: bool,
 }
 
-/// What an MCP server needs to continue a call that asked.
+/// The state with which an MCP server continues a call that asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Continuation {
     /// The server's key of the question.
@@ -133,7 +133,7 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Whether an input that is not an object stands in a property.
+    /// Whether an input that is not an object is the value of a property.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
@@ -169,7 +169,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// What a person says to a [`Question`].
+/// The answer of a person to a [`Question`].
 ///
 /// ```
 /// use agent::{json, tool::QuestionInput};
@@ -225,7 +225,7 @@ pub enum AskError {
     #[error("the answer does not fit: {report}")]
     #[non_exhaustive]
     Refused {
-        /// What is wrong with it.
+        /// The report.
         report: String,
     },
     /// No person can be asked where the tool was called.
@@ -275,7 +275,7 @@ impl AskError {
     }
 }
 
-/// What a person said to a question of a call, for the next start of its body.
+/// The input to a question of a call, for the next start of its body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,

@@ -4,12 +4,12 @@ use super::Inner;
 use super::config::ToolChange;
 use super::connection::Connection;
 use super::failure::{challenge, describe};
+use super::forms::{elicit_result, form_question};
 use super::listing::OfferedTool;
 use super::traffic::SentArguments;
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::panics::catch;
-use crate::tool::forms::FormQuestion;
 use crate::tool::question::QuestionInput;
 use crate::tool::{
     context::ToolContext,
@@ -231,30 +231,9 @@ async fn answers(
     Some(answers)
 }
 
-/// Returns the question of a request, if it is a form.
-pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<FormQuestion> {
-    match params {
-        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Some(FormQuestion {
-            key: key.to_owned(),
-            message,
-            schema: serde_json::to_value(requested_schema).ok()?,
-        }),
-        _ => None,
-    }
-}
-
 /// Returns the answer to a question of the server.
 fn response((key, input): (String, QuestionInput)) -> (String, Value) {
     (key, serde_json::to_value(elicit_result(input)).unwrap_or_default())
-}
-
-/// Returns what a person said, in the form of the protocol.
-pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
-    match input {
-        QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),
-        QuestionInput::Decline => ElicitResult::new(ElicitationAction::Decline),
-        _ => ElicitResult::new(ElicitationAction::Cancel),
-    }
 }
 
 async fn send(

@@ -6,6 +6,7 @@ mod connection;
 mod era;
 mod error;
 mod failure;
+mod forms;
 mod last_words;
 mod listing;
 mod masked;

@@ -1,6 +1,6 @@
 //! The notifications of a server.
 
-use super::call::{elicit_result, form_question};
+use super::forms::{elicit_result, form_question};
 use crate::tool::context::ToolContext;
 use crate::tool::progress::Progress;
 use crate::tool::question::QuestionInput;

@@ -1,0 +1,26 @@
+//! Questions of a server, in the forms of the protocol and of tools.
+
+use crate::tool::forms::FormQuestion;
+use crate::tool::question::QuestionInput;
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+
+/// Returns the question of a request, if it is a form.
+pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<FormQuestion> {
+    match params {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Some(FormQuestion {
+            key: key.to_owned(),
+            message,
+            schema: serde_json::to_value(requested_schema).ok()?,
+        }),
+        _ => None,
+    }
+}
+
+/// Returns what a person said, in the form of the protocol.
+pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
+    match input {
+        QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),
+        QuestionInput::Decline => ElicitResult::new(ElicitationAction::Decline),
+        _ => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
