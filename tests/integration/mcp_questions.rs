@@ -77,7 +77,8 @@ async fn ask(server: &Running, tool: &str, arguments: Value, more: Value) -> Rep
     post(server.address, &headers, &message("tools/call", &params)).await
 }
 
-fn accept(number: &str, content: Value, state: &Value) -> Value {
+fn accept(number: &str, content: impl Into<Value>, state: &Value) -> Value {
+    let content = content.into();
     json!({"inputResponses": {number: {"action": "accept", "content": content}}, "requestState": state})
 }
 
@@ -218,14 +219,13 @@ async fn our_client_asks_the_function_of_the_assistant() {
             .unwrap();
     assistant.prompt("Go").await.unwrap();
     assert_eq!(assistant.messages().get(2).unwrap().text(), "Rome, coach 7, window: true, sure: true");
-    let name = Some("agent".to_owned());
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let messages: Vec<_> = seen.iter().map(|(_, message, again)| (message.as_str(), *again)).collect();
     assert_eq!(
         messages,
         [("Which seat to Rome?", false), ("Which seat to Rome?", true), ("Are you sure?", false)]
     );
-    assert!(seen.iter().all(|(server, ..)| server.is_some()), "{seen:?} {name:?}");
+    assert!(seen.iter().all(|(server, ..)| server.is_some()), "{seen:?}");
     client.close().await;
 }
 

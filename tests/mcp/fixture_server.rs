@@ -7,7 +7,7 @@
 use agent::mcp::McpServer;
 use agent::mcp::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
 use agent::message::{Content, Part, Resource};
-use agent::{Progress, Tool, ToolContext, ToolError, ToolOutput, json, tool, tools};
+use agent::{Progress, Tool, ToolArgs, ToolContext, ToolError, ToolOutput, json, tool, tools};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -30,6 +30,50 @@ const WAV: [u8; 44] = [
 async fn ask_seat(to: String, cx: &ToolContext) -> Result<String, ToolError> {
     let is_sure: bool = cx.ask("Are you sure?").await?;
     Ok(format!("{to}: {is_sure}"))
+}
+
+#[derive(ToolArgs)]
+struct Name {
+    name: String,
+}
+
+#[derive(ToolArgs)]
+struct Color {
+    color: String,
+}
+
+#[derive(ToolArgs)]
+struct Confirmation {
+    ok: bool,
+}
+
+/// Asks for a name.
+#[tool(read_only)]
+async fn test_input_required_result_elicitation(cx: &ToolContext) -> Result<String, ToolError> {
+    let Name { name } = cx.ask("What is your name?").await?;
+    Ok(format!("Hello, {name}!"))
+}
+
+/// Asks for a confirmation.
+#[tool(read_only)]
+async fn test_input_required_result_request_state(cx: &ToolContext) -> Result<String, ToolError> {
+    let Confirmation { ok } = cx.ask("Please confirm").await?;
+    Ok(format!("state-ok: {ok}"))
+}
+
+/// Asks twice.
+#[tool(read_only)]
+async fn test_input_required_result_multi_round(cx: &ToolContext) -> Result<String, ToolError> {
+    let Name { name } = cx.ask("Step 1: What is your name?").await?;
+    let Color { color } = cx.ask("Step 2: What is your favorite color?").await?;
+    Ok(format!("{name} likes {color}."))
+}
+
+/// Asks for a confirmation, with a state that counts unchanged alone.
+#[tool(read_only)]
+async fn test_input_required_result_tampered_state(cx: &ToolContext) -> Result<String, ToolError> {
+    let Confirmation { ok } = cx.ask("Please confirm").await?;
+    Ok(ok.to_string())
 }
 
 /// Gives a text.
@@ -222,6 +266,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         test_logging_tool,
         test_streaming_elicitation,
         test_trigger_tool_change,
+        test_input_required_result_elicitation,
+        test_input_required_result_request_state,
+        test_input_required_result_multi_round,
+        test_input_required_result_tampered_state,
         { schema_tool()? },
     ];
     let is_child = std::env::args().nth(1).as_deref() == Some("stdio");

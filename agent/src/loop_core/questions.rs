@@ -3,13 +3,15 @@
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, RecordError, RunPath};
-use crate::tool::question::{Question, QuestionInput, RecordedInput};
+use crate::tool::question::Question;
+#[cfg(feature = "runtime")]
+use crate::tool::question::{QuestionInput, RecordedInput};
 
 impl AgentLoop {
     /// Returns the questions that the run and its children wait for, in call order.
     pub fn questions(&self) -> Vec<Question> {
         let mut questions = Vec::new();
-        self.visit(self.path(), &mut |run, path| questions.extend(run.questions_at(path)));
+        self.visit(&self.path, &mut |run, path| questions.extend(run.questions_at(path)));
         questions
     }
 
@@ -90,6 +92,7 @@ impl AgentLoop {
     }
 }
 
+#[cfg(feature = "runtime")]
 fn is_asking(slot: &Slot) -> bool {
     matches!(slot.state, SlotState::Asked(_))
 }

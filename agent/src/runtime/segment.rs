@@ -112,10 +112,11 @@ impl InProcessSteps {
     fn record_report(&self, report: CallReport, ords: &HashMap<String, u32>) -> Result<(), RecordError> {
         let mut run = self.run.lock();
         match report {
-            CallReport::Progress(update) => match ords.get(&*update.call_id) {
-                Some(ord) => run.record_call_update(*ord, update.progress)?,
-                None => {}
-            },
+            CallReport::Progress(update) => {
+                if let Some(ord) = ords.get(&*update.call_id) {
+                    run.record_call_update(*ord, update.progress)?;
+                }
+            }
             CallReport::Question(AskNotice::Asked(question)) => run.record_asked(*question),
             CallReport::Question(AskNotice::Resolved { request_id, call_id, accepted }) => {
                 run.record_resolved(request_id, call_id, accepted);

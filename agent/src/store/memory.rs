@@ -5,6 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::record::Position;
+use super::session::began;
 use super::{
     BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
     NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind, StoredEntry,
@@ -300,7 +301,14 @@ impl Store for MemoryStore {
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(async move {
             let mut inner = self.lock();
-            let count = inner.sessions.remove(session).map_or(0, |session| session.entries.len());
+            let Some(removed) = inner.sessions.remove(session) else { return Ok(0) };
+            let prefixes: Vec<String> = began(&removed.entries).map(|run| format!("{run}/")).collect();
+            let mut count = removed.entries.len();
+            inner.sessions.retain(|name, of_child| {
+                let is_within = prefixes.iter().any(|prefix| name.starts_with(prefix));
+                count += if is_within { of_child.entries.len() } else { 0 };
+                !is_within
+            });
             inner.entries -= count;
             Ok(to_u64(count))
         })

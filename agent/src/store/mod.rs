@@ -296,7 +296,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>>;
 
-    /// Deletes a session and its inbox, and returns the number of its entries. The records of its calls are kept.
+    /// Deletes a session and its inbox, with those of the sub-agents of its runs, and returns the number of entries. Their names begin with the id
+    /// of a run that the session [began](EntryKind::RunBegin) and a slash. The records of calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 }
 

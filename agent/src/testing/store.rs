@@ -294,6 +294,24 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.delete_session(&session).await, "delete"), 0);
     assert_eq!((load(&session, 0, 9).await.len(), load(&other, 0, 9).await.len()), (0, 1));
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
+
+    // The sessions of sub-agents are deleted with the one around them.
+    let run = format!("{name}/tree_1");
+    let begins = |run: &str| SessionEntry::new(EntryKind::RunBegin).in_run(run, 0);
+    let within = [format!("{run}/1/tool/0"), format!("{run}/1/tool/0/2/tool/1")];
+    let apart = [format!("{name}/treeX1/1/tool/0"), format!("{run}0/1/tool/0")];
+    for session in within.iter().chain(&apart) {
+        ok(store.append(session, 0, vec![begins(session), entry("x")]).await, "append");
+    }
+    let root = format!("{name}-tree");
+    ok(store.append(&root, 0, vec![begins(&run), entry("y")]).await, "append");
+    assert_eq!(ok(store.delete_session(&root).await, "delete"), 6, "with those of its sub-agents");
+    for session in within.iter().chain([&root]) {
+        assert_eq!(load(session, 0, 9).await, [], "{session} is deleted");
+    }
+    for session in &apart {
+        assert_eq!(load(session, 0, 9).await.len(), 2, "{session} belongs to another run");
+    }
 }
 
 /// A list has each session with entries once, over any pages. A store that cannot list says so.

@@ -36,6 +36,7 @@ pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionIn
 
 /// A question that is asked in place, or its end.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
     Asked(Box<Question>),
     Resolved { request_id: String, call_id: String, accepted: bool },
@@ -408,10 +409,10 @@ impl ToolContext {
         };
         notify(&|| AskNotice::Asked(Box::new(question.clone())));
         let waits = WaitsInPlace::new(self.running_call());
-        let answered = self.call_answerer(answerer, question).await;
+        let input = self.call_answerer(answerer, question).await;
         drop(waits);
-        if !matches!(answered, Ok(QuestionInput::Later)) {
-            let accepted = matches!(answered, Ok(QuestionInput::Accept(_)));
+        if !matches!(input, Ok(QuestionInput::Later)) {
+            let accepted = matches!(input, Ok(QuestionInput::Accept(_)));
             let (request_id, call_id) = (&question.request_id, &question.call_id);
             notify(&|| AskNotice::Resolved {
                 request_id: request_id.clone(),
@@ -419,7 +420,7 @@ impl ToolContext {
                 accepted,
             });
         }
-        answered
+        input
     }
 
     /// Calls the function of the application. Returns an error if it panics, or if the call is cancelled first.

@@ -89,7 +89,9 @@ impl ToolContext {
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
             // The answers are sent together, so those that were given already are asked for again.
             let call = self.running_call().outermost();
-            asked.into_iter().for_each(|question| call.stop(AskStop::Suspended, Some(question)));
+            for question in asked {
+                call.stop(AskStop::Suspended, Some(question));
+            }
             return pending().await;
         }
         tracing::warn!(
@@ -104,7 +106,8 @@ impl ToolContext {
     }
 
     fn form_question(&self, mut message: String, schema: &Value) -> Result<Question, AskError> {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        let end = (0..=MAX_MESSAGE.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
+        message.truncate(end.unwrap_or_default());
         let plan = Plan::compile("input", schema, PlanOptions::default())
             .map_err(|error| AskError::Invalid { message: error.to_string() })?;
         let question = self.new_question(message, &plan)?;

@@ -101,7 +101,7 @@ pub(super) async fn invoke(
     };
     let (mut call, cancelled) =
         (SupervisedBody::start(tool, accepted, cx, span), cx.cancel_token().cancellation());
-    let timer = timer.zip(limit).map(|(timer, limit)| BodyTimer { timer, limit, stands_still: false });
+    let timer = BodyTimer::new(timer, limit);
     let end = supervise(&mut call, timer, cancelled, cx).await;
     let is_cancelled = cx.is_cancelled();
     match &end {
@@ -116,10 +116,7 @@ pub(super) async fn invoke(
             refuse_own_handle(tool, cx, &mut outcome);
             outcome
         }
-        BodyEnd::Asks(AskStop::Suspended) => {
-            let waits = ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() };
-            return (waits, accepted.coercions().clone());
-        }
+        BodyEnd::Asks(AskStop::Suspended) => return (waits_for_person(), accepted.coercions().clone()),
         BodyEnd::Asks(AskStop::Changed) => failed(
             OutcomeCode::new("ask_changed"),
             "The tool asks something else than before it waited for an answer. Call it again.",
@@ -168,6 +165,10 @@ fn aborted(cx: &ToolContext) -> ToolOutcome {
     ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled"))
 }
 
+fn waits_for_person() -> ToolOutcome {
+    ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
+}
+
 /// Whether the body itself reported that it failed.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
@@ -194,11 +195,9 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
 
 /// Only the library gives the handles under which its own calls wait.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
-    #[cfg(feature = "runtime")]
-    let is_own = tool.is_of_assistant();
-    #[cfg(not(feature = "runtime"))]
-    let is_own = false;
-    if !is_own && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES)) {
+    if !tool.options().is_of_assistant
+        && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
+    {
         tracing::error!(
             tool = cx.tool(),
             "a tool deferred its result under a handle that begins with `agent:`"
@@ -229,6 +228,10 @@ struct BodyTimer {
 }
 
 impl BodyTimer {
+    fn new(timer: Option<BoxFuture<'static, ()>>, limit: Option<Duration>) -> Option<Self> {
+        timer.zip(limit).map(|(timer, limit)| Self { timer, limit, stands_still: false })
+    }
+
     fn is_late(&mut self, task: &mut Context<'_>, cx: &ToolContext) -> bool {
         if cx.running_call().is_waiting() {
             self.stands_still = true;

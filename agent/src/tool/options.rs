@@ -62,7 +62,6 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    #[cfg(feature = "runtime")]
     pub(crate) is_of_assistant: bool,
 }
 

@@ -59,7 +59,9 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         let mut run = run.lock();
-        of_calls.into_iter().for_each(|(ord, inputs)| run.record_inputs(ord, inputs));
+        for (ord, inputs) in of_calls {
+            run.record_inputs(ord, inputs);
+        }
         Ok(())
     }
 

@@ -18,8 +18,8 @@ use crate::tool::{
 };
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ErrorCode, InputRequest, InputRequests, InputResponses, RequestId, ServerResult,
+    CancelledNotificationParam, ClientRequest, ErrorCode, InputRequest, InputRequests, InputResponses,
+    RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};

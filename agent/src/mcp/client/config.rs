@@ -27,6 +27,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 #[must_use = "a configuration does nothing until it is given to `McpClient::connect`"]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct ClientConfig {
     pub(super) endpoint: Endpoint,
     pub(super) name: Option<String>,

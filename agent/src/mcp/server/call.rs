@@ -79,7 +79,7 @@ pub(super) async fn call(
     let info = Arc::new(RequestInfo::of(context));
     let bound = binding(admitted, &call);
     let rules = match questions(shared, &bound, &info, sent.as_ref(), connection)? {
-        Some(CallQuestions::Open(state)) => return ask_client(shared, &bound, &state),
+        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound, &state)),
         Some(CallQuestions::Rules(rules)) => Some(rules),
         None => None,
     };
@@ -104,20 +104,20 @@ pub(super) async fn call(
         return Err(ErrorData::internal_error("cancelled", None));
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
-        return ask_client(shared, &bound, &AskState::of(rules, asked));
+        return Ok(ask_client(shared, &bound, &AskState::of(rules, asked)));
     }
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }
 
 /// Returns the result with which the client asks its user.
-fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> Result<CallToolResponse, ErrorData> {
-    Ok(match input_required(shared, bound, state) {
+fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolResponse {
+    match input_required(shared, bound, state) {
         Ok(asks) => asks.into(),
         Err(text) => {
             tracing::error!(reason = %text, "a question of a tool was not asked");
             failure(text).into()
         }
-    })
+    }
 }
 
 /// Returns the span of a call, linked with the trace of the client; a disabled one if the application links none.

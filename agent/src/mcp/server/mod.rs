@@ -394,17 +394,7 @@ impl McpServer {
             }
         };
         let limits = self.limits;
-        let key = match self.state_key {
-            Some(key) => key,
-            None => {
-                let mut key = vec![0; 32];
-                getrandom::fill(&mut key)
-                    .map_err(|error| McpServerError::StateKey { reason: error.to_string() })?;
-                key
-            }
-        };
-        let state_codec = RequestStateCodec::try_new(key)
-            .map_err(|error| McpServerError::StateKey { reason: error.to_string() })?;
+        let state_codec = state_codec(self.state_key)?;
         Ok(BuiltServer {
             config,
             meta,
@@ -427,6 +417,19 @@ impl McpServer {
             on_trace: self.on_trace,
         })
     }
+}
+
+/// Returns what seals the state of calls that ask: with this key, or a random one.
+fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError> {
+    let unusable = |reason: String| McpServerError::StateKey { reason };
+    let mut random = vec![0; 32];
+    let key = if let Some(key) = key {
+        key
+    } else {
+        getrandom::fill(&mut random).map_err(|error| unusable(error.to_string()))?;
+        random
+    };
+    RequestStateCodec::try_new(key).map_err(|error| unusable(error.to_string()))
 }
 
 /// Checks that the state of every tool is in the server, or is provided with each caller.

@@ -8,6 +8,7 @@ use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
 use crate::store::record::MAX_PAGE;
+use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError, StoredEntry};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
@@ -242,22 +243,41 @@ impl SqlStore {
 
     pub(super) async fn do_delete(&self, session: &str) -> Result<u64, StoreError> {
         let mut transaction = self.begin_transaction().await?;
-        for statement in [
-            "delete from agent_steering where session_id = $1",
-            "delete from agent_steering_taken where session_id = $1",
-        ] {
-            sqlx::query(statement)
-                .bind(encode(session))
-                .execute(&mut *transaction)
-                .await
-                .map_err(error::from_sqlx)?;
+        let rows = sqlx::query(
+            "select entry from agent_session_entry where session_id = $1 and entry like '%\"run_begin\"%'",
+        )
+        .bind(encode(session))
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(error::from_sqlx)?;
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let entry: String = row.try_get(0).map_err(error::from_sqlx)?;
+            entries.extend(serde_json::from_str::<SessionEntry>(&entry));
         }
-        let done = sqlx::query("delete from agent_session_entry where session_id = $1")
-            .bind(encode(session))
-            .execute(&mut *transaction)
-            .await
-            .map_err(error::from_sqlx)?;
+        let mut deleted = delete_where(&mut transaction, "session_id = $1", &encode(session)).await?;
+        for run in began(&entries) {
+            // A range of names would depend on the collation.
+            let is_within = "substr(session_id, 1, length($1)) = $1";
+            deleted += delete_where(&mut transaction, is_within, &encode(&format!("{run}/"))).await?;
+        }
         transaction.commit().await.map_err(error::from_sqlx)?;
-        Ok(done.rows_affected())
+        Ok(deleted)
     }
+}
+
+/// Deletes sessions and their inboxes. Returns the number of entries.
+async fn delete_where(
+    connection: &mut sqlx::AnyConnection,
+    condition: &'static str,
+    name: &str,
+) -> Result<u64, StoreError> {
+    let mut deleted = 0;
+    for table in ["agent_steering", "agent_steering_taken", "agent_session_entry"] {
+        // Only constants of this file are in the statement.
+        let statement = sqlx::AssertSqlSafe(format!("delete from {table} where {condition}"));
+        let done = sqlx::query(statement).bind(name.to_owned()).execute(&mut *connection).await;
+        deleted = done.map_err(error::from_sqlx)?.rows_affected();
+    }
+    Ok(deleted)
 }
