@@ -173,7 +173,7 @@ macro_rules! setters {
         ///     .max_result_bytes(10_000)
         ///     .cache(false)
         ///     .exclusive()
-        ///     .allow_repeat()
+        ///     .allow_repeat().asks()
         ///     .follow_up()
         ///     .redact_errors()
         ///     .build(|_: Value, _: ToolContext| async { "green" })?;
