@@ -193,6 +193,27 @@ impl Rehearsal {
     }
 
     /// Sets the answer to a question of a tool (`RUN/TURN/tool/ORD/ask/NUMBER`). Questions without an answer are dismissed.
+    ///
+    /// ```
+    /// use agent::durable::{Rehearsal, RunRequest, Service};
+    /// use agent::tool::QuestionInput;
+    /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, json, model::reply, tool, tools};
+    ///
+    /// /// Orders tea.
+    /// #[tool(asks)]
+    /// async fn order_tea(cx: &ToolContext) -> Result<String, ToolError> {
+    ///     Ok(format!("{} cups", cx.ask::<u8>("How many cups?").await?))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("order_tea", "{}"), reply().text("It comes.")]);
+    /// let service = Service::new(&Assistant::builder(model).tools(tools![order_tea]).build()?)?;
+    /// let rehearsal = Rehearsal::new(service, RunRequest::new("tea", "Tea, please."));
+    /// rehearsal.answer("tea/1/tool/0/ask/0", QuestionInput::Accept(json!(2)));
+    /// let outcome = rehearsal.play(None).await?.expect("nothing fails");
+    /// assert_eq!(outcome.messages[2].text(), "2 cups");
+    /// # Ok(()) }
+    /// ```
     pub fn answer(&self, question: impl Into<String>, input: QuestionInput) {
         let input = serde_json::to_value(input).unwrap_or_default();
         lock(&self.shared.answers).insert(question.into(), input);

@@ -9,6 +9,14 @@ use crate::tool::question::{QuestionInput, RecordedInput};
 
 impl AgentLoop {
     /// Returns the questions that the run and its children wait for, in call order.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, LoopConfig};
+    /// use agent::message::{Conversation, Message};
+    ///
+    /// let run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+    /// assert!(run.questions().is_empty());                 // no tool asked
+    /// ```
     pub fn questions(&self) -> Vec<Question> {
         let mut questions = Vec::new();
         self.visit(&self.path, &mut |run, path| questions.extend(run.questions_at(path)));

@@ -71,6 +71,23 @@ impl SuspendedRun {
     }
 
     /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers one.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
+    ///
+    /// /// Orders tea.
+    /// #[tool(asks)]
+    /// async fn order_tea(cx: &ToolContext) -> Result<String, ToolError> {
+    ///     Ok(format!("{} cups", cx.ask::<u8>("How many cups?").await?))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("order_tea", "{}")]);
+    /// let assistant = Assistant::builder(model).tools(tools![order_tea]).build()?;
+    /// let suspended = assistant.prompt("Tea!").await?.snapshot.expect("it waits");
+    /// assert_eq!(suspended.questions()[0].message, "How many cups?");
+    /// # Ok(()) }
+    /// ```
     pub fn questions(&self) -> Vec<Question> {
         self.run.questions()
     }

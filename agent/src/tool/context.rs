@@ -449,6 +449,15 @@ impl ToolContextBuilder {
     }
 
     /// Sets the function that answers [questions](ToolContext::ask). Without one, no person can be asked.
+    ///
+    /// ```
+    /// use agent::{ToolContext, json, tool::QuestionInput};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let cx = ToolContext::builder().on_question(|_| async { QuestionInput::Accept(json!("7")) });
+    /// assert_eq!(cx.build()?.ask::<u8>("How many?").await, Ok(7));
+    /// # Ok(()) }
+    /// ```
     pub fn on_question<F, Fut>(mut self, answer: F) -> Self
     where
         F: Fn(Question) -> Fut + Send + Sync + 'static,

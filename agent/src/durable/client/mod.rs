@@ -107,7 +107,7 @@ impl fmt::Debug for DurableClient {
 ///
 /// ```no_run
 /// use agent::durable::{DurableClient, DurableRun, PendingAsk};
-/// use agent::{Decision, ToolOutput};
+/// use agent::{Decision, ToolOutput, json, tool::QuestionInput};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// // A run that was started elsewhere, by its name.
@@ -118,6 +118,9 @@ impl fmt::Debug for DurableClient {
 ///     match ask {
 ///         PendingAsk::Approval { request, .. } => run.decide(&request, Decision::Allow).await?,
 ///         PendingAsk::Deferred { handle, .. } => run.deliver(&handle, ToolOutput::text("1,200 rows")).await?,
+///         PendingAsk::Question { question, .. } => {
+///             run.answer(&question, QuestionInput::Accept(json!(2))).await?;
+///         }
 ///         other => println!("{} waits for {}", run.name(), other.id()),
 ///     }
 /// }
