@@ -8,6 +8,7 @@ pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
+use super::diagnose::WrappedValues;
 use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
@@ -108,6 +109,16 @@ impl InvalidArguments {
     pub(crate) fn unchecked_after(mut self, place: Option<String>) -> InvalidArguments {
         if place.is_some() {
             Arc::make_mut(&mut self.inner).unchecked = place;
+        }
+        self
+    }
+
+    /// Returns the same mistakes at the places of the values as they were sent, before some of them were put into lists.
+    pub(crate) fn before_wrapping(mut self, wrapped: &WrappedValues) -> InvalidArguments {
+        if !wrapped.is_empty() {
+            let inner = Arc::make_mut(&mut self.inner);
+            wrapped.move_back(&mut inner.issues);
+            inner.unchecked.iter_mut().for_each(|at| wrapped.move_pointer_back(at));
         }
         self
     }

@@ -215,7 +215,8 @@ pub(crate) fn issues_inside(
     };
     issue.suggestions.clear();
     let mut count = told.len();
-    if let Err(Refusal { issues, count: inner, .. }) = diagnose(graph, &call.to_string()) {
+    if let Err(Refusal { mut issues, count: inner, wrapped, .. }) = diagnose(graph, &call.to_string()) {
+        wrapped.move_back(&mut issues);
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
