@@ -122,4 +122,9 @@ impl Issue {
             is_mendable: false,
         }
     }
+
+    /// Whether the path leads to a parameter itself.
+    pub(crate) fn is_at_top(&self) -> bool {
+        self.path.strip_prefix('/').is_some_and(|key| !key.as_bytes().contains(&b'/'))
+    }
 }

@@ -241,7 +241,8 @@ impl Plan {
             }
             refusal.wrapped.move_back(&mut issues);
             if corrected.is_none()
-                && let Some(inside) = report::issues_inside(graph, self.name(), sent, &issues)
+                && let Some(inside) =
+                    refusal.with_sent(|sent| report::issues_inside(graph, self.name(), sent, &issues)).flatten()
             {
                 (issues, count) = inside;
             }

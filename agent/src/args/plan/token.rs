@@ -80,10 +80,25 @@ const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 /// Returns how many of eight bytes come before the first quote or escape.
 #[inline(always)]
 pub(crate) fn before_quote(word: u64) -> usize {
+    before_mark(quote_or_escape(word) & HIGH)
+}
+
+/// Returns how many of eight bytes come before the first quote, escape or control character, which includes the end of a text.
+#[inline(always)]
+pub(crate) fn before_special(word: u64) -> usize {
+    const SPACES: u64 = u64::from_le_bytes([b' '; WORD]);
+    let control = word.wrapping_sub(SPACES) & !word;
+    before_mark((control | quote_or_escape(word)) & HIGH)
+}
+
+/// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is exact.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);
     let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
-    before_mark((quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH)
+    quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape
 }
 
 /// Returns how many of eight bytes are digits before the first other one.
@@ -104,7 +119,7 @@ fn before_mark(marks: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{NameToken, before_quote, leading_digits, word_at};
+    use super::{NameToken, before_quote, before_special, leading_digits, word_at};
 
     #[test]
     fn words_end_with_the_text() {
@@ -131,10 +146,14 @@ mod tests {
                 let is_end = matches!(end, b'"' | b'\\');
                 assert_eq!(before_quote(word), if is_end { length } else { 8 }, "{length} {end}");
                 assert_eq!(leading_digits(word), length, "{length} {end}");
+                let is_special = is_end || end < b' ';
+                assert_eq!(before_special(word), if is_special { length } else { 8 }, "{length} {end}");
             }
         }
         for byte in 0..=u8::MAX {
             let word = u64::from_le_bytes([byte; 8]);
+            let is_special = byte < b' ' || matches!(byte, b'"' | b'\\');
+            assert_eq!(before_special(word), if is_special { 0 } else { 8 }, "{byte}");
             assert_eq!(leading_digits(word) == 8, byte.is_ascii_digit(), "{byte}");
         }
     }

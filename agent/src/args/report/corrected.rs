@@ -5,7 +5,7 @@ mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
 use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
-use crate::args::exact::{Fit, fit, value_fits};
+use crate::args::exact::{Fit, fit};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
@@ -68,6 +68,7 @@ fn corrected_inside(
     }
     let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
     let is_mendable = issues.iter().all(|issue| is_mendable(issue, issues));
+    let has_wrapper = has_wrapper && depth > 0 && may_be_wrapped(graph, sent);
     if !has_wrapper && !is_mendable {
         return None;
     }
@@ -76,8 +77,6 @@ fn corrected_inside(
         return None;
     }
     if has_wrapper
-        && depth > 0
-        && may_be_wrapped(graph, sent)
         && let Some(inner) = unwrapped(graph, tool, &sent.to_value())
     {
         let text = inner.call.to_string();
@@ -105,7 +104,7 @@ fn corrected_inside(
 /// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
-    let at_root = || issue.path.rfind('/') == Some(0);
+    let at_root = || issue.is_at_top();
     match issue.code {
         IssueCode::Type => issue.path.is_empty(),
         IssueCode::Unknown => at_root(),
@@ -287,7 +286,7 @@ impl Correction<'_> {
     }
 
     fn is_taken(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> bool {
-        if value_fits(self.graph, id, doc.raw) {
+        if doc.fits_exactly(self.graph, id) {
             return true;
         }
         let found = inspect(self.graph, id, doc, root);

@@ -14,7 +14,7 @@ use super::issue::Issue;
 use super::plan::Plan;
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
 use serde_json::{Map, Value, json};
-use signature::{parameters, push_set};
+use signature::{parameter_lines, parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
 
 /// How a report on the arguments of a call begins.
@@ -214,14 +214,16 @@ impl InvalidArguments {
             #[cfg(feature = "runtime")]
             _ => out.push_str("Invalid answer: "),
         }
-        out.extend([count.to_string().as_str(), " problem", plural]);
+        push_count(&mut out, count);
+        out.extend([" problem", plural]);
         // Writing to a String cannot fail.
         if let Some((number, of)) = attempt {
             let _ = write!(out, ", attempt {number} of {of}");
         }
         out.push_str(if is_call { ". The tool was not run.\n" } else { ".\n" });
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
-            out.extend([(i + 1).to_string().as_str(), ". "]);
+            push_count(&mut out, i + 1);
+            out.push_str(". ");
             push_line(&mut out, issue, subject);
             out.push('\n');
         }
@@ -238,16 +240,14 @@ impl InvalidArguments {
                 out.push_str(" were not checked.\n");
             }
         }
-        let parameters = parameters(plan.graph());
+        let parameters = parameter_lines(plan.graph());
         out.push_str(match (parameters.is_empty(), is_call) {
             (true, true) => "Parameters: none, send {}\n",
             (true, false) => "Fields: none, answer with {}\n",
             (false, true) => "Parameters (? = optional):\n",
             (false, false) => "Fields (? = optional):\n",
         });
-        for line in parameters {
-            out.extend(["  ", line, "\n"]);
-        }
+        out.push_str(parameters);
         let these = if count == 1 { "this" } else { "all of these" };
         let is_last = attempt.is_some_and(|(number, of)| number >= of);
         let _ = match subject {
@@ -330,6 +330,15 @@ impl fmt::Display for Issue {
         let mut line = String::new();
         push_line(&mut line, self, Subject::Call);
         f.write_str(&line)
+    }
+}
+
+/// Writes a number, which is usually small.
+fn push_count(out: &mut String, count: usize) {
+    match u8::try_from(count) {
+        Ok(digit @ 0..=9) => out.push(char::from(b'0' + digit)),
+        // Writing to a String cannot fail.
+        _ => drop(write!(out, "{count}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::diagnose::{Doc, Shape};
 use crate::args::rounding;
+use crate::args::text::{is_plain, push_json};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -26,20 +27,6 @@ pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, Cow<'k
     }
     out.push('}');
     out
-}
-
-/// Appends a text as JSON.
-fn push_json(out: &mut String, text: &str) {
-    if is_plain(text) {
-        out.extend(["\"", text, "\""]);
-    } else {
-        out.push_str(&Value::from(text).to_string());
-    }
-}
-
-/// Whether a text needs no escapes.
-fn is_plain(text: &str) -> bool {
-    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }
 
 /// Returns a value as `serde_json` writes it.
