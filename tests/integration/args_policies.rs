@@ -267,7 +267,8 @@ fn what_is_wrong_with_a_single_value_is_reported_where_it_was_sent() {
         "properties": {"days": {"type": "array", "items": {"type": "string", "format": "date"}}, "count": {"type": "integer"}},
     });
     let plan = Plan::compile("t", &schema, options(LENIENT)).expect("a plan");
-    for (text, path) in [(r#"{"days":"soon","count":"many"}"#, "/days"), (r#"{"days":["soon"],"count":"many"}"#, "/days/0")]
+    for (text, path) in
+        [(r#"{"days":"soon","count":"many"}"#, "/days"), (r#"{"days":["soon"],"count":"many"}"#, "/days/0")]
     {
         let refused = plan.parse::<agent::Value>(text).expect_err("no integer");
         let paths: Vec<&str> = refused.issues().iter().map(|issue| issue.path.as_str()).collect();

@@ -122,6 +122,13 @@ fn after_value(text: &[u8], at: &mut usize) -> u8 {
     found
 }
 
+/// Returns the property whose key is at a position, as it is usually written, and the position after it, which is 0 if there is none: two
+/// numbers are returned in registers.
+#[inline(never)]
+fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
+    object.written_at(text, at).unwrap_or_default()
+}
+
 fn word(text: &[u8], word: &[u8], at: usize) -> Step {
     fits(text.get(at..).is_some_and(|rest| rest.starts_with(word)), at + word.len())
 }
@@ -306,8 +313,9 @@ impl<'s> Scan<'s> {
         let text = self.bytes;
         // Its bits are kept apart as long as the keys come in order.
         let (mut bits, mut seen) = (seen, SeenKeys::default());
+        let first = object.props.get(..64).unwrap_or(&object.props);
         loop {
-            let expected = object.props.get(next).filter(|_| next < 64);
+            let expected = first.get(next);
             let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
             let node = if let Some((prop, end)) = expected {
                 at = skip_blank(text, end);
@@ -317,6 +325,19 @@ impl<'s> Scan<'s> {
                 }
                 bits |= bit;
                 next += 1;
+                prop.node
+            } else if let (index, end) = written_at(object, text, at)
+                && end > 0
+                && let Some(prop) = object.props.get(index)
+            {
+                at = skip_blank(text, end);
+                let bit = if index < 64 { 1 << index } else { 0 };
+                let is_new = if index < 64 { bits & bit == 0 } else { seen.add(index) };
+                if !is_new || prop.null_absent && byte(text, at) == b'n' {
+                    return Err(misfit(at));
+                }
+                bits |= bit;
+                next = index + 1;
                 prop.node
             } else {
                 seen.set_first(bits);
@@ -336,8 +357,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Reads a key that is not that of the expected property. Returns the node of its value, the index of the property that is expected
-    /// next, and the position of the value.
+    /// Reads a key that is written in another way, or that no property has. Returns the node of its value, the index of the property that
+    /// is expected next, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,
@@ -346,17 +367,12 @@ impl<'s> Scan<'s> {
         next: usize,
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), Stop> {
-        let written = object.written_at(self.bytes, at);
-        let (index, at) = if let Some((index, end)) = written {
-            (index, skip_blank(self.bytes, end))
-        } else {
-            let (at, key) = self.key(at)?;
-            match object.find(key, next) {
-                Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
-                // By another name it has to be renamed.
-                Some(_) => return Err(UNDECIDED),
-                None => return Ok((self.entry(object, key, at, seen)?, next, at)),
-            }
+        let (at, key) = self.key(at)?;
+        let index = match object.find(key, next) {
+            Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => index,
+            // By another name it has to be renamed.
+            Some(_) => return Err(UNDECIDED),
+            None => return Ok((self.entry(object, key, at, seen)?, next, at)),
         };
         let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
         if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {

@@ -241,8 +241,9 @@ impl Plan {
             }
             refusal.wrapped.move_back(&mut issues);
             if corrected.is_none()
-                && let Some(inside) =
-                    refusal.with_sent(|sent| report::issues_inside(graph, self.name(), sent, &issues)).flatten()
+                && let Some(inside) = refusal
+                    .with_sent(|sent| report::issues_inside(graph, self.name(), sent, &issues))
+                    .flatten()
             {
                 (issues, count) = inside;
             }

@@ -83,6 +83,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
+            Kind::Any if hint == Hint::Any && at.cx.is_exact() => de.deserialize_any(visitor),
             // Apart from the rest, whose large frame would cost each scalar.
             Kind::Int(IntSpec { wide: false, .. })
             | Kind::Bool

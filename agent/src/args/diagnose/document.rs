@@ -150,9 +150,13 @@ impl Doc<'_> {
     pub(crate) fn loses_digits(&self) -> bool {
         match &self.shape {
             Shape::Array(items) => items.iter().any(Doc::loses_digits),
-            Shape::Object(entries) => entries.iter().any(|(_, item)| item.loses_digits()),
+            Shape::Object(entries) => {
+                let may_lose = |item: &Doc<'_>| !matches!(item.shape, Shape::Text(_) | Shape::Bool(_));
+                entries.iter().any(|(_, item)| may_lose(item) && item.loses_digits())
+            }
+            Shape::Number if rounding::is_safe(self.raw) => false,
             Shape::Number => {
-                let value = if rounding::is_safe(self.raw) { Value::Null } else { self.to_value() };
+                let value = self.to_value();
                 value.is_f64() && value.as_f64().is_some_and(|float| rounding::is_rounded(self.raw, float))
             }
             _ => false,
@@ -177,6 +181,9 @@ impl Doc<'_> {
                         marks |= mark;
                         !is_marked || entries.iter().take(at).all(|(before, _)| before != key)
                     };
+                    if is_new && !matches!(item.shape, Shape::Array(_) | Shape::Object(_)) {
+                        return None;
+                    }
                     let below = if is_new { item.repeated_key()? } else { String::new() };
                     let mut out = String::new();
                     push_segment(&mut out, key);
@@ -202,8 +209,9 @@ impl Doc<'_> {
 
 /// Returns one of 64 marks for a key. Keys with different marks are different.
 fn mark_of(key: &str) -> u64 {
-    let (first, last) = (key.bytes().next().unwrap_or(0), key.bytes().next_back().unwrap_or(0));
-    1 << ((usize::from(first) * 5 + usize::from(last) * 3 + key.len()) % 64)
+    let [first, last] =
+        [key.as_bytes().first(), key.as_bytes().last()].map(|byte| usize::from(*byte.unwrap_or(&0)));
+    1 << ((5 * first + 3 * last + key.len()) % 64)
 }
 
 /// Reads JSON without building a value: number ranges, surrogates and depth are checked as for a `Value`.
@@ -289,7 +297,11 @@ impl<'t> Reader<'t> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline]
     fn skip_blank(&mut self) {
+        if self.peek().is_some_and(|byte| byte > b' ') {
+            return;
+        }
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }

@@ -11,8 +11,8 @@ mod walk;
 
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
-pub(crate) use repair::WrappedValues;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
+pub(crate) use repair::WrappedValues;
 pub(crate) use unique::repeated;
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
@@ -67,7 +67,14 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
             let issue = syntax::fault(text, &error, graph.has_secrets(), hint.unwrap_or_default());
             let respelled = respelled.map(|respelled| respelled.text);
             let wrapped = WrappedValues::default();
-            return Err(Refusal { issues: vec![issue], count: 1, sent: None, document: None, respelled, wrapped });
+            return Err(Refusal {
+                issues: vec![issue],
+                count: 1,
+                sent: None,
+                document: None,
+                respelled,
+                wrapped,
+            });
         }
     };
     match unwrapped(graph, &document.root) {

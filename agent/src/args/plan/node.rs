@@ -384,6 +384,8 @@ pub(crate) struct ObjectSpec {
     pub(crate) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
+    /// Whether an object is complete that has the required ones among the first 64 properties.
+    pub(crate) is_complete_with_required: bool,
 }
 
 /// The other keys that an object accepts.
@@ -439,6 +441,7 @@ impl ObjectSpec {
             required: 0,
             min: 0,
             max: u64::MAX,
+            is_complete_with_required: true,
         }
     }
 

@@ -117,7 +117,8 @@ impl Fit<'_> {
     ) -> Option<String> {
         let mut out = String::with_capacity(128);
         out.push('{');
-        let (mut given, mut seen) = (vec![false; object.props.len()], HashSet::with_hasher(NameHash::default()));
+        let (mut given, mut seen) =
+            (vec![false; object.props.len()], HashSet::with_hasher(NameHash::default()));
         let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
         let length = self.path.len();
         let mut hint = 0;
@@ -207,7 +208,8 @@ impl Fit<'_> {
         }
         while out.len() < least {
             let made = samples(self.graph, array.item(out.len())?, None, &[]);
-            let made = made.into_iter().find(|made| !array.unique || !out.iter().any(|own| *own == made.text))?;
+            let made =
+                made.into_iter().find(|made| !array.unique || !out.iter().any(|own| *own == made.text))?;
             push_index(&mut self.path, out.len());
             self.touched.push(self.path.clone());
             self.path.truncate(length);

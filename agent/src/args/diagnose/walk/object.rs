@@ -8,7 +8,7 @@ use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, Object
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::{has_close_name, near_names};
-use crate::args::text::{MAX_VALUE, cut};
+use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, collections::HashSet};
 
@@ -173,7 +173,8 @@ impl<'w> Walk<'w, '_> {
         if self.out.as_ref().is_none_or(|out| out.len() != known + 1) {
             return None;
         }
-        let mut missing = object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
+        let mut missing =
+            object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
         let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
         // What takes anything says nothing about what is meant for it.
@@ -185,10 +186,10 @@ impl<'w> Walk<'w, '_> {
             return None;
         }
         let is_free = |index: usize| {
-            !given.get(index).is_some_and(Option::is_some)
-                && object.props.get(index).is_some_and(|other| other.name != prop.name)
+            given.get(index).is_some_and(Option::is_none)
+                && object.props.get(index).is_some_and(|other| !std::ptr::eq(other, prop))
         };
-        if has_close_name(key, object.names(is_free)) {
+        if (0..object.props.len()).any(is_free) && has_close_name(key, object.names(is_free)) {
             return None;
         }
         self.out.as_mut()?.last_mut()?.is_mendable = true;
@@ -198,12 +199,12 @@ impl<'w> Walk<'w, '_> {
     fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
         self.below(Segment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
-                issue.problem = match meant {
-                    Some(key) => {
-                        format!("required, but missing: perhaps `{}` is meant for it", cut(key, MAX_VALUE))
-                    }
-                    None => "required, but missing".into(),
-                };
+                issue.problem.push_str("required, but missing");
+                if let Some(key) = meant {
+                    issue.problem.push_str(": perhaps `");
+                    push_cut(&mut issue.problem, key, MAX_VALUE);
+                    issue.problem.push_str("` is meant for it");
+                }
                 issue.expected = Some(signature(walk.graph, prop.node).into());
             });
         });
