@@ -75,8 +75,8 @@ struct Scan<'s> {
     depth: u32,
     /// The number of open values whose alternative or variant is chosen by their content.
     choices: u32,
-    /// The number of bytes that may be scanned again: alternatives in alternatives would multiply the work.
-    left: usize,
+    /// The number of bytes that were scanned again.
+    again: usize,
     /// Whether an object outside of alternatives has a key that it does not accept.
     is_refused: bool,
 }
@@ -136,15 +136,7 @@ fn word(text: &[u8], word: &[u8], at: usize) -> Step {
 impl<'s> Scan<'s> {
     #[inline]
     fn new(graph: &'s Graph, text: &'s str) -> Scan<'s> {
-        Scan {
-            graph,
-            text,
-            bytes: text.as_bytes(),
-            depth: 0,
-            choices: 0,
-            left: 256 + 4 * text.len(),
-            is_refused: false,
-        }
+        Scan { graph, text, bytes: text.as_bytes(), depth: 0, choices: 0, again: 0, is_refused: false }
     }
 
     #[inline]
@@ -192,7 +184,7 @@ impl<'s> Scan<'s> {
             (Kind::Null | Kind::Nullable(_), b'n') => word(self.bytes, b"null", at),
             (Kind::Nullable(inner), _) => self.value(*inner, at),
             (Kind::Any, _) => self.anything(at),
-            (Kind::Tagged { tag, variants, names }, b'{') => self.tagged(tag, variants, names, node, at),
+            (Kind::Tagged { .. }, b'{') => self.tagged(node, at),
             (Kind::External(external), b'"') => self.closed(&external.units, node, at),
             (Kind::External(external), b'{') => self.external(external, at),
             (Kind::Union { branches, exclusive: false }, _) => self.union(branches, at),
@@ -308,7 +300,8 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> Step {
         let text = self.bytes;
         // Its bits are kept apart as long as the keys come in order.
@@ -415,14 +408,8 @@ impl<'s> Scan<'s> {
         fits(byte(self.bytes, end) == b'}', end + 1)
     }
 
-    fn tagged(
-        &mut self,
-        tag: &str,
-        variants: &'s [(String, NodeId)],
-        names: &VariantNames,
-        node: &Node,
-        start: usize,
-    ) -> Step {
+    fn tagged(&mut self, node: &'s Node, start: usize) -> Step {
+        let Kind::Tagged { tag, variants, names } = &node.kind else { return Err(UNDECIDED) };
         let text = self.bytes;
         let first = skip_blank(text, start + 1);
         let begin = names.first(tag, variants, self.graph);
@@ -511,10 +498,10 @@ impl<'s> Scan<'s> {
         Err(last)
     }
 
-    /// Accounts for bytes that are scanned again.
+    /// Accounts for bytes that are scanned again: alternatives in alternatives would multiply the work.
     fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.left = self.left.checked_sub(bytes + 1).ok_or(UNDECIDED)?;
-        Ok(())
+        self.again += bytes + 1;
+        if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }
     }
 }
 
