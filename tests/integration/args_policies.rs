@@ -2,7 +2,7 @@
 
 use super::shapes::Inner;
 use super::{W, bad, ok, options, parse, plan};
-use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
+use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -234,4 +234,44 @@ fn secrets_are_never_shown() {
         .expect("fits");
     assert_eq!(parsed.value.nested, Some(Nested { pin: 41414 }));
     assert_eq!(parsed.coercions[0].from, "(hidden)");
+}
+
+/// A number that its type checks.
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(try_from = "u8")]
+#[schemars(with = "u8")]
+struct Even(u8);
+
+impl TryFrom<u8> for Even {
+    type Error = &'static str;
+
+    fn try_from(number: u8) -> Result<Even, &'static str> {
+        if number % 2 == 0 { Ok(Even(number)) } else { Err("must be even") }
+    }
+}
+
+/// The model sent no list: a path with an index would lead nowhere.
+#[test]
+fn what_is_wrong_with_a_single_value_is_reported_where_it_was_sent() {
+    let parsed = parse::<W<Vec<Even>>>(LENIENT, r#"{"v":4}"#).expect("wrapped");
+    assert_eq!(parsed, (W { v: vec![Even(4)] }, owned([("/v", "one_value_wrapped")])));
+    let faults = |text| {
+        let issues = parse::<W<Vec<Even>>>(LENIENT, text).expect_err("odd");
+        issues.into_iter().map(|issue| (issue.path, issue.code.as_str())).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(r#"{"v":3}"#), owned([("/v", "value")]));
+    assert_eq!(faults(r#"{"v":3,"w":1}"#), owned([("/w", "unknown"), ("/v", "value")]));
+    assert_eq!(faults(r#"{"v":[4,3]}"#), owned([("/v/1", "value")]));
+    let schema = agent::json!({
+        "type": "object",
+        "properties": {"days": {"type": "array", "items": {"type": "string", "format": "date"}}, "count": {"type": "integer"}},
+    });
+    let plan = Plan::compile("t", &schema, options(LENIENT)).expect("a plan");
+    for (text, path) in
+        [(r#"{"days":"soon","count":"many"}"#, "/days"), (r#"{"days":["soon"],"count":"many"}"#, "/days/0")]
+    {
+        let refused = plan.parse::<agent::Value>(text).expect_err("no integer");
+        let paths: Vec<&str> = refused.issues().iter().map(|issue| issue.path.as_str()).collect();
+        assert_eq!(paths, ["/count", path], "{refused}");
+    }
 }

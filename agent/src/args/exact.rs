@@ -75,8 +75,8 @@ struct Scan<'s> {
     depth: u32,
     /// The number of open values whose alternative or variant is chosen by their content.
     choices: u32,
-    /// The number of bytes that may be scanned again: alternatives in alternatives would multiply the work.
-    left: usize,
+    /// The number of bytes that were scanned again.
+    again: usize,
     /// Whether an object outside of alternatives has a key that it does not accept.
     is_refused: bool,
 }
@@ -122,6 +122,13 @@ fn after_value(text: &[u8], at: &mut usize) -> u8 {
     found
 }
 
+/// Returns the property whose key is at a position, as it is usually written, and the position after it, which is 0 if there is none: two
+/// numbers are returned in registers.
+#[inline(never)]
+fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
+    object.written_at(text, at).unwrap_or_default()
+}
+
 fn word(text: &[u8], word: &[u8], at: usize) -> Step {
     fits(text.get(at..).is_some_and(|rest| rest.starts_with(word)), at + word.len())
 }
@@ -129,15 +136,7 @@ fn word(text: &[u8], word: &[u8], at: usize) -> Step {
 impl<'s> Scan<'s> {
     #[inline]
     fn new(graph: &'s Graph, text: &'s str) -> Scan<'s> {
-        Scan {
-            graph,
-            text,
-            bytes: text.as_bytes(),
-            depth: 0,
-            choices: 0,
-            left: 256 + 4 * text.len(),
-            is_refused: false,
-        }
+        Scan { graph, text, bytes: text.as_bytes(), depth: 0, choices: 0, again: 0, is_refused: false }
     }
 
     #[inline]
@@ -185,7 +184,7 @@ impl<'s> Scan<'s> {
             (Kind::Null | Kind::Nullable(_), b'n') => word(self.bytes, b"null", at),
             (Kind::Nullable(inner), _) => self.value(*inner, at),
             (Kind::Any, _) => self.anything(at),
-            (Kind::Tagged { tag, variants, names }, b'{') => self.tagged(tag, variants, names, node, at),
+            (Kind::Tagged { .. }, b'{') => self.tagged(node, at),
             (Kind::External(external), b'"') => self.closed(&external.units, node, at),
             (Kind::External(external), b'{') => self.external(external, at),
             (Kind::Union { branches, exclusive: false }, _) => self.union(branches, at),
@@ -301,13 +300,15 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> Step {
         let text = self.bytes;
         // Its bits are kept apart as long as the keys come in order.
         let (mut bits, mut seen) = (seen, SeenKeys::default());
+        let first = object.props.get(..64).unwrap_or(&object.props);
         loop {
-            let expected = object.props.get(next).filter(|_| next < 64);
+            let expected = first.get(next);
             let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
             let node = if let Some((prop, end)) = expected {
                 at = skip_blank(text, end);
@@ -317,6 +318,19 @@ impl<'s> Scan<'s> {
                 }
                 bits |= bit;
                 next += 1;
+                prop.node
+            } else if let (index, end) = written_at(object, text, at)
+                && end > 0
+                && let Some(prop) = object.props.get(index)
+            {
+                at = skip_blank(text, end);
+                let bit = if index < 64 { 1 << index } else { 0 };
+                let is_new = if index < 64 { bits & bit == 0 } else { seen.add(index) };
+                if !is_new || prop.null_absent && byte(text, at) == b'n' {
+                    return Err(misfit(at));
+                }
+                bits |= bit;
+                next = index + 1;
                 prop.node
             } else {
                 seen.set_first(bits);
@@ -336,8 +350,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Reads a key that is not that of the expected property. Returns the node of its value, the index of the property that is expected
-    /// next, and the position of the value.
+    /// Reads a key that is written in another way, or that no property has. Returns the node of its value, the index of the property that
+    /// is expected next, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,
@@ -346,17 +360,12 @@ impl<'s> Scan<'s> {
         next: usize,
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), Stop> {
-        let written = object.written_at(self.bytes, at);
-        let (index, at) = if let Some((index, end)) = written {
-            (index, skip_blank(self.bytes, end))
-        } else {
-            let (at, key) = self.key(at)?;
-            match object.find(key, next) {
-                Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => (index, at),
-                // By another name it has to be renamed.
-                Some(_) => return Err(UNDECIDED),
-                None => return Ok((self.entry(object, key, at, seen)?, next, at)),
-            }
+        let (at, key) = self.key(at)?;
+        let index = match object.find(key, next) {
+            Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => index,
+            // By another name it has to be renamed.
+            Some(_) => return Err(UNDECIDED),
+            None => return Ok((self.entry(object, key, at, seen)?, next, at)),
         };
         let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
         if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
@@ -399,14 +408,8 @@ impl<'s> Scan<'s> {
         fits(byte(self.bytes, end) == b'}', end + 1)
     }
 
-    fn tagged(
-        &mut self,
-        tag: &str,
-        variants: &'s [(String, NodeId)],
-        names: &VariantNames,
-        node: &Node,
-        start: usize,
-    ) -> Step {
+    fn tagged(&mut self, node: &'s Node, start: usize) -> Step {
+        let Kind::Tagged { tag, variants, names } = &node.kind else { return Err(UNDECIDED) };
         let text = self.bytes;
         let first = skip_blank(text, start + 1);
         let begin = names.first(tag, variants, self.graph);
@@ -495,10 +498,10 @@ impl<'s> Scan<'s> {
         Err(last)
     }
 
-    /// Accounts for bytes that are scanned again.
+    /// Accounts for bytes that are scanned again: alternatives in alternatives would multiply the work.
     fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.left = self.left.checked_sub(bytes + 1).ok_or(UNDECIDED)?;
-        Ok(())
+        self.again += bytes + 1;
+        if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }
     }
 }
 

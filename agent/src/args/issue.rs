@@ -122,4 +122,15 @@ impl Issue {
             is_mendable: false,
         }
     }
+
+    /// Whether the path leads to a parameter itself.
+    pub(crate) fn is_at_top(&self) -> bool {
+        matches!(self.parent_and_key(), Some(("", _)))
+    }
+
+    /// Returns the pointer to the object or list that has the place of the issue, and its escaped key there.
+    pub(crate) fn parent_and_key(&self) -> Option<(&str, &str)> {
+        let slash = self.path.bytes().rposition(|byte| byte == b'/')?;
+        Some((self.path.get(..slash)?, self.path.get(slash + 1..)?))
+    }
 }

@@ -79,7 +79,7 @@ pub(crate) use report::{REFUSAL, Subject};
 pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, PlanDe, Position};
-use diagnose::{Refusal, diagnose};
+use diagnose::{Refusal, WrappedValues, diagnose};
 use exact::Fit;
 use plan::IssueLimit;
 use refused::Reread;
@@ -178,10 +178,13 @@ impl Plan {
     fn parse_again<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
         let RepairedArguments { text, coercions } = self.explain(text, again)?;
+        let wrapped = WrappedValues::of(&coercions);
         // Its structure was mended, as the policy allows.
         let cx = Context::after(self.graph(), &text, coercions);
-        let Ok(parsed) = read_exactly(cx, &text) else { return Err(self.refused_by_type(&text, again)) };
-        self.pass_as_a_whole(&text)?;
+        let Ok(parsed) = read_exactly(cx, &text) else {
+            return Err(self.refused_by_type(&text, again).before_wrapping(&wrapped));
+        };
+        self.pass_as_a_whole(&text).map_err(|refusal| refusal.before_wrapping(&wrapped))?;
         Ok(parsed)
     }
 
@@ -229,14 +232,18 @@ impl Plan {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
             unchecked = looked.flatten();
+            unchecked.iter_mut().for_each(|at| refusal.wrapped.move_pointer_back(at));
             count = (count + issues.len()).saturating_sub(walked);
         }
         if let Some(sent) = refusal.sent.as_deref() {
             if let Some(whole) = &graph.whole {
                 count += whole.add_to(&mut issues, &self.arrived(sent));
             }
+            refusal.wrapped.move_back(&mut issues);
             if corrected.is_none()
-                && let Some(inside) = report::issues_inside(graph, self.name(), sent, &issues)
+                && let Some(inside) = refusal
+                    .with_sent(|sent| report::issues_inside(graph, self.name(), sent, &issues))
+                    .flatten()
             {
                 (issues, count) = inside;
             }

@@ -87,9 +87,12 @@ impl<'t> SeenKeys<'t> {
     #[inline]
     pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
         self.first & object.required == object.required
-            && (object.props.len() <= 64
-                || object.props.iter().enumerate().skip(64).all(|(i, p)| !p.required || self.has_more(i)))
-            && (object.min == 0 && object.max == u64::MAX
-                || (object.min..=object.max).contains(&self.count()))
+            && (object.is_complete_with_required || self.are_all(object))
+    }
+
+    fn are_all(&self, object: &ObjectSpec) -> bool {
+        let mut more = object.props.iter().enumerate().skip(64);
+        more.all(|(i, p)| !p.required || self.has_more(i))
+            && (object.min..=object.max).contains(&self.count())
     }
 }

@@ -69,6 +69,27 @@ pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
+/// Appends a text as `serde_json` writes it.
+pub(crate) fn push_json(out: &mut String, text: &str) {
+    if is_plain(text) {
+        out.extend(["\"", text, "\""]);
+    } else {
+        out.push_str(&Value::from(text).to_string());
+    }
+}
+
+/// Returns a text as `serde_json` writes it.
+pub(crate) fn json_of(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_json(&mut out, text);
+    out
+}
+
+/// Whether a text needs no escapes in JSON.
+pub(crate) fn is_plain(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
+}
+
 pub(crate) fn quoted(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max) + 2);
     push_quoted(&mut out, text, max);

@@ -127,7 +127,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
 }
 
 /// Returns whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left
-/// out, and parameters below it. Strings may contain JSON that was decoded, and a single value may have been accepted as a list with it.
+/// out, and parameters below it. Strings may contain JSON that was decoded.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -148,7 +148,6 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         let inside = decoded(&current);
         current = match at(&inside) {
             Some(below) => below,
-            None if segment == "0" && !inside.is_array() && !inside.is_null() => inside,
             // `null` is accepted for a parameter that was left out.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;

@@ -1,6 +1,6 @@
 //! Reading numbers by their digits, once it is known that some of them may have been rounded.
 
-use super::context::{nested, refused};
+use super::context::{Context, nested, refused};
 use super::scalar::ScalarVisitor;
 use super::{Hint, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
@@ -41,7 +41,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let document = Document::parse(raw.get()).map_err(nested)?;
         note_rounded(at, &document.root);
-        serde_json::Deserializer::from_str(raw.get()).deserialize_any(visitor).map_err(nested)
+        // By the code that reads such values elsewhere, which is compiled for each type.
+        let cx = Context::exact(at.cx.graph, raw.get());
+        let mut de = serde_json::Deserializer::from_str(raw.get());
+        PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) }.read(visitor, Hint::Any).map_err(nested)
     }
 }
 

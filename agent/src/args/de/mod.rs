@@ -83,6 +83,13 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
+            // Arguments that fit exactly are read so.
+            Kind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
+                if !at.cx.is_exact() {
+                    at.cx.note_any(at);
+                }
+                de.deserialize_any(visitor)
+            }
             // Apart from the rest, whose large frame would cost each scalar.
             Kind::Int(IntSpec { wide: false, .. })
             | Kind::Bool
@@ -103,13 +110,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             Kind::Any => match hint {
-                Hint::Any if at.cx.reads_digits() => PlanDe { de, at }.any_carefully(visitor),
-                Hint::Any => {
-                    if !at.cx.is_exact() {
-                        at.cx.note_any(at);
-                    }
-                    de.deserialize_any(visitor)
-                }
+                Hint::Any => PlanDe { de, at }.any_carefully(visitor),
                 Hint::Ignored => de.deserialize_ignored_any(visitor),
                 // serde_json asks neither for the name nor for the variants.
                 Hint::Enum => de.deserialize_enum("", &[], visitor),

@@ -1,11 +1,13 @@
 //! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
 
+use crate::args::exact::value_fits;
 use crate::args::hash::NameHash;
+use crate::args::plan::{Graph, NodeId, before_special, leading_digits, word_at};
 use crate::args::rounding;
-use crate::args::text::{MAX_VALUE, cut, key_list, push_segment, quoted};
+use crate::args::text::{MAX_VALUE, key_list, push_cut, push_quoted, push_segment};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, cell::Cell, collections::HashSet, fmt};
 
 /// Up to so many keys are compared with each other; more are hashed.
 const FEW_KEYS: usize = 16;
@@ -18,6 +20,8 @@ pub(crate) struct Document<'t> {
 pub(crate) struct Doc<'t> {
     pub(crate) raw: &'t str,
     pub(crate) shape: Shape<'t>,
+    /// The node that the value is known to fit as it is.
+    fitting: Cell<Option<NodeId>>,
 }
 
 pub(crate) enum Shape<'t> {
@@ -31,8 +35,11 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// `serde_json` decides what is JSON, and provides the error.
+    /// `serde_json` decides what is JSON, and provides the error; ordinary JSON is known without it.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
+        if let Some(document) = Reader::new(text, false).document() {
+            return Ok(document);
+        }
         let mut de = serde_json::Deserializer::from_str(text);
         Checked::deserialize(&mut de)?;
         de.end()?;
@@ -42,7 +49,7 @@ impl<'t> Document<'t> {
 
     /// Reads text that is known to be JSON and at most 128 deep.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
-        Reader { text, at: 0 }.value().map(|root| Document { root })
+        Reader::new(text, true).document()
     }
 }
 
@@ -56,6 +63,18 @@ impl Doc<'_> {
 
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.shape, Shape::Null)
+    }
+
+    /// Whether the value fits a node exactly as it is; `false` says nothing. The answer is kept: every pass over a refused call asks.
+    pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
+        if self.fitting.get() == Some(node) {
+            return true;
+        }
+        let fits = value_fits(graph, node, self.raw);
+        if fits {
+            self.fitting.set(Some(node));
+        }
+        fits
     }
 
     pub(crate) fn kind(&self) -> &'static str {
@@ -108,8 +127,17 @@ impl Doc<'_> {
         match &self.shape {
             Shape::Null => "null".into(),
             Shape::Bool(b) => format!("boolean {b}"),
-            Shape::Number => format!("number {}", cut(self.raw, MAX_VALUE + 2)),
-            Shape::Text(text) => format!("string {}", quoted(text, MAX_VALUE)),
+            Shape::Number => {
+                let mut out = "number ".to_owned();
+                push_cut(&mut out, self.raw, MAX_VALUE + 2);
+                out
+            }
+            Shape::Text(text) => {
+                let mut out = String::with_capacity(text.len().min(MAX_VALUE) + 12);
+                out.push_str("string ");
+                push_quoted(&mut out, text, MAX_VALUE);
+                out
+            }
             Shape::Array(items) => format!("array of {}", items.len()),
             Shape::Object(entries) if entries.is_empty() => "object {}".into(),
             Shape::Object(entries) => {
@@ -122,9 +150,13 @@ impl Doc<'_> {
     pub(crate) fn loses_digits(&self) -> bool {
         match &self.shape {
             Shape::Array(items) => items.iter().any(Doc::loses_digits),
-            Shape::Object(entries) => entries.iter().any(|(_, item)| item.loses_digits()),
+            Shape::Object(entries) => {
+                let may_lose = |item: &Doc<'_>| !matches!(item.shape, Shape::Text(_) | Shape::Bool(_));
+                entries.iter().any(|(_, item)| may_lose(item) && item.loses_digits())
+            }
+            Shape::Number if rounding::is_safe(self.raw) => false,
             Shape::Number => {
-                let value = if rounding::is_safe(self.raw) { Value::Null } else { self.to_value() };
+                let value = self.to_value();
                 value.is_f64() && value.as_f64().is_some_and(|float| rounding::is_rounded(self.raw, float))
             }
             _ => false,
@@ -139,13 +171,19 @@ impl Doc<'_> {
                 Some(format!("/{i}{below}"))
             }),
             Shape::Object(entries) => {
-                let mut seen = HashSet::with_hasher(NameHash::default());
+                let (mut marks, mut seen) = (0, HashSet::with_hasher(NameHash::default()));
                 entries.iter().enumerate().find_map(|(at, (key, item))| {
-                    let is_new = if entries.len() <= FEW_KEYS {
-                        entries.iter().take(at).all(|(before, _)| before != key)
-                    } else {
+                    let is_new = if entries.len() > FEW_KEYS {
                         seen.insert(key.as_ref())
+                    } else {
+                        let mark = mark_of(key);
+                        let is_marked = marks & mark != 0;
+                        marks |= mark;
+                        !is_marked || entries.iter().take(at).all(|(before, _)| before != key)
                     };
+                    if is_new && !matches!(item.shape, Shape::Array(_) | Shape::Object(_)) {
+                        return None;
+                    }
                     let below = if is_new { item.repeated_key()? } else { String::new() };
                     let mut out = String::new();
                     push_segment(&mut out, key);
@@ -167,6 +205,13 @@ impl Doc<'_> {
         let is_null = |(_, value): &(_, Doc<'_>)| matches!(value.shape, Shape::Null);
         matches!(&self.shape, Shape::Object(entries) if entries.iter().any(is_null))
     }
+}
+
+/// Returns one of 64 marks for a key. Keys with different marks are different.
+fn mark_of(key: &str) -> u64 {
+    let [first, last] =
+        [key.as_bytes().first(), key.as_bytes().last()].map(|byte| usize::from(*byte.unwrap_or(&0)));
+    1 << ((5 * first + 3 * last + key.len()) % 64)
 }
 
 /// Reads JSON without building a value: number ranges, surrogates and depth are checked as for a `Value`.
@@ -220,18 +265,43 @@ impl<'de> Visitor<'de> for Checked {
     }
 }
 
-/// Builds the tree of text that is known to be JSON and at most 128 deep.
+/// Values nest less deep than this in ordinary JSON. `serde_json` reads up to 127 levels.
+const MAX_ORDINARY_DEPTH: u32 = 100;
+/// Longer numbers may be beyond the range of floats.
+const MAX_ORDINARY_NUMBER: usize = 40;
+
+/// Builds the tree of a text, in one pass. A text that is not known to be JSON is read if it is ordinary JSON; `None` says nothing then.
 struct Reader<'t> {
     text: &'t str,
+    bytes: &'t [u8],
     at: usize,
+    /// How many more levels are read.
+    depth: u32,
+    /// Whether the text is known to be JSON, at most 128 deep.
+    is_json: bool,
 }
 
 impl<'t> Reader<'t> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    fn new(text: &'t str, is_json: bool) -> Reader<'t> {
+        let depth = if is_json { u32::MAX } else { MAX_ORDINARY_DEPTH };
+        Reader { text, bytes: text.as_bytes(), at: 0, depth, is_json }
     }
 
+    fn document(mut self) -> Option<Document<'t>> {
+        let root = self.value()?;
+        self.skip_blank();
+        (self.at == self.bytes.len()).then_some(Document { root })
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
     fn skip_blank(&mut self) {
+        if self.peek().is_some_and(|byte| byte > b' ') {
+            return;
+        }
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }
@@ -249,47 +319,93 @@ impl<'t> Reader<'t> {
         self.skip_blank();
         let start = self.at;
         let shape = match self.peek()? {
-            b'{' => self.object()?,
-            b'[' => self.array()?,
             b'"' => Shape::Text(self.string()?),
-            b'n' => self.word(4, Shape::Null),
-            b't' => self.word(4, Shape::Bool(true)),
-            b'f' => self.word(5, Shape::Bool(false)),
-            _ => self.number(),
+            b'{' => self.nested(Reader::object)?,
+            b'[' => self.nested(Reader::array)?,
+            b'n' => self.word("null", Shape::Null)?,
+            b't' => self.word("true", Shape::Bool(true))?,
+            b'f' => self.word("false", Shape::Bool(false))?,
+            _ => self.number()?,
         };
-        Some(Doc { raw: self.text.get(start..self.at)?, shape })
+        Some(Doc { raw: self.text.get(start..self.at)?, shape, fitting: Cell::new(None) })
     }
 
-    fn word(&mut self, length: usize, shape: Shape<'t>) -> Shape<'t> {
-        self.at += length;
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Option<Shape<'t>>) -> Option<Shape<'t>> {
+        self.depth = self.depth.checked_sub(1)?;
+        let shape = read(self);
+        self.depth += 1;
         shape
     }
 
-    fn number(&mut self) -> Shape<'t> {
-        while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) {
-            self.at += 1;
+    fn word(&mut self, word: &str, shape: Shape<'t>) -> Option<Shape<'t>> {
+        let is_here = self.bytes.get(self.at..)?.starts_with(word.as_bytes());
+        self.at += word.len();
+        is_here.then_some(shape)
+    }
+
+    /// Returns the position after the digits from a position.
+    fn digits(&self, mut at: usize) -> usize {
+        loop {
+            let length = leading_digits(word_at(self.bytes, at));
+            at += length;
+            if length < 8 {
+                return at;
+            }
         }
-        Shape::Number
+    }
+
+    fn number(&mut self) -> Option<Shape<'t>> {
+        let start = self.at;
+        let first = start + usize::from(self.peek() == Some(b'-'));
+        let whole = self.digits(first);
+        let is_whole = whole == first + 1 || whole > first && self.bytes.get(first) != Some(&b'0');
+        self.at = whole;
+        let mut is_ordinary = is_whole;
+        if self.peek() == Some(b'.') {
+            self.at = self.digits(whole + 1);
+            is_ordinary &= self.at > whole + 1;
+        }
+        if self.is_json {
+            while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) {
+                self.at += 1;
+            }
+            return Some(Shape::Number);
+        }
+        // What follows is neither a comma nor an end if it belongs to the number.
+        (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 
     fn string(&mut self) -> Option<Cow<'t, str>> {
+        if self.peek()? != b'"' {
+            return None;
+        }
         let start = self.at;
-        let rest = self.text.get(start + 1..)?;
-        let plain = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
-        self.at += 1 + plain;
+        self.skip_plain(start + 1);
         if self.peek()? == b'"' {
             self.at += 1;
-            return rest.get(..plain).map(Cow::Borrowed);
+            return self.text.get(start + 1..self.at - 1).map(Cow::Borrowed);
         }
         loop {
             match self.peek()? {
                 b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+                b'\\' => self.skip_plain(self.at + 2),
+                _ => return None,
             }
         }
         self.at += 1;
         serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
+    }
+
+    /// Moves to the first quote, escape or control character from a position, or to the end of the text.
+    fn skip_plain(&mut self, from: usize) {
+        self.at = from;
+        loop {
+            let length = before_special(word_at(self.bytes, self.at));
+            self.at += length;
+            if length < 8 {
+                return;
+            }
+        }
     }
 
     fn array(&mut self) -> Option<Shape<'t>> {

@@ -144,8 +144,9 @@ impl EarlyCheck {
         }
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
+        let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
         // Decoded text may nest deeper than JSON is read; then nothing was mended.
-        let mended = mended.as_deref().and_then(|text| Document::parse(text).ok());
+        let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = Shared::new(graph, None, false);
         shared.suggestions.set(self.suggestions);
@@ -155,6 +156,9 @@ impl EarlyCheck {
             None => walk.entry(node, key, &document.root),
         }
         self.suggestions = shared.suggestions.get();
+        if let Some(wrapped) = wrapped {
+            wrapped.move_back(self.issues.get_mut(before..).unwrap_or_default());
+        }
         before
     }
 }

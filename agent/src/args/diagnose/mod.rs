@@ -12,6 +12,7 @@ mod walk;
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
+pub(crate) use repair::WrappedValues;
 pub(crate) use unique::repeated;
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
@@ -34,6 +35,8 @@ pub(crate) struct Refusal<'t> {
     document: Option<Box<Document<'t>>>,
     /// What was probably meant by text that is not JSON.
     pub(crate) respelled: Option<String>,
+    /// Which values of `sent` were in no list when they were sent.
+    pub(crate) wrapped: WrappedValues,
 }
 
 impl Refusal<'_> {
@@ -63,7 +66,15 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
             let hint = respelled.as_ref().map(|respelled| respelled.hint);
             let issue = syntax::fault(text, &error, graph.has_secrets(), hint.unwrap_or_default());
             let respelled = respelled.map(|respelled| respelled.text);
-            return Err(Refusal { issues: vec![issue], count: 1, sent: None, document: None, respelled });
+            let wrapped = WrappedValues::default();
+            return Err(Refusal {
+                issues: vec![issue],
+                count: 1,
+                sent: None,
+                document: None,
+                respelled,
+                wrapped,
+            });
         }
     };
     match unwrapped(graph, &document.root) {
@@ -75,6 +86,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
                 sent: r.sent.map(|s| s.into_owned().into()),
                 document: None,
                 respelled: None,
+                wrapped: r.wrapped,
             };
             let document = Document::parse(&inner).map_err(|_| Refusal {
                 issues: Vec::new(),
@@ -82,6 +94,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
                 sent: None,
                 document: None,
                 respelled: None,
+                wrapped: WrappedValues::default(),
             })?;
             check(graph, document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
         }
@@ -129,6 +142,7 @@ fn check<'t>(
             sent: Some(text.into()),
             document: Some(Box::new(document)),
             respelled: None,
+            wrapped: WrappedValues::default(),
         });
     }
     let mended = repair::repair(graph, root, &mut coercions);
@@ -151,5 +165,6 @@ fn check<'t>(
         Some(mended) => (mended.into(), None),
         None => (text.into(), Some(Box::new(document))),
     };
-    Err(Refusal { issues, count, sent: Some(sent), document, respelled: None })
+    let wrapped = WrappedValues::of(&coercions);
+    Err(Refusal { issues, count, sent: Some(sent), document, respelled: None, wrapped })
 }

@@ -64,7 +64,8 @@ impl<'s> Scan<'s> {
         Ok((at + 1, true))
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most texts are short")]
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> Step {
         if byte(self.bytes, at) != b'"' {
             return Err(misfit(at));

@@ -164,6 +164,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         source: None,
         signatures,
         parameters: OnceLock::new(),
+        parameter_lines: OnceLock::new(),
     };
     Ok((graph, dropped.into_inner()))
 }

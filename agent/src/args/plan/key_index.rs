@@ -1,7 +1,7 @@
 //! Finds a parameter by its name in a few instructions, however many there are.
 
 use super::node::Prop;
-use super::token::{WORD, before_quote, word_at};
+use super::token::{WORD, before_bare_quote, word_at};
 
 /// A table of the names and aliases of parameters.
 ///
@@ -36,9 +36,10 @@ impl KeyIndex {
     pub(super) fn written_at(&self, text: &[u8], at: usize, props: &[Prop]) -> Option<(usize, usize)> {
         let start = at + 1;
         let head = word_at(text, start);
-        let (head, tail, length) = match before_quote(head) {
+        // A quote that is escaped ends no key: no token is found there.
+        let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
-                let more = before_quote(word_at(text, start + WORD));
+                let more = before_bare_quote(word_at(text, start + WORD));
                 (head, if more > 0 { word_at(text, start + more) } else { 0 }, WORD + more)
             }
             length => (head & ((1 << (8 * length)) - 1), 0, length),

@@ -33,7 +33,7 @@ pub(crate) use node::{
 #[cfg(feature = "studio")]
 pub(crate) use secrets::secret_names;
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
-pub(crate) use token::{before_quote, leading_digits, word_at};
+pub(crate) use token::{before_quote, before_special, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
@@ -92,6 +92,8 @@ pub(crate) struct Graph {
     pub(crate) signatures: Vec<OnceLock<String>>,
     /// One line for each parameter, made when it is first needed.
     pub(crate) parameters: OnceLock<Vec<String>>,
+    /// The same lines as one text.
+    pub(crate) parameter_lines: OnceLock<String>,
 }
 
 impl Graph {

@@ -384,6 +384,8 @@ pub(crate) struct ObjectSpec {
     pub(crate) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
+    /// Whether an object is complete that has the required ones among the first 64 properties.
+    pub(crate) is_complete_with_required: bool,
 }
 
 /// The other keys that an object accepts.
@@ -439,6 +441,7 @@ impl ObjectSpec {
             required: 0,
             min: 0,
             max: u64::MAX,
+            is_complete_with_required: true,
         }
     }
 
@@ -455,11 +458,14 @@ impl ObjectSpec {
         names.zip(spellings).enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, name)| name)
     }
 
-    /// `hint` is the index after the previous hit: models usually follow the order of the schema.
+    /// `hint` is the index after the previous hit: models usually follow the order of the schema, and may leave one out.
     #[inline]
     pub(crate) fn find(&self, key: &str, hint: usize) -> Option<usize> {
         if self.props.get(hint).is_some_and(|p| p.name == key) {
             return Some(hint);
+        }
+        if self.props.get(hint + 1).is_some_and(|p| p.name == key) {
+            return Some(hint + 1);
         }
         self.scan(key)
     }
@@ -478,7 +484,10 @@ impl ObjectSpec {
     fn scan(&self, key: &str) -> Option<usize> {
         match &self.index {
             Some(index) => index.find(key, &self.props),
-            None => self.props.iter().position(|prop| prop.names().any(|name| name == key)),
+            None => self
+                .props
+                .iter()
+                .position(|prop| prop.name == key || prop.aliases.iter().any(|alias| alias == key)),
         }
     }
 

@@ -73,15 +73,17 @@ impl Compiler<'_> {
         for (i, _) in props.iter().enumerate().take(64).filter(|(_, p)| p.required) {
             mask |= 1 << i;
         }
+        let (min, max) = (count("minProperties").unwrap_or(0), count("maxProperties").unwrap_or(u64::MAX));
         Ok(ObjectSpec {
+            is_complete_with_required: props.len() <= 64 && min == 0 && max == u64::MAX,
             spellings: Spellings::default(),
             index: (props.len() > ObjectSpec::SCAN).then(|| KeyIndex::new(&props)),
             props,
             patterns,
             rest,
             required: mask,
-            min: count("minProperties").unwrap_or(0),
-            max: count("maxProperties").unwrap_or(u64::MAX),
+            min,
+            max,
         })
     }
 

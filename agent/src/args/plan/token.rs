@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A name as JSON: a key with its colon and without blanks, `"name":`, or a value, `"name"`.
 #[derive(Debug)]
 pub(crate) struct NameToken {
-    text: Box<[u8]>,
+    text: Box<str>,
     /// The first bytes, at most eight of them.
     head: u64,
     /// The bits of `head` that count.
@@ -26,13 +26,18 @@ impl NameToken {
     }
 
     fn new(text: String) -> NameToken {
-        let text: Box<[u8]> = text.into_bytes().into();
+        let bytes = text.as_bytes();
         let mut padded = [0; WORD];
-        let length = text.len().min(WORD);
-        padded[..length].copy_from_slice(&text[..length]);
+        let length = bytes.len().min(WORD);
+        padded[..length].copy_from_slice(&bytes[..length]);
         let mask = if length == WORD { u64::MAX } else { (1 << (8 * length)) - 1 };
-        let tail = text.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
-        NameToken { text, head: u64::from_le_bytes(padded), mask, tail }
+        let tail = bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        NameToken { head: u64::from_le_bytes(padded), mask, tail, text: text.into() }
+    }
+
+    /// The token as it is written: a key with its colon, or a value.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the position after the token, if the text has it at this position.
@@ -45,7 +50,7 @@ impl NameToken {
         let end = at + self.text.len();
         if self.text.len() > WORD {
             let is_same = word_at(text, end - WORD) == self.tail
-                && (self.text.len() <= 2 * WORD || text.get(at..end)? == &*self.text);
+                && (self.text.len() <= 2 * WORD || text.get(at..end)? == self.text.as_bytes());
             if !is_same {
                 return None;
             }
@@ -80,10 +85,34 @@ const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 /// Returns how many of eight bytes come before the first quote or escape.
 #[inline(always)]
 pub(crate) fn before_quote(word: u64) -> usize {
+    before_mark(quote_or_escape(word) & HIGH)
+}
+
+/// Returns how many of eight bytes come before the first quote.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+pub(super) fn before_bare_quote(word: u64) -> usize {
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
+    let quote = word ^ QUOTES;
+    before_mark(quote.wrapping_sub(LOW) & !quote & HIGH)
+}
+
+/// Returns how many of eight bytes come before the first quote, escape or control character, which includes the end of a text.
+#[inline(always)]
+pub(crate) fn before_special(word: u64) -> usize {
+    const SPACES: u64 = u64::from_le_bytes([b' '; WORD]);
+    let control = word.wrapping_sub(SPACES) & !word;
+    before_mark((control | quote_or_escape(word)) & HIGH)
+}
+
+/// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is exact.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);
     let (quote, escape) = (word ^ QUOTES, word ^ ESCAPES);
-    before_mark((quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape) & HIGH)
+    quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape
 }
 
 /// Returns how many of eight bytes are digits before the first other one.
@@ -104,7 +133,7 @@ fn before_mark(marks: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{NameToken, before_quote, leading_digits, word_at};
+    use super::{NameToken, before_bare_quote, before_quote, before_special, leading_digits, word_at};
 
     #[test]
     fn words_end_with_the_text() {
@@ -130,11 +159,16 @@ mod tests {
                 let word = u64::from_le_bytes(word);
                 let is_end = matches!(end, b'"' | b'\\');
                 assert_eq!(before_quote(word), if is_end { length } else { 8 }, "{length} {end}");
+                assert_eq!(before_bare_quote(word), if end == b'"' { length } else { 8 }, "{length} {end}");
                 assert_eq!(leading_digits(word), length, "{length} {end}");
+                let is_special = is_end || end < b' ';
+                assert_eq!(before_special(word), if is_special { length } else { 8 }, "{length} {end}");
             }
         }
         for byte in 0..=u8::MAX {
             let word = u64::from_le_bytes([byte; 8]);
+            let is_special = byte < b' ' || matches!(byte, b'"' | b'\\');
+            assert_eq!(before_special(word), if is_special { 0 } else { 8 }, "{byte}");
             assert_eq!(leading_digits(word) == 8, byte.is_ascii_digit(), "{byte}");
         }
     }

@@ -202,6 +202,7 @@ impl Compiler<'_> {
             required: 0,
             min: 1,
             max: 1,
+            is_complete_with_required: false,
         };
         let object = self.push(Kind::Object(object));
         let unit_words: Vec<Vec<String>> = units.iter().filter_map(|u| words(u)).collect();

@@ -2,7 +2,7 @@
 
 use crate::args::diagnose::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId, Prop};
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{push_index, push_json, push_segment};
 use std::borrow::Cow;
 
 /// A place in the plan and in a text.
@@ -176,7 +176,7 @@ pub(super) fn with_key(object: &Doc<'_>, key: &str, name: Option<&str>) -> Optio
 }
 
 pub(super) fn push_entry(out: &mut String, key: &str, value: &str) {
-    out.push_str(&serde_json::Value::from(key).to_string());
+    push_json(out, key);
     out.push(':');
     out.push_str(value);
 }

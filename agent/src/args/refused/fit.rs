@@ -3,10 +3,11 @@
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
 use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
+use crate::args::hash::NameHash;
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;
 use crate::args::text::{push_index, push_segment};
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 /// Maximum nesting of values that are looked into.
 const MAX_DEPTH: usize = 64;
@@ -23,23 +24,24 @@ pub(super) struct Fit<'f> {
 
 impl Fit<'_> {
     /// Returns the text of a value that the plan accepts, with as much of what was sent as possible.
-    pub(super) fn value(
+    pub(super) fn value<'d>(
         &mut self,
         node: NodeId,
-        doc: &Doc<'_>,
+        doc: &'d Doc<'_>,
         prop: Option<&Prop>,
         depth: usize,
-    ) -> Option<String> {
+    ) -> Option<Cow<'d, str>> {
         let graph = self.graph;
-        if count(self.shared, node, doc).count == 0 || self.is_for_the_type(node, doc) {
-            return Some(doc.raw.to_owned());
+        // The arguments as a whole are refused.
+        if depth > 0 && self.is_accepted(node, doc) {
+            return Some(doc.raw.into());
         }
         let (known, length) = (self.touched.len(), self.path.len());
         let parts = if depth > MAX_DEPTH { None } else { self.parts(node, doc, depth) };
         self.path.truncate(length);
         if let Some(text) = parts.filter(|text| self.is_its_parts(node) || self.fits(node, text, depth == 0))
         {
-            return Some(text);
+            return Some(text.into());
         }
         self.touched.truncate(known);
         self.touched.push(self.path.clone());
@@ -47,7 +49,13 @@ impl Fit<'_> {
         if made.is_none() {
             self.stuck.get_or_insert_with(|| self.path.clone());
         }
-        made.map(|Sample { text, .. }| text)
+        made.map(|Sample { text, .. }| text.into())
+    }
+
+    fn is_accepted(&self, node: NodeId, doc: &Doc<'_>) -> bool {
+        doc.fits_exactly(self.graph, node)
+            || count(self.shared, node, doc).count == 0
+            || self.is_for_the_type(node, doc)
     }
 
     /// Whether a format that a type of this crate explains better than the plan is all that is wrong.
@@ -104,18 +112,24 @@ impl Fit<'_> {
     fn object(
         &mut self,
         object: &ObjectSpec,
-        entries: &[(std::borrow::Cow<'_, str>, Doc<'_>)],
+        entries: &[(Cow<'_, str>, Doc<'_>)],
         depth: usize,
     ) -> Option<String> {
-        let mut out = "{".to_owned();
-        let (mut given, mut seen) = (HashSet::new(), HashSet::new());
+        let mut out = String::with_capacity(128);
+        out.push('{');
+        let (mut given, mut seen) =
+            (vec![false; object.props.len()], HashSet::with_hasher(NameHash::default()));
         let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
         let length = self.path.len();
+        let mut hint = 0;
         for (key, doc) in entries {
             push_segment(&mut self.path, key);
-            let child = object.child(key, 0);
+            let child = object.child(key, hint);
             let new = match child {
-                Some(Child::Prop(index, _)) => given.insert(index),
+                Some(Child::Prop(index, _)) => {
+                    hint = index + 1;
+                    given.get_mut(index).is_some_and(|given| !std::mem::replace(given, true))
+                }
                 _ => seen.insert(self.graph.identity(object, key)),
             };
             let value = match child {
@@ -133,7 +147,7 @@ impl Fit<'_> {
                     }
                 }
                 Some(Child::Entry(node)) => self.value(node, doc, None, depth + 1),
-                None if keep => Some(doc.raw.to_owned()),
+                None if keep => Some(doc.raw.into()),
                 None => None,
             };
             match value {
@@ -147,8 +161,8 @@ impl Fit<'_> {
             }
             self.path.truncate(length);
         }
-        for (index, prop) in object.props.iter().enumerate() {
-            if prop.required && !given.contains(&index) {
+        for (prop, given) in object.props.iter().zip(given) {
+            if prop.required && !given {
                 push_segment(&mut self.path, &prop.name);
                 self.touched.push(self.path.clone());
                 let Some(made) = first_sample(self.graph, prop.node, Some(prop)) else {
@@ -168,7 +182,7 @@ impl Fit<'_> {
     }
 
     fn array(&mut self, array: &ArraySpec, items: &[Doc<'_>], depth: usize) -> Option<String> {
-        let mut out: Vec<String> = Vec::with_capacity(items.len());
+        let mut out: Vec<Cow<'_, str>> = Vec::with_capacity(items.len());
         let most = usize::try_from(array.max).unwrap_or(usize::MAX);
         let least = usize::try_from(array.min).unwrap_or(usize::MAX);
         let length = self.path.len();
@@ -180,8 +194,9 @@ impl Fit<'_> {
                 self.touched.push(self.path.clone());
                 value = samples(self.graph, node, None, &[])
                     .into_iter()
-                    .find(|made| !out.contains(&made.text))?
-                    .text;
+                    .find(|made| !out.iter().any(|own| *own == made.text))?
+                    .text
+                    .into();
             }
             out.push(value);
             self.path.truncate(length);
@@ -193,11 +208,12 @@ impl Fit<'_> {
         }
         while out.len() < least {
             let made = samples(self.graph, array.item(out.len())?, None, &[]);
-            let made = made.into_iter().find(|made| !array.unique || !out.contains(&made.text))?;
+            let made =
+                made.into_iter().find(|made| !array.unique || !out.iter().any(|own| *own == made.text))?;
             push_index(&mut self.path, out.len());
             self.touched.push(self.path.clone());
             self.path.truncate(length);
-            out.push(made.text);
+            out.push(made.text.into());
             if out.len() > MAX_ADDED && out.len() > items.len() + MAX_ADDED {
                 return None;
             }

@@ -68,6 +68,9 @@ pub(super) fn add_refusals(
         near: Vec::new(),
     };
     let mut placed = search.run(issues);
+    if placed.is_empty() && search.found.is_empty() {
+        return search.unchecked;
+    }
     for placed in &mut placed {
         placed.path = search.as_sent(&placed.path);
     }
@@ -180,7 +183,7 @@ impl Search<'_, '_> {
             self.unchecked = Some(stuck.unwrap_or_default());
             return false;
         };
-        (self.text, self.touched) = (text, touched);
+        (self.text, self.touched) = (text.into_owned(), touched);
         true
     }
 

@@ -2,10 +2,12 @@
 
 use super::pattern::matching;
 use crate::args::diagnose::fits;
+use crate::args::exact::value_fits;
 use crate::args::plan::{
     AdditionalProperties, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, StrSpec,
 };
 use crate::args::scalar::{Int, Num};
+use crate::args::text::json_of;
 use serde_json::Value;
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -70,7 +72,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
     let mut out: Vec<Sample> = Vec::new();
     let mut add = |text: String, is_form: bool| {
         let known = out.iter().any(|sample: &Sample| sample.text == text);
-        if !known && fits(graph, node, &text, false) {
+        if !known && (value_fits(graph, node, &text) || fits(graph, node, &text, false)) {
             out.push(Sample { text, is_form });
         }
         if out.len() < most { Continue(()) } else { Break(()) }
@@ -106,7 +108,7 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
         Kind::Int(spec) => integers(spec).try_for_each(|text| add(text, false)),
         Kind::Num(spec) => numbers(spec).try_for_each(|text| add(text, false)),
         Kind::Bool => ["false", "true"].into_iter().try_for_each(|text| add(text.into(), false)),
-        Kind::Enum(words) => words.names().try_for_each(|word| add(Value::from(word).to_string(), false)),
+        Kind::Enum(words) => words.names().try_for_each(|word| add(json_of(word), false)),
         Kind::Const(members) => members.iter().try_for_each(|member| add(member.to_string(), false)),
         Kind::Nullable(inner) => {
             kinds(graph, *inner, near, depth + 1, add)?;
@@ -130,7 +132,7 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
 
 fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     let mut offer = |text: &str, is_form| {
-        if spec.takes(text) { add(Value::from(text).to_string(), is_form) } else { Continue(()) }
+        if spec.takes(text) { add(json_of(text), is_form) } else { Continue(()) }
     };
     if let Some(format) = spec.format.as_deref() {
         for text in forms_of(format) {
@@ -183,20 +185,19 @@ fn forms_of(format: &str) -> &'static [&'static str] {
     }
 }
 
-fn integers(spec: &IntSpec) -> impl Iterator<Item = String> {
+fn integers(spec: &IntSpec) -> impl Iterator<Item = String> + '_ {
     let multiple = spec.multiple.filter(|step| *step > 0).unwrap_or(1);
     let (min, max) = (spec.min.unwrap_or(i128::MIN / 4), spec.max.unwrap_or(i128::MAX / 4));
-    let up = |value: i128| value.checked_add((multiple - value.rem_euclid(multiple)) % multiple);
+    let up = move |value: i128| value.checked_add((multiple - value.rem_euclid(multiple)) % multiple);
     let common = [1, 0, 2, 10, 100, 3, 1_000, -1].map(|value: i128| value.clamp(min.min(max), max));
-    let takes = |value: &i128| match i64::try_from(*value) {
-        Ok(value) => spec.takes(Int::Signed(value)),
-        Err(_) => spec.takes(Int::Wide(*value)),
+    let written = |value: i128| match i64::try_from(value) {
+        Ok(value) => spec.takes(Int::Signed(value)).then(|| value.to_string()),
+        Err(_) => spec.takes(Int::Wide(value)).then(|| value.to_string()),
     };
-    let all: Vec<i128> = common.into_iter().chain([min, max]).filter_map(up).filter(takes).collect();
-    all.into_iter().map(|value| value.to_string())
+    common.into_iter().chain([min, max]).filter_map(up).filter_map(written)
 }
 
-fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> {
+fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
     let bounds = [spec.min, spec.max, spec.above, spec.below].into_iter().flatten().map(|bound| bound.float);
     let (low, high) = (spec.min.or(spec.above), spec.max.or(spec.below));
     let between = low.zip(high).map(|(low, high)| f64::midpoint(low.float, high.float));
@@ -205,13 +206,8 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> {
         let near = (bound / step).round() * step;
         [bound, bound + 0.5, bound - 0.5, bound + 1.0, bound - 1.0, near, near + step, near - step]
     });
-    let all: Vec<f64> = [1.0, 0.0, step, 0.5, 10.0, 100.0, -1.0]
-        .into_iter()
-        .chain(between)
-        .chain(beside)
-        .filter(|float| spec.takes(Num::Float(*float)))
-        .collect();
-    all.into_iter().map(|float| Value::from(float).to_string())
+    let all = [1.0, 0.0, step, 0.5, 10.0, 100.0, -1.0].into_iter().chain(between).chain(beside);
+    all.filter(|float| spec.takes(Num::Float(*float))).map(|float| Value::from(float).to_string())
 }
 
 /// Makes values of containers.
@@ -274,7 +270,7 @@ impl Maker<'_> {
                 let variants = &external.variants;
                 let secret = self.secret(variants, |variant| variant.node).and_then(|at| variants.get(at));
                 match external.units.first() {
-                    Some(unit) if secret.is_none() => Some(Value::from(unit.as_str()).to_string()),
+                    Some(unit) if secret.is_none() => Some(json_of(unit)),
                     _ => secret.into_iter().chain(&external.variants).find_map(|variant| {
                         let mut out = "{".to_owned();
                         super::edit::push_entry(

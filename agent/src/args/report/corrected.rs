@@ -5,7 +5,7 @@ mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
 use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
-use crate::args::exact::{Fit, fit, value_fits};
+use crate::args::exact::{Fit, fit};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
@@ -14,7 +14,7 @@ use crate::args::suggest::{did_you_mean, has_close_name, near_names};
 use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use written::{canonical, is_canonical, object_text, put};
+use written::{NewEntry, canonical, is_canonical, object_text, put};
 
 const MAX_CALL: usize = 500;
 /// Longer arguments would still be too long after corrections.
@@ -68,6 +68,7 @@ fn corrected_inside(
     }
     let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
     let is_mendable = issues.iter().all(|issue| is_mendable(issue, issues));
+    let has_wrapper = has_wrapper && depth > 0 && may_be_wrapped(graph, sent);
     if !has_wrapper && !is_mendable {
         return None;
     }
@@ -75,11 +76,7 @@ fn corrected_inside(
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
-    if has_wrapper
-        && depth > 0
-        && may_be_wrapped(graph, sent)
-        && let Some(inner) = unwrapped(graph, tool, &sent.to_value())
-    {
+    if has_wrapper && let Some(inner) = unwrapped(graph, tool, &sent.to_value()) {
         let text = inner.call.to_string();
         let call = match diagnose(graph, &text) {
             Ok(_) => Offer::new(graph, text),
@@ -105,7 +102,7 @@ fn corrected_inside(
 /// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
-    let at_root = || issue.path.rfind('/') == Some(0);
+    let at_root = || issue.is_at_top();
     match issue.code {
         IssueCode::Type => issue.path.is_empty(),
         IssueCode::Unknown => at_root(),
@@ -126,15 +123,12 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
         IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
         // Missing under its name, but there under a name like it.
         IssueCode::Missing => {
-            let (parent, name) = issue.path.rsplit_once('/').unwrap_or_default();
+            let (parent, name) = issue.parent_and_key().unwrap_or_default();
             all.iter().any(|other| {
-                names_variant(other, issue)
-                    || other.is_mendable
-                        && other.code == IssueCode::Unknown
-                        && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
-                    || other.code == IssueCode::Unknown
-                        && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
-                        && other.suggestions.iter().any(|s| s == name)
+                let is_unknown = other.code == IssueCode::Unknown;
+                let is_beside = || other.parent_and_key().is_some_and(|(other, _)| other == parent);
+                let is_meant = || other.is_mendable || other.suggestions.iter().any(|s| s == name);
+                is_unknown && is_meant() && is_beside() || names_variant(other, issue)
             })
         }
         _ => false,
@@ -146,8 +140,8 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
     if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
         return false;
     }
-    let (parent, name) = unknown.path.rsplit_once('/').unwrap_or_default();
-    tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
+    let (parent, name) = unknown.parent_and_key().unwrap_or_default();
+    tag.parent_and_key().is_some_and(|(other, _)| other == parent)
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
@@ -278,7 +272,7 @@ impl Correction<'_> {
         if object.props.iter().any(|prop| prop.required && prop.name != only.name) {
             return None;
         }
-        Some(object_text([(only.name.as_str(), canonical(doc))]))
+        Some(object_text(&[NewEntry::new(&only.name, Some(only), canonical(doc))]))
     }
 
     /// Whether a value is a filler for one that does not exist.
@@ -287,7 +281,7 @@ impl Correction<'_> {
     }
 
     fn is_taken(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> bool {
-        if value_fits(self.graph, id, doc.raw) {
+        if doc.fits_exactly(self.graph, id) {
             return true;
         }
         let found = inspect(self.graph, id, doc, root);
@@ -314,8 +308,7 @@ impl Correction<'_> {
     fn renamed(&self, object: &ObjectSpec, old: &[Entry<'_>]) -> String {
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let (children, free) = children(object, old);
-        let (mut new, mut moved): (Vec<(&str, Cow<'_, str>)>, Vec<_>) =
-            (Vec::with_capacity(old.len()), Vec::new());
+        let (mut new, mut moved): (Vec<NewEntry<'_>>, Vec<_>) = (Vec::with_capacity(old.len()), Vec::new());
         let meant = self.meant(object, old, &children, &free);
         for ((key, doc), child) in old.iter().zip(children) {
             let (mut key, mut child) = (key.as_ref(), child);
@@ -323,7 +316,7 @@ impl Correction<'_> {
                 let near = self.near(object, key, &free);
                 let may_belong = near.is_empty() || key.contains(['.', '/']);
                 let home = if may_belong { self.graph.home(object, key) } else { None };
-                let is_new = |name: &str| !new.iter().any(|(known, _)| *known == name);
+                let is_new = |name: &str| !new.iter().any(|known| known.key == name);
                 match (meant.filter(|(own, _)| *own == key), home, &near[..]) {
                     (Some((_, name)), ..) => key = name,
                     (None, Some((Some(home), name)), _) => {
@@ -336,28 +329,24 @@ impl Correction<'_> {
                 }
                 child = object.child(key, 0);
             }
-            let value = match child {
-                None => canonical(doc),
-                Some(child) => {
-                    let (Child::Prop(_, id) | Child::Entry(id)) = child;
-                    let prop = match child {
-                        Child::Prop(index, _) => object.props.get(index),
-                        Child::Entry(_) => None,
-                    };
-                    let is_absent = doc.is_null() && prop.is_some_and(|prop| prop.null_absent);
-                    let is_optional = prop.is_some_and(|prop| !prop.required);
-                    if is_absent || is_optional && self.is_nothing(id, doc) && !self.is_taken(id, doc, false)
-                    {
-                        continue;
-                    }
-                    self.of(id, doc, false)
+            let (id, prop) = match child {
+                None => {
+                    new.push(NewEntry::new(key, None, canonical(doc)));
+                    continue;
                 }
+                Some(Child::Prop(index, id)) => (id, object.props.get(index)),
+                Some(Child::Entry(id)) => (id, None),
             };
-            new.push((key, value));
+            let is_absent = doc.is_null() && prop.is_some_and(|prop| prop.null_absent);
+            let is_optional = prop.is_some_and(|prop| !prop.required);
+            if is_absent || is_optional && self.is_nothing(id, doc) && !self.is_taken(id, doc, false) {
+                continue;
+            }
+            new.push(NewEntry::new(key, prop, self.of(id, doc, false)));
         }
         for (home, name, doc) in moved {
-            let known = new.iter().find(|(key, _)| *key == home);
-            let known = known.and_then(|(_, text)| serde_json::from_str(text).ok());
+            let known = new.iter().find(|known| known.key == home);
+            let known = known.and_then(|known| serde_json::from_str(&known.value).ok());
             let mut value = known.unwrap_or_else(|| Value::Object(Map::new()));
             if let Some(map) = value.as_object_mut() {
                 map.entry(name).or_insert_with(|| doc.to_value());
@@ -368,7 +357,7 @@ impl Correction<'_> {
             };
             put(&mut new, home, text.into());
         }
-        object_text(new)
+        object_text(&new)
     }
 
     /// Returns the parameters that an unknown key may be, as its issue says it, if that can be told from other issues.
@@ -412,9 +401,10 @@ impl Correction<'_> {
         let is_free = |index: usize| {
             let is_missing = free.get(index).is_some_and(|free| *free);
             let is_free = |other: &Prop| is_missing || !other.aliases.is_empty() && !is_given(other);
-            object.props.get(index).is_some_and(|other| is_free(other) && other.name != prop.name)
+            object.props.get(index).is_some_and(|other| is_free(other) && !std::ptr::eq(other, prop))
         };
-        if takes_anything || has_close_name(key, object.names(is_free)) {
+        let is_near = || has_close_name(key, object.names(is_free));
+        if takes_anything || (0..object.props.len()).any(is_free) && is_near() {
             return None;
         }
         let fits = inspect(self.graph, prop.node, doc, false).count == 0;

@@ -8,12 +8,13 @@ pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
+use super::diagnose::WrappedValues;
 use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
 use serde_json::{Map, Value, json};
-use signature::{parameters, push_set};
+use signature::{parameter_lines, parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
 
 /// How a report on the arguments of a call begins.
@@ -112,6 +113,16 @@ impl InvalidArguments {
         self
     }
 
+    /// Returns the same mistakes at the places of the values as they were sent, before some of them were put into lists.
+    pub(crate) fn before_wrapping(mut self, wrapped: &WrappedValues) -> InvalidArguments {
+        if !wrapped.is_empty() {
+            let inner = Arc::make_mut(&mut self.inner);
+            wrapped.move_back(&mut inner.issues);
+            inner.unchecked.iter_mut().for_each(|at| wrapped.move_pointer_back(at));
+        }
+        self
+    }
+
     /// Returns the same mistakes with the signatures of another plan, whose parameters may be mentioned.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
@@ -203,14 +214,16 @@ impl InvalidArguments {
             #[cfg(feature = "runtime")]
             _ => out.push_str("Invalid answer: "),
         }
-        out.extend([count.to_string().as_str(), " problem", plural]);
+        push_count(&mut out, count);
+        out.extend([" problem", plural]);
         // Writing to a String cannot fail.
         if let Some((number, of)) = attempt {
             let _ = write!(out, ", attempt {number} of {of}");
         }
         out.push_str(if is_call { ". The tool was not run.\n" } else { ".\n" });
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
-            out.extend([(i + 1).to_string().as_str(), ". "]);
+            push_count(&mut out, i + 1);
+            out.push_str(". ");
             push_line(&mut out, issue, subject);
             out.push('\n');
         }
@@ -227,16 +240,14 @@ impl InvalidArguments {
                 out.push_str(" were not checked.\n");
             }
         }
-        let parameters = parameters(plan.graph());
+        let parameters = parameter_lines(plan.graph());
         out.push_str(match (parameters.is_empty(), is_call) {
             (true, true) => "Parameters: none, send {}\n",
             (true, false) => "Fields: none, answer with {}\n",
             (false, true) => "Parameters (? = optional):\n",
             (false, false) => "Fields (? = optional):\n",
         });
-        for line in parameters {
-            out.extend(["  ", line, "\n"]);
-        }
+        out.push_str(parameters);
         let these = if count == 1 { "this" } else { "all of these" };
         let is_last = attempt.is_some_and(|(number, of)| number >= of);
         let _ = match subject {
@@ -319,6 +330,15 @@ impl fmt::Display for Issue {
         let mut line = String::new();
         push_line(&mut line, self, Subject::Call);
         f.write_str(&line)
+    }
+}
+
+/// Writes a number, which is usually small.
+fn push_count(out: &mut String, count: usize) {
+    match u8::try_from(count) {
+        Ok(digit @ 0..=9) => out.push(char::from(b'0' + digit)),
+        // Writing to a String cannot fail.
+        _ => drop(write!(out, "{count}")),
     }
 }
 

@@ -54,6 +54,14 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
     })
 }
 
+/// Returns the same as indented lines; computed once for each plan.
+pub(super) fn parameter_lines(graph: &Graph) -> &str {
+    graph.parameter_lines.get_or_init(|| {
+        let lines = parameters(graph).iter();
+        lines.flat_map(|line| ["  ", line, "\n"]).collect()
+    })
+}
+
 /// The keys of a map, in brackets.
 fn key_pattern(pattern: &Pattern) -> String {
     if pattern.is_integer_key() {

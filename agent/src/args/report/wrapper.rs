@@ -3,7 +3,7 @@
 //! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
 //! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
 
-use crate::args::diagnose::{Doc, Document, Refusal, Shape, diagnose};
+use crate::args::diagnose::{Doc, Refusal, Shape, diagnose};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Graph, Kind};
 use crate::args::suggest::did_you_mean;
@@ -26,7 +26,7 @@ pub(super) struct Unwrapped {
     keys: Vec<String>,
 }
 
-/// Whether [`unwrapped`] can find anything: most calls have no key for it.
+/// Whether [`unwrapped`] or [`several`] can find anything: most calls have no key for it.
 pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     let Shape::Object(entries) = &sent.shape else { return true };
     entries.iter().any(|(key, doc)| match &doc.shape {
@@ -169,23 +169,21 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
-    sent: &str,
+    sent: &Doc<'_>,
     issues: &[Issue],
 ) -> Option<(Vec<Issue>, usize)> {
-    let document = Document::parse(sent).ok()?;
-    if document.root.repeated_key().is_some() {
+    if !may_be_wrapped(graph, sent) || sent.repeated_key().is_some() {
         return None;
     }
-    let sent: Value = serde_json::from_str(sent).ok()?;
-    let unknown = |issue: &&Issue| issue.code == IssueCode::Unknown && issue.path.rfind('/') == Some(0);
+    let sent: Value = serde_json::from_str(sent.raw).ok()?;
+    let unknown = |issue: &&Issue| issue.code == IssueCode::Unknown && issue.is_at_top();
     let mut told: Vec<Issue> = issues.iter().filter(unknown).cloned().collect();
     if let Some((at, calls)) = several(graph, tool, &sent) {
         let issue = told.iter_mut().find(|issue| issue.path == at)?;
         issue.problem =
             format!("unknown parameter: send {calls} calls, each with what is inside one of these");
-        let is_at_top = |issue: &Issue| issue.path.rfind('/') == Some(0);
         let is_beside = |issue: &&Issue| {
-            !is_at_top(issue) || !matches!(issue.code, IssueCode::Unknown | IssueCode::Missing)
+            !issue.is_at_top() || !matches!(issue.code, IssueCode::Unknown | IssueCode::Missing)
         };
         told.extend(issues.iter().filter(is_beside).cloned());
         let count = told.len();
@@ -215,12 +213,13 @@ pub(crate) fn issues_inside(
     };
     issue.suggestions.clear();
     let mut count = told.len();
-    if let Err(Refusal { issues, count: inner, .. }) = diagnose(graph, &call.to_string()) {
+    if let Err(Refusal { mut issues, count: inner, wrapped, .. }) = diagnose(graph, &call.to_string()) {
+        wrapped.move_back(&mut issues);
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
             // What is missing at the top belongs inside, too; what is missing in a parameter beside the wrapper does not.
-            let is_parameter_missing = issue.code == IssueCode::Missing && issue.path.rfind('/') == Some(0);
+            let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;
             }

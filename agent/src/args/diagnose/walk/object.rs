@@ -2,14 +2,13 @@
 
 use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Document, Shape};
-use crate::args::exact::value_fits;
 use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
 use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::{has_close_name, near_names};
-use crate::args::text::{MAX_VALUE, cut};
+use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, collections::HashSet};
 
@@ -77,13 +76,7 @@ impl<'w> Walk<'w, '_> {
             let known = self.out.as_ref().map_or(0, |out| out.len());
             self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
             self.around(object, entries, &unknown);
-            meant = self.perhaps_meant(
-                object,
-                entries,
-                &unknown,
-                &given.iter().map(Option::is_some).collect::<Vec<_>>(),
-                known,
-            );
+            meant = self.perhaps_meant(object, entries, &unknown, &given, known);
         }
         for (prop, given) in object.props.iter().zip(&given) {
             count += usize::from(given.is_some_and(|g| !(g.doc.is_null() && prop.null_absent)));
@@ -174,13 +167,14 @@ impl<'w> Walk<'w, '_> {
         object: &'w ObjectSpec,
         entries: &'w [(Cow<'_, str>, Doc<'_>)],
         unknown: &[&'w str],
-        given: &[bool],
+        given: &[Option<ParameterUse<'w, '_>>],
         known: usize,
     ) -> Option<&'w str> {
         if self.out.as_ref().is_none_or(|out| out.len() != known + 1) {
             return None;
         }
-        let mut missing = object.props.iter().zip(given).filter(|(prop, given)| prop.required && !**given);
+        let mut missing =
+            object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
         let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
         // What takes anything says nothing about what is meant for it.
@@ -192,10 +186,10 @@ impl<'w> Walk<'w, '_> {
             return None;
         }
         let is_free = |index: usize| {
-            !given.get(index).is_some_and(|given| *given)
-                && object.props.get(index).is_some_and(|other| other.name != prop.name)
+            given.get(index).is_some_and(Option::is_none)
+                && object.props.get(index).is_some_and(|other| !std::ptr::eq(other, prop))
         };
-        if has_close_name(key, object.names(is_free)) {
+        if (0..object.props.len()).any(is_free) && has_close_name(key, object.names(is_free)) {
             return None;
         }
         self.out.as_mut()?.last_mut()?.is_mendable = true;
@@ -205,12 +199,12 @@ impl<'w> Walk<'w, '_> {
     fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
         self.below(Segment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
-                issue.problem = match meant {
-                    Some(key) => {
-                        format!("required, but missing: perhaps `{}` is meant for it", cut(key, MAX_VALUE))
-                    }
-                    None => "required, but missing".into(),
-                };
+                issue.problem.push_str("required, but missing");
+                if let Some(key) = meant {
+                    issue.problem.push_str(": perhaps `");
+                    push_cut(&mut issue.problem, key, MAX_VALUE);
+                    issue.problem.push_str("` is meant for it");
+                }
                 issue.expected = Some(signature(walk.graph, prop.node).into());
             });
         });
@@ -235,7 +229,7 @@ impl<'w> Walk<'w, '_> {
     /// Checks a parameter that was given once.
     pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
         // Most parameters of a refused call are as they should be.
-        if self.out.is_some() && value_fits(self.graph, prop.node, doc.raw) {
+        if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
         }
         let secret = self.secret;

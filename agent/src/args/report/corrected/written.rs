@@ -1,45 +1,55 @@
 //! Corrected calls as JSON text, in the form in which `serde_json` writes values.
 
 use crate::args::diagnose::{Doc, Shape};
+use crate::args::plan::Prop;
 use crate::args::rounding;
+use crate::args::text::{is_plain, push_json};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Sets an entry, which stays where it is if it is there already.
-pub(super) fn put<'k>(entries: &mut Vec<(&'k str, Cow<'k, str>)>, key: &'k str, value: Cow<'k, str>) {
-    match entries.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, known)) => *known = value,
-        None => entries.push((key, value)),
+/// An entry of a corrected object.
+pub(super) struct NewEntry<'k> {
+    pub(super) key: &'k str,
+    /// The key as JSON with its colon, where it is known.
+    written: Option<&'k str>,
+    /// The value as JSON.
+    pub(super) value: Cow<'k, str>,
+}
+
+impl<'k> NewEntry<'k> {
+    /// The entry of a key that may be one of a property.
+    pub(super) fn new(key: &'k str, prop: Option<&'k Prop>, value: Cow<'k, str>) -> NewEntry<'k> {
+        let written = prop.filter(|prop| prop.aliases.is_empty()).map(|prop| prop.token.text());
+        NewEntry { key, written, value }
     }
 }
 
-pub(super) fn object_text<'k>(entries: impl IntoIterator<Item = (&'k str, Cow<'k, str>)>) -> String {
+/// Sets an entry, which stays where it is if it is there already.
+pub(super) fn put<'k>(entries: &mut Vec<NewEntry<'k>>, key: &'k str, value: Cow<'k, str>) {
+    match entries.iter_mut().find(|known| known.key == key) {
+        Some(known) => known.value = value,
+        None => entries.push(NewEntry::new(key, None, value)),
+    }
+}
+
+pub(super) fn object_text<'k>(entries: &[NewEntry<'k>]) -> String {
     let mut out = String::with_capacity(128);
     out.push('{');
-    for (key, value) in entries {
+    for NewEntry { key, written, value } in entries {
         if out.len() > 1 {
             out.push(',');
         }
-        push_json(&mut out, key);
-        out.push(':');
-        out.push_str(&value);
+        match written {
+            Some(written) => out.push_str(written),
+            None => {
+                push_json(&mut out, key);
+                out.push(':');
+            }
+        }
+        out.push_str(value);
     }
     out.push('}');
     out
-}
-
-/// Appends a text as JSON.
-fn push_json(out: &mut String, text: &str) {
-    if is_plain(text) {
-        out.extend(["\"", text, "\""]);
-    } else {
-        out.push_str(&Value::from(text).to_string());
-    }
-}
-
-/// Whether a text needs no escapes.
-fn is_plain(text: &str) -> bool {
-    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }
 
 /// Returns a value as `serde_json` writes it.
