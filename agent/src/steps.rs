@@ -419,7 +419,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            // Only sub-agents wait: their decisions are made when the run is resumed.
+            // Only questions and sub-agents wait: their answers and decisions are given when the run is resumed.
             if deferred.is_empty() {
                 return Ok(StepOutcome::Suspended);
             }

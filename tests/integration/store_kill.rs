@@ -19,6 +19,10 @@ fn start(database: &Path, log: &Path) -> Child {
     Command::new(FIXTURE).arg(database).arg(log).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+fn start_tree(database: &Path, log: &Path) -> Child {
+    Command::new(FIXTURE).arg("tree").arg(database).arg(log).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 fn lines(log: &Path) -> Vec<String> {
     std::fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
 }
@@ -135,4 +139,77 @@ async fn an_undisturbed_run_does_everything_once() {
     finish(start(&database, &log));
     assert_eq!(lines(&log).len(), LINES);
     check(&database, &log, 0, 0).await;
+}
+
+/// Runs within runs, killed where the log has so many lines, and again later.
+#[tokio::test]
+async fn runs_within_runs_continue_wherever_their_process_is_killed() {
+    let calm = Folder::new();
+    finish(start_tree(&calm.path("kill.db"), &calm.path("log")));
+    let all = lines(&calm.path("log"));
+    check_tree(&calm.path("kill.db"), &calm.path("log"), 0).await;
+    assert_eq!(
+        all.iter().filter(|line| line.starts_with("done")).count(),
+        10,
+        "two leaves with five calls each"
+    );
+    for at in 0..all.len() {
+        let folder = Folder::new();
+        let (database, log) = (folder.path("kill.db"), folder.path("log"));
+        for more in 0..=usize::from(at % 4 == 1) {
+            let mut child = start_tree(&database, &log);
+            let count = if more == 0 { at } else { lines(&log).len() + 3 };
+            kill_at(&mut child, &log, count, Duration::from_millis((at * 7 % 15) as u64));
+        }
+        finish(start_tree(&database, &log));
+        check_tree(&database, &log, at).await;
+    }
+}
+
+/// Whether each call began as often as its effect allows, at every depth, and every run ended.
+async fn check_tree(database: &Path, log: &Path, at: usize) {
+    let log = lines(log);
+    let mut started: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in log.iter().filter(|line| line.starts_with("start") && !line.contains("model")) {
+        let words: Vec<_> = line.split(' ').collect();
+        *started.entry(words[2]).or_default() += 1;
+        let is_once = ["send", "pay", "confirm"].contains(&words[1]);
+        assert!(!is_once || started[words[2]] == 1, "killed at {at}: {} twice\n{log:#?}", words[1]);
+    }
+    let store = SqlStore::sqlite(database).await.unwrap();
+    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    assert_eq!(records.len(), 14, "killed at {at}: ten calls of leaves, two of each middle and root");
+    for record in &records {
+        let is_lost = record.error_code() == Some("lost");
+        let may_be_lost = ["send", "pay", "confirm"].contains(&&*record.call.tool);
+        assert!(
+            record.status == InvocationStatus::Completed || is_lost && may_be_lost,
+            "killed at {at}: {record:?}\n{log:#?}"
+        );
+    }
+    let sessions = store.list_sessions("", None, 100).await.unwrap();
+    assert_eq!(sessions.len(), 5, "killed at {at}: the root, two of the middle, two leaves");
+    for session in sessions {
+        let entries = store.load(&session.session, 0, 100).await.unwrap();
+        let count = |wanted: fn(&EntryKind) -> bool| {
+            entries.iter().filter(|stored| wanted(&stored.entry.kind)).count()
+        };
+        assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: {}", session.session);
+        assert_eq!(
+            count(|kind| matches!(kind, EntryKind::RunEnd { .. })),
+            1,
+            "killed at {at}: {}",
+            session.session
+        );
+        let messages = entries.iter().filter_map(|stored| match &stored.entry.kind {
+            EntryKind::Message { message, .. } => Some(message),
+            _ => None,
+        });
+        let last = messages.last().unwrap().text();
+        assert!(last.ends_with(" done"), "killed at {at}: {} ends with {last:?}", session.session);
+        if session.session == "kept" {
+            assert_eq!(last, "root done");
+        }
+    }
+    store.close().await;
 }

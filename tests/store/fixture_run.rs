@@ -1,7 +1,8 @@
 //! A program that is killed: one run of a session in a file of SQLite, which goes on wherever the last process left it.
 //!
-//! `store-fixture DATABASE LOG` notes in LOG when a model or a tool begins and ends; `store-fixture full DATABASE` writes
-//! until there is no room, and says how the store calls that.
+//! `store-fixture DATABASE LOG` notes in LOG when a model or a tool begins and ends; `store-fixture tree DATABASE LOG` does so in runs within
+//! runs, which wait for decisions and answers; `store-fixture full DATABASE` writes until there is no room, and says how the store calls
+//! that.
 #![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
 
 use std::error::Error;
@@ -14,7 +15,7 @@ use agent::ScriptedModel;
 use agent::model::{ModelRequest, reply};
 use agent::store::{NewInvocation, SqlStore, Store as _};
 use agent::{
-    Assistant, RunError, ToolContext, json,
+    Assistant, Decision, RunError, RunOutput, SuspendedRun, ToolContext, ToolError, json,
     steps::{StepKey, StepKind},
     tool, tools,
 };
@@ -95,6 +96,82 @@ async fn run(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Pays.
+#[tool(approval = "always")]
+async fn pay(log: &Log, cx: &ToolContext) -> &'static str {
+    work(log, cx).await;
+    "paid"
+}
+
+/// Confirms, if a person is sure.
+#[tool(asks)]
+async fn confirm(log: &Log, cx: &ToolContext) -> Result<&'static str, ToolError> {
+    let is_sure: bool = cx.ask("Are you sure?").await?;
+    assert!(is_sure, "the fixture is sure");
+    work(log, cx).await;
+    Ok("confirmed")
+}
+
+/// A model that makes these calls, reply by reply, and then says that it is done.
+fn planned(
+    name: &'static str,
+    log: &Arc<Log>,
+    plan: &'static [&'static [(&'static str, &'static str)]],
+) -> ScriptedModel {
+    let log = log.clone();
+    ScriptedModel::from_async_fn(move |request: ModelRequest| {
+        let log = log.clone();
+        async move {
+            let turn = request.messages.iter().filter(|message| message.as_assistant().is_some()).count();
+            log.note(&format!("start model {name} {turn}"));
+            sleep(Duration::from_millis(5)).await;
+            match plan.get(turn) {
+                Some(calls) => calls
+                    .iter()
+                    .fold(reply().text("Well."), |reply, (tool, args)| reply.tool_call(*tool, *args)),
+                None => reply().text(format!("{name} done")),
+            }
+        }
+    })
+}
+
+/// Three runs within one another, two of them twice at once.
+async fn tree(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
+    const TASK: &str = r#"{"task": "go"}"#;
+    const TURN: &str = r#"{"turn": 1}"#;
+    let log = Arc::new(Log(log));
+    let leaf = planned(
+        "leaf",
+        &log,
+        &[&[("look", TURN), ("put", TURN), ("send", TURN)], &[("pay", "{}"), ("confirm", "{}")]],
+    );
+    let leaf = Assistant::builder(leaf).tools(tools![look, put, send, pay, confirm]);
+    let leaf = leaf.shared_state(log.clone()).build()?;
+    let middle = planned("middle", &log, &[&[("leaf", TASK)]]);
+    let middle = Assistant::builder(middle).tools(leaf.as_tool("leaf", "Works.")).build()?;
+    let root = planned("root", &log, &[&[("middle", TASK), ("middle", TASK)]]);
+    let root = Assistant::builder(root)
+        .tools(middle.as_tool("middle", "Delegates."))
+        .approval_key([7; 32])
+        .store(SqlStore::sqlite(database).await?)
+        .session("kept")
+        .await?;
+    let mut output =
+        if root.messages().is_empty() { root.prompt("go").await } else { root.continue_run().await };
+    loop {
+        let suspended = match output {
+            Ok(RunOutput { snapshot: Some(suspended), .. }) => suspended,
+            Ok(_) | Err(RunError::LastMessageIsAssistant) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        log.note("suspended");
+        let stored: SuspendedRun = serde_json::from_str(&serde_json::to_string(&suspended)?)?;
+        let decisions = stored.decide(|_| Decision::Allow);
+        let decisions = stored.questions().iter().fold(decisions, |all, question| all.accept(question, true));
+        output = root.resume(&stored, decisions).await;
+    }
+}
+
 async fn fill(database: &str) -> Result<(), Box<dyn Error>> {
     let store = SqlStore::sqlite(database).await?;
     for ord in 0..100_000 {
@@ -117,6 +194,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match &args[..] {
         [word, database] if word == "full" => fill(database).await,
+        [word, database, log] if word == "tree" => tree(database, log.into()).await,
         [database, log] => run(database, log.into()).await,
         _ => Err("store-fixture DATABASE LOG | store-fixture full DATABASE".into()),
     }
