@@ -236,4 +236,6 @@ limits! {
     Cost = "cost", "units of money";
     /// The calls that repeat an earlier call.
     RepeatedCalls = "repeated_calls", "repeated calls";
+    /// The continuations in a row of a reply that its provider paused.
+    Continuations = "continuations", "continuations";
 }

@@ -202,7 +202,7 @@ impl ContextRules {
         self
     }
 
-    /// Never clears the results of these tools.
+    /// Never clears the results of these tools. A tool of one's own says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -297,7 +297,7 @@ impl ContextRules {
     }
 
     /// Decides what has to happen before a request with this estimate. The result depends on nothing but the arguments; `effect_of`
-    /// returns the effect of the tool with a name.
+    /// returns the effect of the tool with a name. Only results of [named tools](Self::keep_results_of) are kept whatever their age.
     pub fn decide(
         &self,
         view: &ConversationView,
@@ -314,11 +314,11 @@ impl ContextRules {
             usable,
             SizeCounter { counter, api: &info.api },
             may_compact,
-            effect_of,
+            |tool| Some(effect_of(tool)),
         )
     }
 
-    /// Decides, without a summary if none may be made now.
+    /// Decides, without a summary if none may be made now. Results of tools without an effect are kept.
     pub(crate) fn decide_with(
         &self,
         view: &ConversationView,
@@ -326,7 +326,7 @@ impl ContextRules {
         usable: u64,
         size: SizeCounter<'_>,
         may_compact: bool,
-        effect_of: impl Fn(&str) -> Effect,
+        effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> ViewDecision {
         let usable = view.window().map_or(usable, |window| usable.min(window));
         let used = estimate.upper_bound();
@@ -424,7 +424,7 @@ impl ContextRules {
         &self,
         view: &ConversationView,
         size: SizeCounter<'_>,
-        effect_of: impl Fn(&str) -> Effect,
+        effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> impl Iterator<Item = (ClearedResult, u64)> {
         let messages = view.conversation();
         let with_calls = messages.iter().enumerate().rev().filter(|(_, message)| {
@@ -444,8 +444,9 @@ impl ContextRules {
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
             }
+            let effect = effect_of(&result.tool)?;
             let tokens = size.message(message);
-            let line = replacement(&result.tool, &result.call_id, tokens, effect_of(&result.tool));
+            let line = replacement(&result.tool, &result.call_id, tokens, effect);
             let saved = tokens.saturating_sub(size.counter.count_text(&line));
             (tokens >= MIN_RESULT).then(|| (ClearedResult::new(index, line), saved))
         })

@@ -16,11 +16,14 @@ use tracing::Instrument as _;
 use tracing::Span;
 
 use super::config::Config;
+#[cfg(feature = "durable-restate")]
+use super::context::window_full;
 use super::hooks::HookError;
 use super::observe::{Metric, RequestTiming};
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::ModelReply;
+use crate::message::continued::is_continuation;
 use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
@@ -218,6 +221,9 @@ impl Performer {
             let is_empty = reply.message.content.is_empty();
             reply.too_long =
                 failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
+            if reply.message.stop_reason == StopReason::ContextFull {
+                reply.too_long = Some(text_of(&window_full()));
+            }
         }
         match failure {
             Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),
@@ -302,6 +308,9 @@ impl Config {
     /// Returns the message as it is sent to a model: hooks decide about the application's own messages.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
+        if is_continuation(custom) {
+            return message.clone();
+        }
         let mut custom = custom.clone();
         for hook in &self.hooks {
             match catch_unwind(AssertUnwindSafe(|| hook.convert(&custom))) {

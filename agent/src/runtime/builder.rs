@@ -483,6 +483,11 @@ impl AssistantBuilder {
         let mut request = self.request;
         request.tools = registry.definitions();
         let mut rules = self.rules;
+        let continues_length = rules.continue_length > 0;
+        if request.output.is_some() {
+            // Structured output is not joined.
+            rules.continue_length = 0;
+        }
         rules.tools =
             request.tools.iter().filter_map(|tool| Some(tool_entry(registry.get(tool.name())?))).collect();
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
@@ -519,6 +524,7 @@ impl AssistantBuilder {
             registry,
             state_types: self.state_types.into(),
             rules: Arc::new(rules),
+            continues_length,
             hooks: self.hooks,
             approver: self.approver,
             signer,

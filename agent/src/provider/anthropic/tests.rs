@@ -137,7 +137,8 @@ fn stops_are_read_and_unknown_ones_kept() {
         (json!("end_turn"), StopReason::Stop),
         (json!("stop_sequence"), StopReason::Stop),
         (json!("max_tokens"), StopReason::MaxTokens),
-        (json!("model_context_window_exceeded"), StopReason::MaxTokens),
+        (json!("model_context_window_exceeded"), StopReason::ContextFull),
+        (json!("compaction"), StopReason::Pause),
         (json!("pause_turn"), StopReason::Pause),
         (json!("refusal"), StopReason::ContentFilter),
         (json!("sunset"), StopReason::Other("sunset".to_owned())),
@@ -528,5 +529,26 @@ fn one_sampling_setting_is_sent_where_two_are_refused() {
     {
         let sent = body(&api(), model, &request);
         assert_eq!((sent["temperature"].as_f64(), sent.get("top_p").is_some()), (Some(0.5), both), "{model}");
+    }
+}
+
+#[test]
+fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
+    let one = |kind: &str, input: u64, read: u64, output: u64| json!({"type": kind, "input_tokens": input, "cache_read_input_tokens": read, "output_tokens": output});
+    let body = |iterations: Value| {
+        let usage = json!({"input_tokens": 600, "cache_read_input_tokens": 82, "output_tokens": 1320, "iterations": iterations});
+        json!({"content": [], "stop_reason": "end_turn", "usage": usage}).to_string()
+    };
+    let compacted = json!([one("compaction", 60_385, 0, 592), one("message", 600, 82, 1320)]);
+    let usage = reply(&api(), &body(compacted)).usage;
+    assert_eq!((usage.input, usage.output, usage.cache_read, usage.total), (61_067, 1_912, 82, 62_979));
+    assert_eq!(usage.last_request(), (682, 1_320));
+    // It is stored with the reply, and a sum has none.
+    let stored: Usage = serde_json::from_value(json!(usage)).unwrap();
+    assert_eq!(stored, usage);
+    assert_eq!((stored + Usage::new(1, 1)).last_request(), (61_068, 1_913));
+    for odd in [json!([one("message", 600, 82, 1320)]), json!([]), json!(null), json!("x"), json!([1, {}])] {
+        let usage = reply(&api(), &body(odd.clone())).usage;
+        assert_eq!((usage.input, usage.output, usage.last_request()), (682, 1_320, (682, 1_320)), "{odd}");
     }
 }

@@ -7,7 +7,7 @@ use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::EventKind;
 use crate::message::{ClearedResult, ConversationView, ViewChange};
-use crate::model::{ModelError, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
@@ -96,7 +96,7 @@ impl Performer {
                 && pass.compactions < MAX_COMPACTIONS
                 && (grown || overflow.is_some());
             let size = self.size_counter();
-            let effect_of = |tool: &str| self.effect_of(tool);
+            let effect_of = |tool: &str| self.clearable_effect(tool);
             let decision =
                 limits.rules.decide_with(&state.view, estimate, usable, size, may_compact, effect_of);
             match decision {
@@ -297,8 +297,11 @@ impl Performer {
         self.config.model.info()
     }
 
-    fn effect_of(&self, tool: &str) -> Effect {
-        self.config.registry.get(tool).map_or(Effect::Once, |tool| tool.policy().effect)
+    /// Returns the effect of a tool, or `None` if its results are kept.
+    fn clearable_effect(&self, tool: &str) -> Option<Effect> {
+        let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
+        let policy = tool.policy();
+        (!policy.keep_result).then_some(policy.effect)
     }
 }
 
@@ -316,6 +319,14 @@ fn full(
 ) -> ContextError {
     let kind = if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
     ContextError { kind, needed: estimate.tokens, usable, generation: view.generation(), summary, provider }
+}
+
+/// Returns the error of a reply that ended where the window did.
+pub(crate) fn window_full() -> ModelError {
+    ModelError::new(
+        ModelErrorKind::ContextTooLong,
+        "the context window was full before the reply was complete",
+    )
 }
 
 /// Returns the window that the error of a provider names: `N > M`, or `maximum … N tokens`.
@@ -337,7 +348,6 @@ fn named_window(error: &ModelError) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelErrorKind;
 
     #[test]
     fn the_window_is_read_from_errors_of_providers() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use error::{ContextError, ContextErrorKind};
 pub(super) use fit::MAX_RESERVED;
-pub(crate) use fit::{FitRequest, ViewKeeper};
+pub(crate) use fit::{FitRequest, ViewKeeper, window_full};
 pub(crate) use summary::SummaryOutcome;
 
 use super::error::BuildError;
