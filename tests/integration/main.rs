@@ -13,6 +13,7 @@ mod assistant;
 mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
+mod budgets;
 mod context_crashes;
 mod context_full;
 mod context_runs;

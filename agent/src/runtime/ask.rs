@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 #[cfg(feature = "durable-restate")]
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use futures_core::Stream as _;
 use tracing::Instrument as _;
 use tracing::Span;
 
+use super::budget::{BudgetGate, budget_limit};
 use super::config::Config;
 #[cfg(feature = "durable-restate")]
 use super::context::window_full;
@@ -25,9 +26,11 @@ use super::telemetry;
 use crate::loop_core::ModelReply;
 use crate::message::continued::is_continuation;
 use crate::message::{
-    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
+    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage, Usage,
 };
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::model::{
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
 use crate::panics::{catch, panic_text};
 use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
@@ -43,6 +46,15 @@ pub(super) struct ReplyStream {
     pub(super) span: Span,
     max_tokens: Option<u64>,
     cancelled: Cancelled,
+    /// Set if the request has to fit into budgets: it is sent once its cost is reserved.
+    budgeted: Option<Box<BudgetedReply>>,
+}
+
+/// What is needed to begin a reply whose cost is reserved first.
+struct BudgetedReply {
+    gate: BudgetGate,
+    model: Arc<dyn Model>,
+    step: StepCx,
 }
 
 impl ReplyStream {
@@ -55,7 +67,7 @@ impl ReplyStream {
         if let Poll::Ready(next) = self.poll_stream(cx) {
             return Poll::Ready(next);
         }
-        std::task::ready!(Pin::new(&mut self.cancelled).poll(cx));
+        ready!(Pin::new(&mut self.cancelled).poll(cx));
         match self.poll_stream(cx) {
             Poll::Ready(next) => Poll::Ready(next),
             Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
@@ -63,13 +75,41 @@ impl ReplyStream {
     }
 
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        if let Err(error) = ready!(self.poll_budgets(cx)) {
+            return Poll::Ready(Some(Err(error)));
+        }
         let Self { stream, timing, .. } = self;
         let next = catch_unwind(AssertUnwindSafe(|| Pin::new(stream).poll_next(cx)))
             .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))));
         if matches!(&next, Poll::Ready(Some(Ok(event))) if is_update(event)) {
             timing.record_piece();
         }
+        if let (Some(budgeted), Poll::Ready(end @ (None | Some(Err(_))))) = (&mut self.budgeted, &next) {
+            let error = end.as_ref().and_then(|end| end.as_ref().err()).cloned();
+            budgeted.gate.end(&self.stream.partial().usage, error.as_ref());
+            return match ready!(budgeted.gate.poll_settled(cx)) {
+                () => Poll::Ready(error.map(Err)),
+            };
+        }
         next
+    }
+
+    /// Waits until the request may be sent, and sends it; or until a reply that has ended is settled.
+    fn poll_budgets(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(Ok(())) };
+        let BudgetedReply { gate, model, step } = &mut **budgeted;
+        if let Some(request) = ready!(gate.poll_request(cx))? {
+            self.max_tokens = request.max_tokens;
+            match catch_unwind(AssertUnwindSafe(|| model.stream(step, &request))) {
+                Ok(stream) => self.stream = stream,
+                Err(payload) => {
+                    let error = panicked(&panic_text(payload));
+                    gate.end(&Usage::default(), Some(&error));
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -112,10 +152,21 @@ impl Performer {
         let span = telemetry::request_span(model.info(), request, self.context.session_id());
         telemetry::record_input(&span, &self.config, request);
         let timing = RequestTiming::now();
-        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, request)))) {
+        let (first, budgeted) = match self.budgeted(&step, request) {
+            Ok(None) => (None, None),
+            Ok(Some(budgeted)) => (Some(Vec::new()), Some(budgeted)),
+            Err(error) => (Some(vec![Err(error)]), None),
+        };
+        let start = || match first {
+            // Stands for the reply until the request may be sent.
+            Some(events) => ModelStream::from_events(&step, model.info(), events),
+            None => model.stream(&step, request),
+        };
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(start))) {
             Ok(stream) => {
                 let cancelled = self.context.cancel_token().cancellation();
-                Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens, cancelled })
+                let is_started = false;
+                Ok(ReplyStream { stream, is_started, timing, turn, span, max_tokens, cancelled, budgeted })
             }
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
@@ -127,9 +178,26 @@ impl Performer {
         }
     }
 
+    /// Returns what is needed to reserve the cost of a request first; `None` if there are no budgets.
+    fn budgeted(
+        &self,
+        step: &StepCx,
+        request: &ModelRequest,
+    ) -> Result<Option<Box<BudgetedReply>>, ModelError> {
+        let Some(budgets) = &self.config.budgets else { return Ok(None) };
+        let bound = budgets.bind(&self.config.registry.context(&self.context), &self.run_id)?;
+        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
+        let model = self.config.model.clone();
+        let gate = BudgetGate::new(bound, key, model.clone(), request.clone());
+        Ok(Some(Box::new(BudgetedReply { gate, model, step: step.clone() })))
+    }
+
     /// Returns the reply at its end, complete or as far as it arrived.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
-        let ReplyStream { stream, timing, turn, span, max_tokens, .. } = reply;
+        let ReplyStream { stream, timing, turn, span, max_tokens, budgeted, .. } = reply;
+        if let Some(budgeted) = budgeted {
+            budgeted.gate.settle_later(&stream.partial().usage);
+        }
         let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
@@ -142,6 +210,7 @@ impl Performer {
         self.measure(turn, timing, &message, failure);
         telemetry::record_output(&span, &self.config, &message);
         let mut reply = ModelReply::new(message);
+        reply.limit = failure.and_then(budget_limit);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
+use super::budget::{BudgetOptions, Budgets};
 use super::cache::{ResultCache, uncached};
 use super::config::{Config, tool_entry};
 use super::context::{ContextLimits, NamedModel};
@@ -97,6 +98,7 @@ pub struct AssistantBuilder {
     source: Option<Source>,
     pub(super) store: Option<Arc<dyn Store>>,
     pub(super) store_options: StoreOptions,
+    budgets: BudgetOptions,
     max_concurrency: usize,
     max_depth: u8,
     max_children: u32,
@@ -143,6 +145,7 @@ impl AssistantBuilder {
             source: None,
             store: None,
             store_options: StoreOptions::default(),
+            budgets: BudgetOptions::default(),
             max_concurrency: 16,
             max_depth: 3,
             max_children: 200,
@@ -453,7 +456,7 @@ impl AssistantBuilder {
     /// # Errors
     /// Fails if the tools have problems, such as two tools with the same name, missing state, or two state values of the same type, and
     /// lists all of them. Also fails if the schema for answers cannot be compiled, if the approval keys cannot be used, if two models have
-    /// the same name, or if the [rules of the window](Self::manage_context) cannot be used with the models.
+    /// the same name, if the [rules of the window](Self::manage_context) cannot be used with the models, or if a [budget](Self::budget) cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {
@@ -516,6 +519,10 @@ impl AssistantBuilder {
                 .filter(|_| self.selector.is_some())
                 .try_for_each(|model| check(model).map(drop))?;
         }
+        let keeper = self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options)));
+        let models = std::iter::once(&self.model).chain(self.models.iter().map(|(_, model)| model));
+        let store = keeper.as_deref().cloned();
+        let budgets = Budgets::new(self.budgets, store, self.counter.clone(), models)?;
         let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
         let config = Config {
             formats_results,
@@ -547,7 +554,8 @@ impl AssistantBuilder {
             output_tool: Arc::from(""),
             capture: self.capture,
             source: self.source,
-            keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
+            keeper,
+            budgets,
             max_concurrency: self.max_concurrency,
             max_depth: self.max_depth,
             max_children: self.max_children,

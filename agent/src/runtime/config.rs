@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::{Approver, Signer};
+use super::budget::Budgets;
 use super::cache::{CallKey, ResultCache};
 use super::checked::{CheckedArguments, check};
 use super::context::{ContextLimits, NamedModel};
@@ -69,6 +70,8 @@ pub(super) struct Config {
     /// How the conversation is kept within the window of the model, if it is.
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
+    /// The budgets that requests must fit into.
+    pub(super) budgets: Option<Arc<Budgets>>,
     /// The models that the application can choose, beside the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
     /// Chooses the model of a turn.

@@ -6,6 +6,7 @@ mod ask;
 mod assistant;
 mod begin;
 mod body;
+mod budget;
 mod builder;
 mod cache;
 mod checked;
@@ -50,6 +51,7 @@ mod turn_tools;
 
 pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
+pub use budget::{Budget, BudgetWindow};
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
 pub use child::ChildTool;

@@ -72,6 +72,7 @@
 //! stored unchanged.
 #![cfg_attr(feature = "runtime", doc = "\n", doc = include_str!("../docs/own_store.md"))]
 
+mod budget;
 mod error;
 mod memory;
 mod record;
@@ -81,6 +82,7 @@ mod sql;
 
 use std::sync::Arc;
 
+pub use budget::{BudgetHold, BudgetUse};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{
@@ -297,6 +299,51 @@ pub trait Store: Send + Sync {
 
     /// Deletes a session and its inbox, and returns the number of its entries. The records of its calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Reserves amounts of budgets for a request, all or none. Returns the use of the first budget of which too little is left, or `None` if
+    /// all amounts are reserved. An amount that has this id and budget already is not reserved again.
+    ///
+    /// A hold that was not settled by `until` (`now` and `until` are milliseconds since 1970) is spent in full from then on: the request may
+    /// have been made. It stays for at least 7 days, so that a late settlement corrects it.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        let _ = (id, holds, now, until);
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+
+    /// Replaces the holds with this id by the amounts that were spent. Returns whether there was one; a second settlement has no effect.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let _ = (id, amounts);
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+
+    /// Returns the use of a budget; zero for one that was never used.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        let _ = budget;
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+}
+
+fn no_budgets() -> StoreError {
+    StoreError::new(StoreErrorKind::Unsupported, "it keeps no budgets")
 }
 
 impl<T: Store + ?Sized> Store for Arc<T> {
@@ -378,5 +425,27 @@ impl<T: Store + ?Sized> Store for Arc<T> {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
         (**self).delete_session(session)
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        (**self).reserve(id, holds, now, until)
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        (**self).settle(id, amounts)
+    }
+
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        (**self).budget(budget)
     }
 }

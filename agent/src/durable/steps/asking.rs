@@ -50,7 +50,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             let reply = performer.whole_reply(key, messages, tools, timeout).await;
             let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
             if reply.message.stop_reason == StopReason::Aborted {
-                reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
+                let is_over = || time_limit.and_then(|limit| limit.reached(served.clock.now()));
+                reply.limit = reply.limit.or_else(is_over);
             }
             Ok(reply)
         });

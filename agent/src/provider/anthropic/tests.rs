@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::message::{
     AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
-    ToolResultMessage,
+    ToolResultMessage, Usage,
 };
 use crate::model::{
     ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebLimits,

@@ -276,7 +276,10 @@ impl Encoder<'_> {
             let is_reply = matches!(turn.content, TurnContent::Reply { .. });
             let before = turn.start.filter(|_| is_reply).and_then(|start| start.messages.checked_sub(1));
             let before = before.and_then(|before| messages.get(before)?.as_assistant());
-            let continues = before.is_some_and(is_piece) && !list.is_empty();
+            let continues = match before.filter(|before| is_piece(before)) {
+                Some(piece) => !list.is_empty() && !self.assistant(piece)?.is_empty(),
+                None => false,
+            };
             if continues {
                 (turn.joins, turn.start) = (true, None);
             }
@@ -336,7 +339,9 @@ impl Encoder<'_> {
                     });
                 }
             }
-            TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
+            TurnContent::Reply { message, .. }
+                if is_plain_reply(message, None, provider) && !is_piece(message) =>
+            {
                 let is_sent = |part: &&Part| {
                     part.as_tool_call().is_some() || part.as_text().is_some_and(|t| !t.is_empty())
                 };

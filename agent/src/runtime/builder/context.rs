@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::AssistantBuilder;
 use crate::model::{ContextRules, Model, TokenCounter};
+#[cfg(feature = "http")]
+use crate::provider::PriceList;
+use crate::runtime::budget::Budget;
 use crate::runtime::hooks::HookError;
 use crate::runtime::select::{ModelChoice, ModelTurn};
 
@@ -71,6 +74,20 @@ impl AssistantBuilder {
     /// ```
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
+        self
+    }
+
+    /// Adds a budget that requests must fit into, also the requests for summaries. Each budget that is added has to admit a request. The page of
+    /// [`Budget`] has an example; [`limits`](Self::limits) are for a single run.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budgets.list.push(budget);
+        self
+    }
+
+    /// Sets the prices of models for budgets of [money](Budget::dollars). Those that are not in the list are the built-in ones.
+    #[cfg(feature = "http")]
+    pub fn prices(mut self, prices: PriceList) -> Self {
+        self.budgets.prices = prices;
         self
     }
 

@@ -214,13 +214,20 @@ impl Performer {
         let usable = usable_in(limits, view);
         let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
         let session = self.context.session_id();
+        let budgets = self.config.budgets.as_ref();
+        let task = |at: usize| {
+            let mut task = draft.task(at, session);
+            task.budgets = budgets
+                .map(|budgets| budgets.bind(&self.config.registry.context(&self.context), &self.run_id));
+            task
+        };
         if draft.fits(at) {
-            return Some((at, draft.task(at, session)));
+            return Some((at, task(at)));
         }
         let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
         let fits = cuts.partition_point(|cut| draft.fits(*cut));
         let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
-        Some((at, draft.task(at, session)))
+        Some((at, task(at)))
     }
 
     /// Replaces the messages before this index by a summary.

@@ -92,7 +92,7 @@ impl InProcessSteps {
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
             self.error = Some(RunError::Model(error));
         }
-        reply.limit = self.stop.limit();
+        reply.limit = reply.limit.or_else(|| self.stop.limit());
         Ok(reply)
     }
 
