@@ -4,7 +4,7 @@ use super::agent_loop::{Phase, with_unique_ids};
 use super::{AgentLoop, EventKind, Limit, LimitReached, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 
-/// How many times in a row a reply is continued that its provider paused.
+/// The number of times in a row that a paused reply is continued.
 const MAX_PAUSES: u32 = 10;
 
 /// The error of a reply after which the request was made again.

@@ -1,4 +1,4 @@
-//! Amounts of budgets: what is spent, and what is reserved for requests that are being made.
+//! Amounts of budgets: spent ones, and those that are reserved for requests.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ pub struct BudgetHold {
     pub budget: String,
     /// The amount, in the unit of the budget: tokens, or billionths of a dollar.
     pub amount: u64,
-    /// What may be spent and reserved in all.
+    /// The amount that may be spent and reserved in all.
     pub limit: u64,
 }
 
@@ -28,7 +28,7 @@ impl BudgetHold {
     }
 }
 
-/// What is spent of a budget, and what is reserved. See [`Store::budget`](super::Store::budget).
+/// The spent and the reserved amount of a budget. See [`Store::budget`](super::Store::budget).
 ///
 /// ```
 /// use agent::store::{BudgetHold, MemoryStore, Store as _};
@@ -68,13 +68,13 @@ impl BudgetUse {
     }
 }
 
-/// How long a hold is remembered that was charged because it was never settled: a late settlement corrects it until then.
+/// The time for which a charged hold is remembered, in milliseconds: a late settlement corrects it until then.
 pub(super) const CHARGED_FOR: i64 = 7 * 24 * 3_600 * 1_000;
 
 /// The budgets of a store in memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryBudgets {
-    /// What is spent, and what is held.
+    /// The spent and the held amount of each.
     budgets: BTreeMap<String, (u64, u64)>,
     /// By their ids, the holds of each budget.
     holds: HashMap<String, BTreeMap<String, MemoryHold>>,

@@ -41,7 +41,7 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Amounts are reserved all or none, settled once, and spent in full if nobody settles them.
+/// Amounts are reserved all or none, settled once, and spent in full if they are not settled in time.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");

@@ -28,7 +28,7 @@ const NANOS: f64 = 1e9;
 const MIN_REPLY: u64 = 1_024;
 /// The reply that is expected of a model whose maximum is unknown.
 const MAX_REPLY: u64 = 32_000;
-/// How long a hold waits for its settlement.
+/// The time for which a hold waits for its settlement, in milliseconds.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
 /// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
@@ -71,7 +71,7 @@ pub struct Budget {
     limit: u64,
     window: BudgetWindow,
     scope: Option<Arc<ScopeOf>>,
-    /// What is wrong with the amount.
+    /// The problem with the amount.
     problem: Option<&'static str>,
 }
 
@@ -154,7 +154,7 @@ pub(super) struct Budgets {
     counter: Arc<dyn TokenCounter>,
 }
 
-/// What a builder has about budgets.
+/// The options of a builder for budgets.
 #[derive(Default)]
 pub(super) struct BudgetOptions {
     pub(super) list: Vec<Budget>,
@@ -280,7 +280,7 @@ pub(super) struct HeldBudgets {
     plan: RequestPlan,
 }
 
-/// Of what a request was refused. It is the source of the error.
+/// The limit because of which a request was refused. It is the source of the error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
