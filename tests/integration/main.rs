@@ -16,6 +16,7 @@ mod assistant_support;
 mod budgets;
 mod context_crashes;
 mod context_full;
+mod context_provider;
 mod context_runs;
 mod context_view;
 mod continuation;

@@ -72,6 +72,8 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
+    /// The provider of the model, within its replies, where it can. Otherwise the model.
+    Provider,
     /// No model: the messages stay.
     Off,
 }
@@ -235,6 +237,38 @@ impl ContextRules {
     pub fn compact_with(mut self, model: impl Into<String>) -> Self {
         self.author = SummaryAuthor::Named(model.into());
         self
+    }
+
+    /// Has the provider write summaries, within its replies: Anthropic's and the Responses API do, once a request has as many tokens as
+    /// [`compact_at`](Self::compact_at) says, at Anthropic at least 50,000. The summary is a part of the reply, encrypted at `OpenAI`, and requests to the same
+    /// model begin with it; another model gets the whole conversation. Results are still cleared by these rules, and pinned messages are
+    /// a part of the summary. With other protocols, and where a request would be too long all the same, the model of the run writes a
+    /// summary.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::{ContextRules, ModelInfo}};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let claude = ModelInfo::new("anthropic", "anthropic-messages", "claude-opus-5");
+    /// let model = ScriptedModel::new(["Hello!"]).with_info(claude);
+    /// let rules = ContextRules::new().window(200_000).compact_by_provider();
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .request(|request| request.with_max_tokens(10_000))
+    ///     .manage_context(rules)
+    ///     .build()?;
+    /// assistant.prompt("Hi").await?;
+    /// assert_eq!(model.requests()[0].compact_at, Some(152_000));         // 80 % of what a request may use
+    /// # Ok(()) }
+    /// ```
+    pub fn compact_by_provider(mut self) -> Self {
+        self.author = SummaryAuthor::Provider;
+        self
+    }
+
+    /// Returns the tokens from which messages are compacted.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
+        part_of(usable, thousandths(self.compact_at))
     }
 
     /// Never replaces messages by a summary: only results are cleared.

@@ -333,7 +333,11 @@ pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> Assis
 impl Config {
     /// Returns the assistant's request for these messages and tools.
     pub(super) fn request_of(&self, messages: MessageList, tools: Arc<[ToolDefinition]>) -> ModelRequest {
-        ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() }
+        let mut request = ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() };
+        if let Some(limits) = &self.context {
+            request.compact_at = limits.by_provider.or(request.compact_at);
+        }
+        request
     }
 
     /// Returns the messages with results in the form that their tools give them now.

@@ -275,7 +275,13 @@ impl AnthropicDecoder {
                     }
                 }
             }
-            ("compaction_delta", _) => append(&mut open.block, "content", &owned("content")),
+            ("compaction_delta", _) => {
+                for key in ["content", "encrypted_content"] {
+                    if let Some(more) = text(delta, key) {
+                        append(&mut open.block, key, more);
+                    }
+                }
+            }
             // An unknown kind of delta, or one that does not fit its block.
             _ => {}
         }

@@ -552,3 +552,31 @@ fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
         assert_eq!((usage.input, usage.output, usage.last_request()), (682, 1_320, (682, 1_320)), "{odd}");
     }
 }
+
+#[test]
+fn a_compaction_is_asked_for_and_its_block_goes_back_as_it_came() {
+    let request = ModelRequest::new([Message::user("Hi")]).with_compact_at(120_000);
+    let http =
+        api().encode(&ModelInfo::new("test", "anthropic-messages", "claude-opus-5"), &request).unwrap();
+    let edit = json!({"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 120_000}});
+    assert_eq!(http.body.value()["context_management"], json!({"edits": [edit]}));
+    assert!(http.headers.contains(&("anthropic-beta".to_owned(), "compact-2026-01-12".to_owned())));
+    let small = body(&api(), "claude-opus-5", &request.with_compact_at(1));
+    assert_eq!(small["context_management"]["edits"][0]["trigger"]["value"], 50_000);
+
+    let delta = |delta: Value| json!({"type": "content_block_delta", "index": 0, "delta": delta});
+    let streamed = stream(&[
+        json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "compaction", "content": null}}),
+        delta(json!({"type": "compaction_delta", "content": "All ", "encrypted_content": "AB"})),
+        delta(json!({"type": "compaction_delta", "content": "before.", "encrypted_content": "CD"})),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let paused = reply(&api(), &streamed);
+    assert_eq!(paused.stop_reason, StopReason::Pause);
+    let sent = body(&api(), "claude-opus-5", &ModelRequest::new([Message::user("Hi"), paused.into()]));
+    let block = json!({"type": "compaction", "content": "All before.", "encrypted_content": "ABCD"});
+    assert_eq!(sent["messages"][1]["content"], json!([block]));
+}

@@ -91,7 +91,10 @@ impl Performer {
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
+            // A provider that writes summaries itself does it in time, unless the request is already too long.
+            let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
+                && (limits.by_provider.is_none() || is_too_long)
                 && pass.failure.is_none()
                 && pass.compactions < MAX_COMPACTIONS
                 && (grown || overflow.is_some());
