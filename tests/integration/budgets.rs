@@ -260,6 +260,23 @@ async fn a_store_that_fails_lets_nothing_be_sent() {
     assert_eq!(model.requests().len(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_loses_neither_the_end_of_a_reply_nor_its_settlement() {
+    let inner = MemoryStore::new();
+    let slow = Faulty::new(&inner, Fault::Slow(std::time::Duration::from_millis(300)), 0, usize::MAX);
+    let model = ScriptedModel::new([
+        reply().text("Hel").error(ModelError::new(ModelErrorKind::Server, "broken")),
+        reply().text("Hello!").usage(Usage::new(60, 40)),
+    ]);
+    let assistant = builder(&model, &slow).budget(total("slow", 1_000)).build().unwrap();
+    let error = assistant.prompt("Hi").await.unwrap_err();
+    assert!(error.as_model_error().is_some_and(|error| error.message() == "broken"), "{error}");
+    let before = inner.budget(&key("slow")).await.unwrap();
+    assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello!");
+    let used = inner.budget(&key("slow")).await.unwrap();
+    assert_eq!((used.spent - before.spent, used.held), (100, 0));
+}
+
 #[tokio::test]
 async fn requests_for_summaries_and_durable_runs_count_too() {
     let model = ScriptedModel::from_fn(|request| next_reply(request, 60)).with_info(info());
@@ -305,13 +322,13 @@ async fn budgets_that_cannot_be_used_are_found_when_the_assistant_is_built() {
     );
 
     let other = ScriptedModel::new([""; 0]).with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
-    let priced = || {
+    let with_price = || {
         let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
         builder(&model, &store).prices(prices).budget(Budget::dollars(1.0))
     };
-    assert!(priced().build().is_ok());
+    assert!(with_price().build().is_ok());
     assert!(
-        refused(priced().named_model("cheap", other.clone()))
+        refused(with_price().named_model("cheap", other.clone()))
             .contains("the model `acme/small-1` has no price")
     );
     let both = Fallback::new([model.clone(), other]);

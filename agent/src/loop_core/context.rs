@@ -54,7 +54,8 @@ impl AgentLoop {
         // At the end of the window there is no room for more.
         let is_long = self.batch.is_cut && reply.stop_reason != StopReason::ContextFull;
         let has_text = self.batch.slots.is_empty() && !reply.text().is_empty();
-        if !is_paused && !(is_long && has_text && self.config.continue_length > 0) {
+        let continues = is_long && has_text && self.config.continue_length > 0;
+        if !is_paused && !continues {
             self.continued = 0;
             return;
         }

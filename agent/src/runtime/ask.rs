@@ -55,6 +55,9 @@ struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
     step: StepCx,
+    /// Whether the reply has ended, with this error.
+    has_ended: bool,
+    error: Option<ModelError>,
 }
 
 impl ReplyStream {
@@ -75,6 +78,9 @@ impl ReplyStream {
     }
 
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        if self.budgeted.as_ref().is_some_and(|budgeted| budgeted.has_ended) {
+            return self.poll_end(cx);
+        }
         if let Err(error) = ready!(self.poll_budgets(cx)) {
             return Poll::Ready(Some(Err(error)));
         }
@@ -87,17 +93,24 @@ impl ReplyStream {
         if let (Some(budgeted), Poll::Ready(end @ (None | Some(Err(_))))) = (&mut self.budgeted, &next) {
             let error = end.as_ref().and_then(|end| end.as_ref().err()).cloned();
             budgeted.gate.end(&self.stream.partial().usage, error.as_ref());
-            return match ready!(budgeted.gate.poll_settled(cx)) {
-                () => Poll::Ready(error.map(Err)),
-            };
+            budgeted.error = error;
+            budgeted.has_ended = true;
+            return self.poll_end(cx);
         }
         next
+    }
+
+    /// Returns the end of a reply once its budgets are settled.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
+        ready!(budgeted.gate.poll_settled(cx));
+        Poll::Ready(budgeted.error.take().map(Err))
     }
 
     /// Waits until the request may be sent, and sends it; or until a reply that has ended is settled.
     fn poll_budgets(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(Ok(())) };
-        let BudgetedReply { gate, model, step } = &mut **budgeted;
+        let BudgetedReply { gate, model, step, .. } = &mut **budgeted;
         if let Some(request) = ready!(gate.poll_request(cx))? {
             self.max_tokens = request.max_tokens;
             match catch_unwind(AssertUnwindSafe(|| model.stream(step, &request))) {
@@ -189,7 +202,8 @@ impl Performer {
         let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
         let model = self.config.model.clone();
         let gate = BudgetGate::new(bound, key, model.clone(), request.clone());
-        Ok(Some(Box::new(BudgetedReply { gate, model, step: step.clone() })))
+        let (step, has_ended, error) = (step.clone(), false, None);
+        Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.

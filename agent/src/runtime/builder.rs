@@ -486,7 +486,7 @@ impl AssistantBuilder {
         let mut request = self.request;
         request.tools = registry.definitions();
         let mut rules = self.rules;
-        let continues_length = rules.continue_length > 0;
+        let continue_length = rules.continue_length;
         if request.output.is_some() {
             // Structured output is not joined.
             rules.continue_length = 0;
@@ -509,20 +509,16 @@ impl AssistantBuilder {
         if let Some(name) = twice(&self.models) {
             return Err(BuildError::DuplicateModel { name: name.to_string() });
         }
-        let limits = |rules| ContextLimits::new(rules, &self.model, &self.models, &request);
-        let context = self.context.as_ref().map(limits).transpose()?;
-        if let Some(rules) = &self.context {
-            // Those of the other models are made when one of them is chosen.
-            let check = |(_, model): &NamedModel| ContextLimits::new(rules, model, &self.models, &request);
-            self.models
-                .iter()
-                .filter(|_| self.selector.is_some())
-                .try_for_each(|model| check(model).map(drop))?;
-        }
+        let chosen = self.models.get(..).filter(|_| self.selector.is_some()).unwrap_or_default();
+        let context = match &self.context {
+            Some(rules) => Some(limits(rules, &self.model, chosen, &self.models, &request)?),
+            None => None,
+        };
         let keeper = self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options)));
         let models = std::iter::once(&self.model).chain(self.models.iter().map(|(_, model)| model));
+        let models: Vec<_> = models.collect();
         let store = keeper.as_deref().cloned();
-        let budgets = Budgets::new(self.budgets, store, self.counter.clone(), models)?;
+        let budgets = Budgets::new(self.budgets, store, self.counter.clone(), &models)?;
         let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
         let config = Config {
             formats_results,
@@ -531,7 +527,7 @@ impl AssistantBuilder {
             registry,
             state_types: self.state_types.into(),
             rules: Arc::new(rules),
-            continues_length,
+            continue_length,
             hooks: self.hooks,
             approver: self.approver,
             signer,
@@ -564,6 +560,19 @@ impl AssistantBuilder {
         };
         Ok(Assistant::new(Arc::new(config), self.conversation))
     }
+}
+
+/// Returns the limits of the window of a model, if the rules can be used with all models that may be chosen.
+fn limits(
+    rules: &Arc<ContextRules>,
+    model: &Arc<dyn Model>,
+    chosen: &[NamedModel],
+    all: &[NamedModel],
+    request: &ModelRequest,
+) -> Result<ContextLimits, BuildError> {
+    // Those of the other models are made when one of them is chosen.
+    chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
+    ContextLimits::new(rules, model, all, request)
 }
 
 /// Returns the first name that two models have.

@@ -44,8 +44,8 @@ pub(super) struct Config {
     /// The types of state that travels with runs.
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
-    /// Whether answers that their token limit cut are continued, or asked for again.
-    pub(super) continues_length: bool,
+    /// The number of times in a row that answers are continued, or 0. The loop does not continue structured output, which is asked for again.
+    pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
     pub(super) signer: Option<Arc<Signer>>,
@@ -178,7 +178,7 @@ impl Config {
 
     /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
     pub(super) fn prepares_requests(&self) -> bool {
-        self.context.is_some() || self.selector.is_some() || self.continues_length
+        self.context.is_some() || self.selector.is_some() || self.continue_length > 0
     }
 
     /// Returns the configuration for the same request with more room for its reply, if this reply was cut in a way that its text cannot be
@@ -186,7 +186,7 @@ impl Config {
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;
-        if !self.continues_length || !is_cut || message.stop_reason == StopReason::ContextFull {
+        if self.continue_length == 0 || !is_cut || message.stop_reason == StopReason::ContextFull {
             return None;
         }
         let is_text = message.tool_calls().next().is_none() && !message.text().is_empty();

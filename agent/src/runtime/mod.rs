@@ -26,6 +26,8 @@ mod hooks;
 mod in_process;
 #[cfg(feature = "studio")]
 mod inspected;
+#[cfg(feature = "otel")]
+mod instruments;
 mod listener;
 mod observe;
 mod output;

@@ -147,13 +147,10 @@ impl MemoryBudgets {
         for (budget, actual) in amounts {
             let Some(hold) = holds.remove(budget) else { continue };
             is_settled = true;
-            let (spent, held) = self.budgets.entry(budget.clone()).or_default();
-            if hold.is_charged {
-                *spent = spent.saturating_sub(hold.amount);
-            } else {
-                *held = held.saturating_sub(hold.amount);
-            }
-            *spent = spent.saturating_add(*actual);
+            let amounts = self.budgets.entry(budget.clone()).or_default();
+            let reserved = if hold.is_charged { &mut amounts.0 } else { &mut amounts.1 };
+            *reserved = reserved.saturating_sub(hold.amount);
+            amounts.0 = amounts.0.saturating_add(*actual);
         }
         if holds.is_empty() {
             self.holds.remove(id);

@@ -289,7 +289,8 @@ impl Encoder<'_> {
             if let TurnContent::Reply { message, .. } = &turn.content {
                 ids.add(message);
             }
-            if !continues && !(needs_user && list.is_empty()) && self.push_plain(&turn, &mut ids, list) {
+            let is_general = continues || (needs_user && list.is_empty());
+            if !is_general && self.push_plain(&turn, &mut ids, list) {
                 continue;
             }
             let (role, written) = match turn.content {

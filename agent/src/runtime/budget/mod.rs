@@ -165,11 +165,11 @@ pub(super) struct BudgetOptions {
 impl Budgets {
     /// # Errors
     /// A budget cannot be used, or a model has no price.
-    pub(super) fn new<'m>(
+    pub(super) fn new(
         options: BudgetOptions,
         store: Option<StoreAccess>,
         counter: Arc<dyn TokenCounter>,
-        models: impl Iterator<Item = &'m Arc<dyn Model>> + Clone,
+        models: &[&Arc<dyn Model>],
     ) -> Result<Option<Arc<Self>>, BuildError> {
         if options.list.is_empty() {
             return Ok(None);
@@ -200,7 +200,7 @@ impl Budgets {
                 return Err(fails("there are two of this name: give one another with `named`".to_owned()));
             }
             if budget.unit == BudgetUnit::Dollars
-                && let Some(model) = models.clone().flat_map(|model| this.unpriced(&**model)).next()
+                && let Some(model) = models.iter().find_map(|model| this.unpriced(&***model))
             {
                 let reason = format!("the model `{model}` has no price: set it with `prices`");
                 return Err(fails(reason));

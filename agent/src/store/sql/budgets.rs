@@ -14,9 +14,9 @@ const LOCK: &str = "update agent_budget set held = held where budget = $1";
 const EXPIRED: &str = "select cast(coalesce(sum(amount), 0) as bigint) from agent_budget_hold
     where budget = $1 and charged = 0 and until_at < $2";
 
-async fn execute<'q>(
+async fn execute(
     connection: &mut AnyConnection,
-    query: sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>,
+    query: sqlx::query::Query<'_, sqlx::Any, sqlx::any::AnyArguments>,
 ) -> Result<u64, StoreError> {
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(error::from_sqlx)
 }
