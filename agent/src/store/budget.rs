@@ -31,24 +31,10 @@ impl BudgetHold {
 /// The spent and the reserved amount of a budget. See [`Store::budget`](super::Store::budget).
 ///
 /// ```
-/// use agent::store::{BudgetHold, MemoryStore, Store as _};
+/// use agent::store::BudgetUse;
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// let store = MemoryStore::new();
-/// let now = 1_000_000;                                            // milliseconds since 1970
-/// let hold = |amount| vec![BudgetHold::new("team a", amount, 100)];
-/// assert_eq!(store.reserve("request 1", hold(70), now, now + 60_000).await?, None);
-///
-/// let refused = store.reserve("request 2", hold(40), now, now + 60_000).await?.unwrap();
-/// assert_eq!((refused.budget.as_str(), refused.spent, refused.held), ("team a", 0, 70));
-///
-/// assert!(store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);
-/// assert!(!store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);     // no effect
-/// assert_eq!(store.reserve("request 2", hold(40), now, now + 60_000).await?, None);
-///
-/// // The process that made it is gone: it counts in full.
-/// assert_eq!(store.reserve("request 3", hold(20), now + 90_000, now + 150_000).await?.unwrap().spent, 90);
-/// # Ok(()) }
+/// let team = BudgetUse::new("team a", 600, 300);
+/// assert_eq!(1_000 - team.spent - team.held, 100);            // what is left of 1,000
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -218,6 +218,32 @@ use crate::tool::BoxFuture;
 /// assert!(store.load("ann", 0, 100).await?.is_empty());
 /// # Ok(()) }
 /// ```
+///
+/// # Budgets
+///
+/// A [budget](crate::run::Budget) is an amount under a key. A request holds a part of it, and settles it once it is known what it used:
+///
+/// ```
+/// use agent::store::{BudgetHold, MemoryStore, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let now = 1_000_000;                                            // milliseconds since 1970
+/// let hold = |amount| vec![BudgetHold::new("team a", amount, 100)];
+/// assert_eq!(store.reserve("request 1", hold(70), now, now + 60_000).await?, None);
+///
+/// let refused = store.reserve("request 2", hold(40), now, now + 60_000).await?.unwrap();
+/// assert_eq!((refused.budget.as_str(), refused.spent, refused.held), ("team a", 0, 70));
+///
+/// assert!(store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);
+/// assert!(!store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);     // no effect
+/// assert_eq!(store.budget("team a").await?.spent, 50);
+/// assert_eq!(store.reserve("request 2", hold(40), now, now + 60_000).await?, None);
+///
+/// // The process that made it is gone: it counts in full.
+/// assert_eq!(store.reserve("request 3", hold(20), now + 90_000, now + 150_000).await?.unwrap().spent, 90);
+/// # Ok(()) }
+/// ```
 pub trait Store: Send + Sync {
     /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
     /// count is incremented.

@@ -20,6 +20,7 @@ use crate::parse_error::ParseError;
 /// assert_eq!(list.prices("acme/large-1"), Some(Prices::new(3.0, 15.0).with_cache(0.3, 3.0)));
 /// assert_eq!(list.prices("openai/gpt-5").unwrap().output, 10.0);                     // built in
 /// assert_eq!(list.prices("acme/small-1"), None);
+/// assert!(list.with_prices("acme/small-1", Prices::new(0.1, 0.4)).prices("acme/small-1").is_some());
 ///
 /// let error = PriceList::from_json(r#"{"acme": {"models": {"large-1": {"cost": {"input": -3, "output": 15}}}}}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "`input` of `acme/large-1` is not a price: -3 is not a number from zero on");
