@@ -31,6 +31,7 @@ pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummar
 pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery, EventStream, InvokeError,
-    Metric, Prompt, QueueMode, Receipt, ResultCache, ResumeError, Run, RunHandle, Subscription,
+    Budget, BudgetWindow, BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery,
+    EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache, ResumeError, Run, RunHandle,
+    Subscription,
 };

@@ -417,6 +417,7 @@ fn readable(part: &Part) -> String {
 fn cut(reply: &AssistantMessage) -> Option<String> {
     match reply.stop_reason {
         StopReason::MaxTokens => Some("✂ the reply reached its limit of tokens".to_owned()),
+        StopReason::ContextFull => Some("✂ the context window is full".to_owned()),
         StopReason::ContentFilter => {
             let why = reply.error.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
             Some(format!("✂ the reply was withheld{why}"))

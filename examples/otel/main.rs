@@ -9,6 +9,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
 #[cfg(test)]
+mod measured;
+#[cfg(test)]
 mod tests;
 
 use agent::model::{ModelInfo, reply};

@@ -193,21 +193,39 @@ async fn a_result_that_was_removed_can_be_read_again() {
 
 #[tokio::test]
 async fn pins_kept_tools_and_the_newest_results_stay() {
-    let model = ScriptedModel::from_fn(|request| {
-        let is_first = !request.messages.iter().any(|message| message.role() == "tool_result");
-        if is_first { reply().tool_call_with_id("plan", "read_plan", "{}") } else { next_reply(request, 60) }
-    });
-    let rules = rules().keep_results_of(["read_plan"]);
-    let assistant = builder(model.clone()).manage_context(rules.without_compaction()).build().unwrap();
-    let contract = UserMessage::from(format!("The contract: {}", "clause ".repeat(100))).pinned();
-    assistant.prompt("Read 60 pages.").with_message(contract).await.unwrap();
-    for request in model.requests().iter().skip(5) {
-        let texts: Vec<String> = request.messages.iter().map(|message| message.text()).collect();
-        assert!(texts.iter().any(|text| text.starts_with("The contract")));
-        assert!(texts.iter().any(|text| text.starts_with("the plan")));
-        let results: Vec<&String> =
-            texts.iter().filter(|text| text.starts_with("page") || text.starts_with("[the result")).collect();
-        assert!(results.iter().rev().take(3).all(|text| text.starts_with("page")), "{results:?}");
+    for marks_the_tool in [false, true] {
+        let model = ScriptedModel::from_fn(|request| {
+            let is_first = !request.messages.iter().any(|message| message.role() == "tool_result");
+            if is_first {
+                reply().tool_call_with_id("plan", "read_plan", "{}")
+            } else {
+                next_reply(request, 60)
+            }
+        });
+        let builder = Assistant::builder(model.clone()).max_turns(500);
+        let builder = builder.request(|request| request.with_max_tokens(2_000));
+        let builder = if marks_the_tool {
+            /// Reads the plan, which is needed all the time.
+            #[tool(inline, name = "read_plan", read_only, keep_result)]
+            fn keep_plan() -> String {
+                read_plan()
+            }
+            builder.tools(tools![read_page, keep_plan]).manage_context(rules().without_compaction())
+        } else {
+            let rules = rules().keep_results_of(["read_plan"]);
+            builder.tools(tools![read_page, read_plan]).manage_context(rules.without_compaction())
+        };
+        let assistant = builder.build().unwrap();
+        let contract = UserMessage::from(format!("The contract: {}", "clause ".repeat(100))).pinned();
+        assistant.prompt("Read 60 pages.").with_message(contract).await.unwrap();
+        for request in model.requests().iter().skip(5) {
+            let texts: Vec<String> = request.messages.iter().map(|message| message.text()).collect();
+            assert!(texts.iter().any(|text| text.starts_with("The contract")));
+            assert!(texts.iter().any(|text| text.starts_with("the plan")));
+            let is_result = |text: &&String| text.starts_with("page") || text.starts_with("[the result");
+            let results: Vec<&String> = texts.iter().filter(is_result).collect();
+            assert!(results.iter().rev().take(3).all(|text| text.starts_with("page")), "{results:?}");
+        }
     }
 }
 

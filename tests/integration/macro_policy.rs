@@ -23,7 +23,7 @@ fn plain() {}
 /// Says everything.
 #[tool(
     idempotent, timeout = false, max_attempts = 3, max_retries = ONE, approval = "always", exclusive, cache,
-    allow_repeat, max_result_bytes = 4_096, strict, defer, examples({"n": 1}, {"n": 2}),
+    allow_repeat, keep_result, max_result_bytes = 4_096, strict, defer, examples({"n": 1}, {"n": 2}),
     extend("vendor/category" = {"of": ["files", null]}, "plain" = 1)
 )]
 fn everything(n: u8) -> u8 {
@@ -50,6 +50,7 @@ fn everything_said_arrives() {
     );
     assert_eq!(found.approval, Approval::ALWAYS);
     assert_eq!((found.exclusive, found.cache, found.allow_repeat), (true, Some(true), true));
+    assert!(found.keep_result && !policy(tools![plain]).keep_result);
     let definition = definition(tools![everything]);
     assert_eq!((definition.strict(), definition.is_deferred()), (Some(true), true));
     assert_eq!(definition.examples(), [json!({"n": 1}), json!({"n": 2})]);

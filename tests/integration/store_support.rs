@@ -8,9 +8,9 @@ use std::time::Duration;
 use agent::message::UserMessage;
 use agent::steps::{StepKey, StepKind};
 use agent::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    MemoryStore, NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
-    StoredEntry,
+    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
+    InvocationStatus, MemoryStore, NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError,
+    StoreErrorKind, StoredEntry,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -252,5 +252,27 @@ impl Store for Faulty {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
         self.ask(self.inner.delete_session(session))
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        self.ask(self.inner.reserve(id, holds, now, until))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.settle(id, amounts))
+    }
+
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        self.ask(self.inner.budget(budget))
     }
 }

@@ -118,6 +118,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     setting("asks", flag, set_if),
     setting("allow_repeat", flag, set_if),
     setting("follow_up", flag, set_if),
+    setting("keep_result", flag, set_if),
     setting(
         "max_result_bytes",
         |entry, errors| entry.count(1, "65_536", errors).map(SettingValue::Count),

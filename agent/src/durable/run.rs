@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
-use crate::message::{AssistantMessage, Message, Usage};
+use crate::message::{Message, Usage, continued::answer_text};
 use crate::step_key::StepKey;
 use crate::tool::question::Question;
 
@@ -230,10 +230,10 @@ impl Outcome {
         self.stop == RunStop::Completed
     }
 
-    /// Returns the text of the last reply.
+    /// Returns the text of the last reply. If it continues others ([`continue_length`](crate::AssistantBuilder::continue_length)), their
+    /// texts are before it.
     pub fn text(&self) -> String {
-        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
-        reply.map(AssistantMessage::text).unwrap_or_default()
+        answer_text(&self.messages)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::asking::overflow_of;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
@@ -19,7 +20,6 @@ use crate::loop_core::{
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, ToolCall};
-use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::Decision;
 use crate::runtime::{CheckedAgain, ContextState, Performer};
 use crate::step_key::StepKey;
@@ -332,16 +332,18 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         self.select_model(&key, run).await?;
         self.fit_context(&key, run, None).await?;
         let mut reply = self.ask(key.clone(), key.to_string(), messages.clone()).await?;
-        if let Some(text) = reply.too_long.take() {
-            let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
+        if let Some(overflow) = overflow_of(&mut reply, run)? {
             self.fit_context(&key, run, Some(overflow)).await?;
             let name = format!("{key}/again");
+            reply = self.ask(key.clone(), name, messages.clone()).await?;
+            self.refuse_overflow(&mut reply, run)?;
+        }
+        if let Some(roomy) = self.asking().with_more_room(&reply) {
+            run.lock().record_replaced_reply(reply.message)?;
+            self.asking = Some((key.turn, roomy));
+            let name = format!("{key}/room");
             reply = self.ask(key, name, messages).await?;
-            if let Some(text) = reply.too_long.take() {
-                let overflow = ModelError::new(ModelErrorKind::ContextTooLong, text);
-                let error = self.asking().still_too_long(&self.context, overflow);
-                return Err(StepError::failed(error.to_string()));
-            }
+            self.refuse_overflow(&mut reply, run)?;
         }
         self.announce_switch(run, &reply);
         self.reply = Some(Arc::new(reply.message.clone().into()));

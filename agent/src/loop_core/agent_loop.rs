@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
 use super::budget::{SharedBudget, Spent, exceeded};
+use super::config::is_zero;
 use super::guard::Repeats;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
@@ -56,6 +57,9 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
+    /// How many times in a row the answer was continued, or will be after the last reply.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) continued: u32,
     /// What the children have used that ended. Their tokens and cost are those of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
@@ -188,6 +192,7 @@ impl AgentLoop {
             retries: BTreeMap::new(),
             tries: BTreeMap::new(),
             coercions: Vec::new(),
+            continued: 0,
             children: None,
             streaming: None,
             is_suspended: false,
@@ -466,13 +471,8 @@ impl AgentLoop {
     }
 
     pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {
-        self.requests += 1;
-        self.turn_usage.clone_from(&message.usage);
-        self.usage += &message.usage;
-        if let Some(budget) = &self.budget.0 {
-            budget.add_usage(&message.usage);
-        }
-        let is_cut = is_cut || message.stop_reason == StopReason::MaxTokens;
+        self.count_request(&message.usage);
+        let is_cut = is_cut || message.stop_reason.is_cut();
         let message = with_unique_ids(message.into());
         let Some(reply) = message.as_assistant() else { return };
         let end = match reply.stop_reason {
@@ -490,11 +490,21 @@ impl AgentLoop {
             return;
         }
         self.batch = Batch::new(reply.tool_calls(), is_cut, &self.config);
+        self.count_continuation(reply);
         self.keep_reply(message);
         if self.batch.slots.is_empty() {
             self.close_turn();
         } else {
             self.enter_segment();
+        }
+    }
+
+    pub(super) fn count_request(&mut self, usage: &Usage) {
+        self.requests += 1;
+        self.turn_usage += usage;
+        self.usage += usage;
+        if let Some(budget) = &self.budget.0 {
+            budget.add_usage(usage);
         }
     }
 
@@ -544,7 +554,9 @@ impl AgentLoop {
     /// Returns whether the model must reply again even if both queues are empty.
     pub(super) fn is_reply_needed(&self) -> bool {
         !self.batch.is_settled
-            && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
+            && (!self.batch.slots.is_empty()
+                || self.stop_reason == Some(StopReason::Pause)
+                || self.continues_text())
     }
 
     pub(super) fn finish(&mut self, end: End) {

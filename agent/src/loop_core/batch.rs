@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::config::is_zero;
 use super::{AgentLoop, LoopConfig, Signature};
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::output::Control;
@@ -53,11 +54,6 @@ pub(super) struct Slot {
     pub(super) control: Control,
     /// The result, until it is in the conversation.
     pub(super) result: Option<ToolResultMessage>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// The state of a call. It only advances, except that a decision can be asked for again before the call begins.

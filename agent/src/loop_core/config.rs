@@ -36,11 +36,20 @@ pub struct LoopConfig {
     /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, until there are
     /// three times as many tries.
     pub max_retries: u32,
+    /// How many times in a row an answer is continued that its token limit cut; 0 by default. See
+    /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub continue_length: u32,
     /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
     /// texts are cut in the middle. The event of the call's end has the full text.
     pub max_result_bytes: usize,
     /// Settings of individual tools. A tool that is not listed has [`ToolEntry::default`].
     pub tools: BTreeMap<String, ToolEntry>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+pub(super) fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Default for LoopConfig {
@@ -52,6 +61,7 @@ impl Default for LoopConfig {
             sequential: false,
             steering: SteeringPolicy::default(),
             max_retries: 2,
+            continue_length: 0,
             max_result_bytes: 64 * 1024,
             tools: BTreeMap::new(),
         }

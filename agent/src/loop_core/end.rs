@@ -236,4 +236,8 @@ limits! {
     Cost = "cost", "units of money";
     /// The calls that repeat an earlier call.
     RepeatedCalls = "repeated_calls", "repeated calls";
+    /// A budget that runs share. The error of the last reply has its name.
+    Budget = "budget", "units of a budget";
+    /// The continuations in a row of a reply that its provider paused.
+    Continuations = "continuations", "continuations";
 }

@@ -7,7 +7,7 @@ use super::batch::{Slot, SlotState};
 use super::{
     AgentLoop, CallDecision, CallEnd, End, EventKind, ModelReply, Prepared, RecordError, Step, TurnDecision,
 };
-use crate::message::Message;
+use crate::message::{Message, continued::continuation};
 use crate::model::ModelEvent;
 use crate::tool::progress::Progress;
 
@@ -31,6 +31,9 @@ impl AgentLoop {
             Phase::PollFirst => {
                 self.inject(messages);
                 self.enter_request();
+            }
+            Phase::PollSteering(_) if messages.is_empty() && self.continues_text() => {
+                self.next_turn(vec![Arc::new(continuation())]);
             }
             Phase::PollSteering(_) if !messages.is_empty() || self.is_reply_needed() => {
                 self.next_turn(messages);
@@ -291,7 +294,7 @@ impl AgentLoop {
         }
     }
 
-    fn unexpected(&self) -> RecordError {
+    pub(super) fn unexpected(&self) -> RecordError {
         match &self.phase {
             Phase::Ending(_) | Phase::Done(_) => RecordError::Over,
             phase => RecordError::WrongKind { wanted: phase.expected() },

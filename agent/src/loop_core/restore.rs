@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
+use super::context::is_replaced;
 use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Step, TurnDecision};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
@@ -42,6 +43,12 @@ impl AgentLoop {
                 (Step::Poll { .. }, _) => {
                     let messages = take_injected(&mut rest, turn.saturating_add(1));
                     core.record_messages(messages).ok()?;
+                }
+                (Step::CallModel { .. }, Message::Assistant(reply))
+                    if next.turn == turn && is_replaced(reply) =>
+                {
+                    core.record_replaced_reply(reply.clone()).ok()?;
+                    rest = rest.get(1..)?;
                 }
                 (Step::CallModel { .. }, Message::Assistant(reply)) if next.turn == turn => {
                     let mut reply = ModelReply::new(reply.clone());
@@ -171,7 +178,7 @@ fn has_run(outcome: &ToolOutcome) -> bool {
 mod tests {
     use super::*;
     use crate::loop_core::Queue;
-    use crate::message::{AssistantMessage, Part};
+    use crate::message::{AssistantMessage, Part, Usage};
 
     fn stored(turn: u32, message: impl Into<Message>) -> StoredMessage {
         StoredMessage { turn, message: Arc::new(message.into()), is_cut: false, control: Control::Continue }
@@ -234,6 +241,28 @@ mod tests {
             Some("truncated")
         );
         assert!(matches!(core.next(), Step::TurnEnd { .. }));
+    }
+
+    #[test]
+    fn a_reply_that_was_replaced_counts_and_the_request_is_made_again() {
+        let core = || restore(&[stored(1, Message::user("go"))]).unwrap();
+        let mut first = core();
+        first.record_messages(Vec::new()).unwrap();
+        let mut half = calls(&["a"]);
+        half.usage = Usage::new(90, 10);
+        first.record_replaced_reply(half).unwrap();
+        assert!(matches!(first.next(), Step::CallModel { key, .. } if key.to_string() == "run-1/1/model/0"));
+        assert!(first.conversation().is_sound());
+        let kept = first.conversation().last().unwrap().as_assistant().unwrap().clone();
+        assert!(kept.stop_reason.is_failure());
+
+        let prompt = stored(1, Message::user("go"));
+        let again = restore(&[prompt.clone(), stored(1, kept.clone())]).unwrap();
+        assert!(matches!(again.next(), Step::CallModel { .. }));
+        assert_eq!((again.usage().total, again.requests), (100, 1));
+        let whole = restore(&[prompt, stored(1, kept), stored(1, AssistantMessage::from("done"))]).unwrap();
+        assert!(matches!(whole.next(), Step::TurnEnd { .. }));
+        assert!(core().record_replaced_reply(calls(&[])).is_err());
     }
 
     #[test]

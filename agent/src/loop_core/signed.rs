@@ -87,6 +87,11 @@ impl AgentLoop {
         {
             signed.insert("state".to_owned(), to_value(&self.state));
         }
+        if self.continued > 0
+            && let Some(signed) = signed.as_object_mut()
+        {
+            signed.insert("continued".to_owned(), self.continued.into());
+        }
         if is_in_tree && let Some(signed) = signed.as_object_mut() {
             let children = self.children.as_deref();
             let children =

@@ -4,6 +4,8 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::arguments::ToolArguments;
 use super::by_role::Message;
 use super::content::{Content, ProviderData};
@@ -57,6 +59,28 @@ impl Recipient {
         self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
     }
 
+    /// Returns whether a message is a reply with a summary that the provider of this model wrote for it: a part of the type `compaction` with
+    /// content. One without content failed.
+    fn has_summary(&self, message: &Message) -> bool {
+        let Some(reply) = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure()) else {
+            return false;
+        };
+        let is_own = (&reply.provider, &reply.api, &reply.model) == (&self.provider, &self.api, &self.model);
+        let has_text = |data: &Value, key: &str| {
+            data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        };
+        is_own
+            && !self.provider.is_empty()
+            && reply.content.iter().any(|part| match &part.content {
+                Content::Opaque(opaque) => {
+                    opaque.provider == self.provider
+                        && opaque.data.get("type").is_some_and(|kind| kind == "compaction")
+                        && (has_text(&opaque.data, "content") || has_text(&opaque.data, "encrypted_content"))
+                }
+                _ => false,
+            })
+    }
+
     /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
     /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
@@ -88,6 +112,7 @@ impl Recipient {
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
+/// * Messages before the newest summary that the provider wrote for this model are left out.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
@@ -162,6 +187,13 @@ impl HandOff {
         let new = conversation.get(self.read..).unwrap_or_default();
         self.taken.reserve(new.iter().filter(|message| message.as_tool_result().is_some()).count());
         let mut sent = std::mem::take(&mut self.sent);
+        let summary = new.iter().rposition(|message| self.recipient.has_summary(message));
+        let new = new.get(summary.unwrap_or_default()..).unwrap_or_default();
+        if summary.is_some() {
+            // The provider ignores everything before its own summary.
+            sent = MessageList::new().with_slot(sent.slot().clone());
+            self.renamed.clear();
+        }
         sent.extend(new.iter().filter_map(|message| self.convert(message)));
         self.sent = sent;
         self.read = conversation.len();

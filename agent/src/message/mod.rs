@@ -22,6 +22,7 @@
 mod arguments;
 mod by_role;
 mod content;
+pub(crate) mod continued;
 mod conversation;
 mod hand_off;
 pub(crate) mod json;

@@ -42,6 +42,10 @@ pub struct Usage {
     /// The cost, if prices are known. A sum includes only the replies whose prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// The tokens of the last request, if the provider made several for the reply, such as one for a summary before it: its input, and its
+    /// output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
@@ -54,6 +58,17 @@ impl Usage {
     /// Creates a usage with these counts. The total is their sum.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
+    }
+
+    /// Returns the input and output of the last request, from which the length of the next one follows.
+    pub(crate) fn last_request(&self) -> (u64, u64) {
+        self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
+    }
+
+    /// Sets the counts of the last request of several.
+    #[cfg(feature = "anthropic")]
+    pub(crate) fn set_last_request(&mut self, last: &Self) {
+        self.last_request = Some(Box::new((last.input, last.output)));
     }
 
     /// Returns whether nothing was reported.
@@ -86,7 +101,7 @@ impl AddAssign<&Usage> for Usage {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         };
-        self.raw = None;
+        (self.raw, self.last_request) = (None, None);
         self.extra.clear();
     }
 }

@@ -23,6 +23,8 @@ pub enum StopReason {
     ToolUse,
     /// The reply was cut by the token limit.
     MaxTokens,
+    /// The reply was cut because the context window was full.
+    ContextFull,
     /// The provider withheld the reply, or the model refused.
     ContentFilter,
     /// The provider paused and wants to be asked again with the reply so far.
@@ -42,12 +44,18 @@ impl StopReason {
             Self::Stop => "stop",
             Self::ToolUse => "tool_use",
             Self::MaxTokens => "max_tokens",
+            Self::ContextFull => "context_full",
             Self::ContentFilter => "content_filter",
             Self::Pause => "pause",
             Self::Error => "error",
             Self::Aborted => "aborted",
             Self::Other(word) => word,
         }
+    }
+
+    /// Returns whether the reply has an end that its model did not choose, so that its calls may be incomplete.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self, Self::MaxTokens | Self::ContextFull)
     }
 
     /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a message stays in the
@@ -63,6 +71,7 @@ impl From<&str> for StopReason {
             "stop" => Self::Stop,
             "tool_use" => Self::ToolUse,
             "max_tokens" => Self::MaxTokens,
+            "context_full" => Self::ContextFull,
             "content_filter" => Self::ContentFilter,
             "pause" => Self::Pause,
             "error" => Self::Error,

@@ -72,6 +72,8 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
+    /// The provider of the model, within its replies, where it can. Otherwise the model.
+    Provider,
     /// No model: the messages stay.
     Off,
 }
@@ -202,7 +204,7 @@ impl ContextRules {
         self
     }
 
-    /// Never clears the results of these tools.
+    /// Never clears the results of these tools. A tool of one's own says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -235,6 +237,38 @@ impl ContextRules {
     pub fn compact_with(mut self, model: impl Into<String>) -> Self {
         self.author = SummaryAuthor::Named(model.into());
         self
+    }
+
+    /// Has the provider write summaries, within its replies: Anthropic's and the Responses API do, once a request has as many tokens as
+    /// [`compact_at`](Self::compact_at) says, at Anthropic at least 50,000. The summary is a part of the reply, encrypted at `OpenAI`, and requests to the same
+    /// model begin with it; another model gets the whole conversation. Results are still cleared by these rules, and pinned messages are
+    /// a part of the summary. With other protocols, and where a request would be too long all the same, the model of the run writes a
+    /// summary.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::{ContextRules, ModelInfo}};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let claude = ModelInfo::new("anthropic", "anthropic-messages", "claude-opus-5");
+    /// let model = ScriptedModel::new(["Hello!"]).with_info(claude);
+    /// let rules = ContextRules::new().window(200_000).compact_by_provider();
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .request(|request| request.with_max_tokens(10_000))
+    ///     .manage_context(rules)
+    ///     .build()?;
+    /// assistant.prompt("Hi").await?;
+    /// assert_eq!(model.requests()[0].compact_at, Some(152_000));         // 80 % of what a request may use
+    /// # Ok(()) }
+    /// ```
+    pub fn compact_by_provider(mut self) -> Self {
+        self.author = SummaryAuthor::Provider;
+        self
+    }
+
+    /// Returns the tokens from which messages are compacted.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
+        part_of(usable, thousandths(self.compact_at))
     }
 
     /// Never replaces messages by a summary: only results are cleared.
@@ -297,7 +331,7 @@ impl ContextRules {
     }
 
     /// Decides what has to happen before a request with this estimate. The result depends on nothing but the arguments; `effect_of`
-    /// returns the effect of the tool with a name.
+    /// returns the effect of the tool with a name. Only results of [named tools](Self::keep_results_of) are kept whatever their age.
     pub fn decide(
         &self,
         view: &ConversationView,
@@ -314,11 +348,11 @@ impl ContextRules {
             usable,
             SizeCounter { counter, api: &info.api },
             may_compact,
-            effect_of,
+            |tool| Some(effect_of(tool)),
         )
     }
 
-    /// Decides, without a summary if none may be made now.
+    /// Decides, without a summary if none may be made now. Results of tools without an effect are kept.
     pub(crate) fn decide_with(
         &self,
         view: &ConversationView,
@@ -326,7 +360,7 @@ impl ContextRules {
         usable: u64,
         size: SizeCounter<'_>,
         may_compact: bool,
-        effect_of: impl Fn(&str) -> Effect,
+        effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> ViewDecision {
         let usable = view.window().map_or(usable, |window| usable.min(window));
         let used = estimate.upper_bound();
@@ -424,7 +458,7 @@ impl ContextRules {
         &self,
         view: &ConversationView,
         size: SizeCounter<'_>,
-        effect_of: impl Fn(&str) -> Effect,
+        effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> impl Iterator<Item = (ClearedResult, u64)> {
         let messages = view.conversation();
         let with_calls = messages.iter().enumerate().rev().filter(|(_, message)| {
@@ -444,8 +478,9 @@ impl ContextRules {
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
             }
+            let effect = effect_of(&result.tool)?;
             let tokens = size.message(message);
-            let line = replacement(&result.tool, &result.call_id, tokens, effect_of(&result.tool));
+            let line = replacement(&result.tool, &result.call_id, tokens, effect);
             let saved = tokens.saturating_sub(size.counter.count_text(&line));
             (tokens >= MIN_RESULT).then(|| (ClearedResult::new(index, line), saved))
         })

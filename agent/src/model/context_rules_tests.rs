@@ -86,7 +86,7 @@ fn what_is_never_cleared() {
     let rules = ContextRules::new().keep_results_of(["plan"]).target(0.01).clear_at(0.02).compact_at(0.02);
     let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let cleared: Vec<_> =
-        rules.clearable(&view, size, |_| Effect::Once).map(|(cleared, _)| cleared.index).collect();
+        rules.clearable(&view, size, |_| Some(Effect::Once)).map(|(cleared, _)| cleared.index).collect();
     assert_eq!(
         cleared,
         [6, 10, 14],
@@ -94,9 +94,9 @@ fn what_is_never_cleared() {
     );
 
     let none = ContextRules::new().keep_results(20);
-    assert_eq!(none.clearable(&view, size, |_| Effect::Pure).count(), 0);
+    assert_eq!(none.clearable(&view, size, |_| Some(Effect::Pure)).count(), 0);
     let all = ContextRules::new().keep_results(0);
-    assert_eq!(all.clearable(&view, size, |_| Effect::Pure).count(), 7);
+    assert_eq!(all.clearable(&view, size, |_| Some(Effect::Pure)).count(), 7);
 
     let refused = ToolResultMessage::new("call_x", "read", OutcomeKind::Failed)
         .with_code(Some("invalid_arguments".into()))
@@ -106,13 +106,13 @@ fn what_is_never_cleared() {
     conversation.push(Message::from(refused));
     let view = ConversationView::of(&conversation);
     assert_eq!(
-        all.clearable(&view, size, |_| Effect::Pure).count(),
+        all.clearable(&view, size, |_| Some(Effect::Pure)).count(),
         7,
         "the report of the current turn stays"
     );
     conversation.push(Message::user("Next"));
     let view = ConversationView::of(&conversation);
-    assert_eq!(all.clearable(&view, size, |_| Effect::Pure).count(), 8);
+    assert_eq!(all.clearable(&view, size, |_| Some(Effect::Pure)).count(), 8);
 }
 
 #[test]

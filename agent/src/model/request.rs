@@ -61,6 +61,9 @@ pub struct ModelRequest {
     pub output: Option<OutputSchema>,
     /// The parts of the request that the provider's prompt cache should keep.
     pub cache: PromptCache,
+    /// The tokens of input from which the provider replaces earlier messages by a summary of its own, which is then a part of the reply. Only
+    /// Anthropic and the Responses API do; others ignore it. See `ContextRules::compact_by_provider`.
+    pub compact_at: Option<u64>,
     /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
     /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
@@ -166,6 +169,26 @@ impl ModelRequest {
     /// ```
     pub fn with_cache(mut self, cache: PromptCache) -> Self {
         self.cache = cache;
+        self
+    }
+
+    /// Sets the tokens of input from which the provider summarizes earlier messages.
+    ///
+    /// ```
+    /// # #[cfg(feature = "anthropic")] {
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, anthropic::AnthropicMessages};
+    ///
+    /// let request = ModelRequest::new([Message::user("Hi")]).with_compact_at(120_000);
+    /// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-opus-5");
+    /// let http = AnthropicMessages::default().encode(&model, &request).unwrap();
+    /// let edit = &http.body.value()["context_management"]["edits"][0];
+    /// assert_eq!((&edit["type"], &edit["trigger"]["value"]), (&"compact_20260112".into(), &120_000.into()));
+    /// # }
+    /// ```
+    pub fn with_compact_at(mut self, tokens: u64) -> Self {
+        self.compact_at = Some(tokens);
         self
     }
 

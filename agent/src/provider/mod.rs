@@ -88,7 +88,9 @@ mod wire;
 pub use body::RequestBody;
 pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
-pub use catalogue::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols};
+pub use catalogue::{
+    Catalogue, ModelEntry, ModelFacts, PriceList, Prices, ProviderEntry, protocol, protocols,
+};
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 #[cfg(feature = "durable-restate")]
 use std::time::Duration;
 
@@ -15,16 +15,22 @@ use futures_core::Stream as _;
 use tracing::Instrument as _;
 use tracing::Span;
 
+use super::budget::{BudgetGate, budget_limit};
 use super::config::Config;
+#[cfg(feature = "durable-restate")]
+use super::context::window_full;
 use super::hooks::HookError;
 use super::observe::{Metric, RequestTiming};
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::ModelReply;
+use crate::message::continued::is_continuation;
 use crate::message::{
-    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
+    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage, Usage,
 };
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::model::{
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
 use crate::panics::{catch, panic_text};
 use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
@@ -40,6 +46,18 @@ pub(super) struct ReplyStream {
     pub(super) span: Span,
     max_tokens: Option<u64>,
     cancelled: Cancelled,
+    /// Set if the request has to fit into budgets: it is sent once its cost is reserved.
+    budgeted: Option<Box<BudgetedReply>>,
+}
+
+/// What is needed to begin a reply whose cost is reserved first.
+struct BudgetedReply {
+    gate: BudgetGate,
+    model: Arc<dyn Model>,
+    step: StepCx,
+    /// Whether the reply has ended, with this error.
+    has_ended: bool,
+    error: Option<ModelError>,
 }
 
 impl ReplyStream {
@@ -52,7 +70,7 @@ impl ReplyStream {
         if let Poll::Ready(next) = self.poll_stream(cx) {
             return Poll::Ready(next);
         }
-        std::task::ready!(Pin::new(&mut self.cancelled).poll(cx));
+        ready!(Pin::new(&mut self.cancelled).poll(cx));
         match self.poll_stream(cx) {
             Poll::Ready(next) => Poll::Ready(next),
             Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
@@ -60,13 +78,51 @@ impl ReplyStream {
     }
 
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        if self.budgeted.as_ref().is_some_and(|budgeted| budgeted.has_ended) {
+            return self.poll_end(cx);
+        }
+        if let Err(error) = ready!(self.poll_budgets(cx)) {
+            return Poll::Ready(Some(Err(error)));
+        }
         let Self { stream, timing, .. } = self;
         let next = catch_unwind(AssertUnwindSafe(|| Pin::new(stream).poll_next(cx)))
             .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))));
         if matches!(&next, Poll::Ready(Some(Ok(event))) if is_update(event)) {
             timing.record_piece();
         }
+        if let (Some(budgeted), Poll::Ready(end @ (None | Some(Err(_))))) = (&mut self.budgeted, &next) {
+            let error = end.as_ref().and_then(|end| end.as_ref().err()).cloned();
+            budgeted.gate.end(&self.stream.partial().usage, error.as_ref());
+            budgeted.error = error;
+            budgeted.has_ended = true;
+            return self.poll_end(cx);
+        }
         next
+    }
+
+    /// Returns the end of a reply once its budgets are settled.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
+        ready!(budgeted.gate.poll_settled(cx));
+        Poll::Ready(budgeted.error.take().map(Err))
+    }
+
+    /// Waits until the request may be sent, and sends it; or until a reply that has ended is settled.
+    fn poll_budgets(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(Ok(())) };
+        let BudgetedReply { gate, model, step, .. } = &mut **budgeted;
+        if let Some(request) = ready!(gate.poll_request(cx))? {
+            self.max_tokens = request.max_tokens;
+            match catch_unwind(AssertUnwindSafe(|| model.stream(step, &request))) {
+                Ok(stream) => self.stream = stream,
+                Err(payload) => {
+                    let error = panicked(&panic_text(payload));
+                    gate.end(&Usage::default(), Some(&error));
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -109,10 +165,21 @@ impl Performer {
         let span = telemetry::request_span(model.info(), request, self.context.session_id());
         telemetry::record_input(&span, &self.config, request);
         let timing = RequestTiming::now();
-        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, request)))) {
+        let (first, budgeted) = match self.budgeted(&step, request) {
+            Ok(None) => (None, None),
+            Ok(Some(budgeted)) => (Some(Vec::new()), Some(budgeted)),
+            Err(error) => (Some(vec![Err(error)]), None),
+        };
+        let start = || match first {
+            // Stands for the reply until the request may be sent.
+            Some(events) => ModelStream::from_events(&step, model.info(), events),
+            None => model.stream(&step, request),
+        };
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(start))) {
             Ok(stream) => {
                 let cancelled = self.context.cancel_token().cancellation();
-                Ok(ReplyStream { stream, is_started: false, timing, turn, span, max_tokens, cancelled })
+                let is_started = false;
+                Ok(ReplyStream { stream, is_started, timing, turn, span, max_tokens, cancelled, budgeted })
             }
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
@@ -124,9 +191,27 @@ impl Performer {
         }
     }
 
+    /// Returns what is needed to reserve the cost of a request first; `None` if there are no budgets.
+    fn budgeted(
+        &self,
+        step: &StepCx,
+        request: &ModelRequest,
+    ) -> Result<Option<Box<BudgetedReply>>, ModelError> {
+        let Some(budgets) = &self.config.budgets else { return Ok(None) };
+        let bound = budgets.bind(&self.config.registry.context(&self.context), &self.run_id)?;
+        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
+        let model = self.config.model.clone();
+        let gate = BudgetGate::new(bound, key, model.clone(), request.clone());
+        let (step, has_ended, error) = (step.clone(), false, None);
+        Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
+    }
+
     /// Returns the reply at its end, complete or as far as it arrived.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
-        let ReplyStream { stream, timing, turn, span, max_tokens, .. } = reply;
+        let ReplyStream { stream, timing, turn, span, max_tokens, budgeted, .. } = reply;
+        if let Some(budgeted) = budgeted {
+            budgeted.gate.settle_later(&stream.partial().usage);
+        }
         let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
@@ -139,6 +224,7 @@ impl Performer {
         self.measure(turn, timing, &message, failure);
         telemetry::record_output(&span, &self.config, &message);
         let mut reply = ModelReply::new(message);
+        reply.limit = failure.and_then(budget_limit);
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply
     }
@@ -218,6 +304,9 @@ impl Performer {
             let is_empty = reply.message.content.is_empty();
             reply.too_long =
                 failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
+            if reply.message.stop_reason == StopReason::ContextFull {
+                reply.too_long = Some(text_of(&window_full()));
+            }
         }
         match failure {
             Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),
@@ -258,7 +347,11 @@ pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> Assis
 impl Config {
     /// Returns the assistant's request for these messages and tools.
     pub(super) fn request_of(&self, messages: MessageList, tools: Arc<[ToolDefinition]>) -> ModelRequest {
-        ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() }
+        let mut request = ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() };
+        if let Some(limits) = &self.context {
+            request.compact_at = limits.by_provider.or(request.compact_at);
+        }
+        request
     }
 
     /// Returns the messages with results in the form that their tools give them now.
@@ -302,6 +395,9 @@ impl Config {
     /// Returns the message as it is sent to a model: hooks decide about the application's own messages.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
+        if is_continuation(custom) {
+            return message.clone();
+        }
         let mut custom = custom.clone();
         for hook in &self.hooks {
             match catch_unwind(AssertUnwindSafe(|| hook.convert(&custom))) {

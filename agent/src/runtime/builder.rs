@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
+use super::budget::{BudgetOptions, Budgets};
 use super::cache::{ResultCache, uncached};
 use super::config::{Config, tool_entry};
 use super::context::{ContextLimits, NamedModel};
@@ -99,6 +100,7 @@ pub struct AssistantBuilder {
     source: Option<Source>,
     pub(super) store: Option<Arc<dyn Store>>,
     pub(super) store_options: StoreOptions,
+    budgets: BudgetOptions,
     max_concurrency: usize,
     max_depth: u8,
     max_children: u32,
@@ -146,6 +148,7 @@ impl AssistantBuilder {
             source: None,
             store: None,
             store_options: StoreOptions::default(),
+            budgets: BudgetOptions::default(),
             max_concurrency: 16,
             max_depth: 3,
             max_children: 200,
@@ -456,7 +459,7 @@ impl AssistantBuilder {
     /// # Errors
     /// Fails if the tools have problems, such as two tools with the same name, missing state, or two state values of the same type, and
     /// lists all of them. Also fails if the schema for answers cannot be compiled, if the approval keys cannot be used, if two models have
-    /// the same name, or if the [rules of the window](Self::manage_context) cannot be used with the models.
+    /// the same name, if the [rules of the window](Self::manage_context) cannot be used with the models, or if a [budget](Self::budget) cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {
@@ -486,6 +489,11 @@ impl AssistantBuilder {
         let mut request = self.request;
         request.tools = registry.definitions();
         let mut rules = self.rules;
+        let continue_length = rules.continue_length;
+        if request.output.is_some() {
+            // Structured output is not joined.
+            rules.continue_length = 0;
+        }
         rules.tools =
             request.tools.iter().filter_map(|tool| Some(tool_entry(registry.get(tool.name())?))).collect();
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
@@ -504,16 +512,16 @@ impl AssistantBuilder {
         if let Some(name) = twice(&self.models) {
             return Err(BuildError::DuplicateModel { name: name.to_string() });
         }
-        let limits = |rules| ContextLimits::new(rules, &self.model, &self.models, &request);
-        let context = self.context.as_ref().map(limits).transpose()?;
-        if let Some(rules) = &self.context {
-            // Those of the other models are made when one of them is chosen.
-            let check = |(_, model): &NamedModel| ContextLimits::new(rules, model, &self.models, &request);
-            self.models
-                .iter()
-                .filter(|_| self.selector.is_some())
-                .try_for_each(|model| check(model).map(drop))?;
-        }
+        let chosen = self.models.get(..).filter(|_| self.selector.is_some()).unwrap_or_default();
+        let context = match &self.context {
+            Some(rules) => Some(limits(rules, &self.model, chosen, &self.models, &request)?),
+            None => None,
+        };
+        let keeper = self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options)));
+        let models = std::iter::once(&self.model).chain(self.models.iter().map(|(_, model)| model));
+        let models: Vec<_> = models.collect();
+        let store = keeper.as_deref().cloned();
+        let budgets = Budgets::new(self.budgets, store, self.counter.clone(), &models)?;
         let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
         let config = Config {
             formats_results,
@@ -522,6 +530,7 @@ impl AssistantBuilder {
             registry,
             state_types: self.state_types.into(),
             rules: Arc::new(rules),
+            continue_length,
             hooks: self.hooks,
             approver: self.approver,
             answerer: self.answerer,
@@ -545,7 +554,8 @@ impl AssistantBuilder {
             output_tool: Arc::from(""),
             capture: self.capture,
             source: self.source,
-            keeper: self.store.map(|store| Arc::new(StoreAccess::new(store, self.store_options))),
+            keeper,
+            budgets,
             max_concurrency: self.max_concurrency,
             max_depth: self.max_depth,
             max_children: self.max_children,
@@ -554,6 +564,19 @@ impl AssistantBuilder {
         };
         Ok(Assistant::new(Arc::new(config), self.conversation))
     }
+}
+
+/// Returns the limits of the window of a model, if the rules can be used with all models that may be chosen.
+fn limits(
+    rules: &Arc<ContextRules>,
+    model: &Arc<dyn Model>,
+    chosen: &[NamedModel],
+    all: &[NamedModel],
+    request: &ModelRequest,
+) -> Result<ContextLimits, BuildError> {
+    // Those of the other models are made when one of them is chosen.
+    chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
+    ContextLimits::new(rules, model, all, request)
 }
 
 /// Returns the first name that two models have.

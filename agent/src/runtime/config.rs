@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::{Approver, Signer};
+use super::budget::Budgets;
 use super::cache::{CallKey, ResultCache};
 use super::checked::{CheckedArguments, check};
 use super::context::{ContextLimits, NamedModel};
@@ -20,8 +21,8 @@ use super::select::Selector;
 use super::spill::SpillFolder;
 use super::state_types::StateTypes;
 use super::turn_tools::Preparer;
-use crate::loop_core::{AgentLoop, LoopConfig, Signature, ToolEntry};
-use crate::message::ToolCall;
+use crate::loop_core::{AgentLoop, LoopConfig, ModelReply, Signature, ToolEntry};
+use crate::message::{StopReason, ToolCall};
 use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
 use crate::tool::asking::Answerer;
 use crate::tool::capture::Capture;
@@ -44,6 +45,8 @@ pub(super) struct Config {
     /// The types of state that travels with runs.
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
+    /// The number of times in a row that answers are continued, or 0. The loop does not continue structured output, which is asked for again.
+    pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
     /// Answers the questions of tools.
@@ -70,6 +73,8 @@ pub(super) struct Config {
     /// How the conversation is kept within the window of the model, if it is.
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
+    /// The budgets that requests must fit into.
+    pub(super) budgets: Option<Arc<Budgets>>,
     /// The models that the application can choose, beside the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
     /// Chooses the model of a turn.
@@ -174,9 +179,28 @@ impl Config {
         Some(Arc::new(config))
     }
 
-    /// Whether a request needs more than the conversation: its view, or the choice of a model.
+    /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
     pub(super) fn prepares_requests(&self) -> bool {
-        self.context.is_some() || self.selector.is_some()
+        self.context.is_some() || self.selector.is_some() || self.continue_length > 0
+    }
+
+    /// Returns the configuration for the same request with more room for its reply, if this reply was cut in a way that its text cannot be
+    /// continued.
+    pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
+        let ModelReply { message, is_cut, .. } = reply;
+        let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;
+        if self.continue_length == 0 || !is_cut || message.stop_reason == StopReason::ContextFull {
+            return None;
+        }
+        let is_text = message.tool_calls().next().is_none() && !message.text().is_empty();
+        if is_text && self.request.output.is_none() && self.expected.is_none() {
+            return None;
+        }
+        let now = self.request.max_tokens?;
+        let more = now.saturating_mul(2).min(self.model.max_output().unwrap_or(u64::MAX));
+        let mut config = self.clone();
+        config.request.max_tokens = Some(more);
+        (more > now).then_some(config)
     }
 
     /// Returns the configuration of a run that expects this output.
@@ -185,6 +209,9 @@ impl Config {
     /// Fails if the output needs a tool, and the tool cannot be registered.
     pub(super) fn expecting(&self, expected: Arc<ExpectedOutput>) -> Result<Self, RunError> {
         let mut config = self.clone();
+        if config.rules.continue_length > 0 {
+            config.rules = Arc::new(LoopConfig { continue_length: 0, ..(*config.rules).clone() });
+        }
         if expected.is_native(config.model.info()) {
             config.request.output = Some(expected.schema.clone());
             config.expected = Some(expected);

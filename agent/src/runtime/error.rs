@@ -337,6 +337,15 @@ pub enum BuildError {
     /// The [rules of the window](super::AssistantBuilder::manage_context) cannot be used.
     #[error("the context cannot be managed: {0}")]
     Context(#[source] ContextRulesError),
+    /// A [budget](super::AssistantBuilder::budget) cannot be used.
+    #[error("the budget `{budget}` cannot be used: {reason}")]
+    #[non_exhaustive]
+    Budget {
+        /// The name of the budget.
+        budget: String,
+        /// The reason.
+        reason: String,
+    },
     /// Two [models](super::AssistantBuilder::named_model) have the same name.
     #[error("two models are named `{name}`")]
     #[non_exhaustive]

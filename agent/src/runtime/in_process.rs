@@ -126,13 +126,14 @@ impl Steps for InProcessSteps {
         let asking = async {
             self.select_model(&key).await?;
             self.fit_context(&key, None).await?;
-            match self.ask_or_overflow(key.clone()).await? {
-                Ok(reply) => Ok(reply),
+            let reply = match self.ask_or_overflow(key.clone()).await? {
+                Ok(reply) => reply,
                 Err(overflow) => {
                     self.fit_context(&key, Some(overflow)).await?;
-                    self.ask_again(key).await
+                    self.ask_again(key.clone()).await?
                 }
-            }
+            };
+            self.ask_with_room(key, reply).await
         };
         Box::pin(asking).instrument(span).await
     }

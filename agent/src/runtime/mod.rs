@@ -6,6 +6,7 @@ mod ask;
 mod assistant;
 mod begin;
 mod body;
+mod budget;
 mod builder;
 mod cache;
 mod checked;
@@ -25,6 +26,8 @@ mod hooks;
 mod in_process;
 #[cfg(feature = "studio")]
 mod inspected;
+#[cfg(feature = "otel")]
+mod instruments;
 mod listener;
 mod observe;
 mod output;
@@ -50,6 +53,7 @@ mod turn_tools;
 
 pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
+pub use budget::{Budget, BudgetWindow};
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
 #[cfg(feature = "mcp-server")]

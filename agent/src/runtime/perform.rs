@@ -11,7 +11,7 @@ use super::select::{ModelTurn, switched};
 use super::turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CallEnd;
-use crate::loop_core::{AgentLoop, EventKind, TurnSummary};
+use crate::loop_core::{AgentLoop, EventKind, ModelReply, TurnSummary};
 use crate::message::{
     AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason,
     Usage, UserMessage,
@@ -120,6 +120,12 @@ impl Performer {
         }
         let name = name.unwrap_or_default();
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
+    }
+
+    /// Returns the performer of the same request with more room for the reply, if that is what this reply needs.
+    pub(crate) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
+        let config = Arc::new(self.config.with_more_room(reply)?);
+        Some(Self { config, ..self.clone() })
     }
 
     /// Whether the application chooses the model of each turn.

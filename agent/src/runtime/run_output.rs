@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::suspended::SuspendedRun;
 use crate::loop_core::{CallCoercions, RunStop};
-use crate::message::{AssistantMessage, Message, ToolArguments, Usage};
+use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 
 /// The result of a prompt, with the answer if the prompt asked for [one of a type](super::Prompt::output).
 ///
@@ -78,10 +78,10 @@ pub struct RunOutput<T = ()> {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the text of the last reply.
+    /// Returns the text of the last reply. If it continues others ([`continue_length`](crate::AssistantBuilder::continue_length)), their
+    /// texts are before it.
     pub fn text(&self) -> String {
-        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
-        reply.map(AssistantMessage::text).unwrap_or_default()
+        answer_text(&self.messages)
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::budget::MemoryBudgets;
 use super::record::Position;
 use super::session::began;
 use super::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind, StoredEntry,
+    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
+    InvocationStatus, NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
+    StoredEntry,
 };
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
@@ -40,6 +42,7 @@ struct MemoryContents {
     sessions: HashMap<String, MemorySession>,
     /// The number of entries in all sessions.
     entries: usize,
+    budgets: MemoryBudgets,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +84,7 @@ impl MemoryStore {
     }
 
     fn check_room(&self, inner: &MemoryContents, more: usize) -> Result<(), StoreError> {
-        let used = inner.records.len() + inner.entries;
+        let used = inner.records.len() + inner.entries + inner.budgets.len();
         match self.room {
             Some(room) if used + more > room => {
                 Err(StoreError::new(StoreErrorKind::Full, format!("it has {used} of {room} rows")))
@@ -312,6 +315,32 @@ impl Store for MemoryStore {
             inner.entries -= count;
             Ok(to_u64(count))
         })
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        Box::pin(async move {
+            let mut inner = self.lock();
+            self.check_room(&inner, holds.len())?;
+            Ok(inner.budgets.reserve(id, holds, now, until))
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.lock().budgets.settle(id, &amounts)) })
+    }
+
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        Box::pin(async move { Ok(self.lock().budgets.usage(budget)) })
     }
 }
 

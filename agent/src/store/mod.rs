@@ -72,6 +72,7 @@
 //! stored unchanged.
 #![cfg_attr(feature = "runtime", doc = "\n", doc = include_str!("../docs/own_store.md"))]
 
+mod budget;
 mod error;
 mod memory;
 mod record;
@@ -81,6 +82,7 @@ mod sql;
 
 use std::sync::Arc;
 
+pub use budget::{BudgetHold, BudgetUse};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{
@@ -216,6 +218,32 @@ use crate::tool::BoxFuture;
 /// assert!(store.load("ann", 0, 100).await?.is_empty());
 /// # Ok(()) }
 /// ```
+///
+/// # Budgets
+///
+/// A [budget](crate::run::Budget) is an amount under a key. A request holds a part of it, and settles it once it is known what it used:
+///
+/// ```
+/// use agent::store::{BudgetHold, MemoryStore, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let now = 1_000_000;                                            // milliseconds since 1970
+/// let hold = |amount| vec![BudgetHold::new("team a", amount, 100)];
+/// assert_eq!(store.reserve("request 1", hold(70), now, now + 60_000).await?, None);
+///
+/// let refused = store.reserve("request 2", hold(40), now, now + 60_000).await?.unwrap();
+/// assert_eq!((refused.budget.as_str(), refused.spent, refused.held), ("team a", 0, 70));
+///
+/// assert!(store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);
+/// assert!(!store.settle("request 1", vec![("team a".to_owned(), 50)]).await?);     // no effect
+/// assert_eq!(store.budget("team a").await?.spent, 50);
+/// assert_eq!(store.reserve("request 2", hold(40), now, now + 60_000).await?, None);
+///
+/// // The process that made it is gone: it counts in full.
+/// assert_eq!(store.reserve("request 3", hold(20), now + 90_000, now + 150_000).await?.unwrap().spent, 90);
+/// # Ok(()) }
+/// ```
 pub trait Store: Send + Sync {
     /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
     /// count is incremented. If it [continues](InvocationRecord::continues), its handle is removed instead, and it is returned as it was:
@@ -299,6 +327,51 @@ pub trait Store: Send + Sync {
     /// Deletes a session and its inbox, with those of the sub-agents of its runs, and returns the number of entries. Their names begin with the id
     /// of a run that the session [began](EntryKind::RunBegin) and a slash. The records of calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Reserves amounts of budgets for a request, all or none. Returns the use of the first budget of which too little is left, or `None` if
+    /// all amounts are reserved. An amount that has this id and budget already is not reserved again.
+    ///
+    /// A hold that was not settled by `until` (`now` and `until` are milliseconds since 1970) is spent in full from then on: the request may
+    /// have been made. It stays for at least 7 days, so that a late settlement corrects it.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        let _ = (id, holds, now, until);
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+
+    /// Replaces the holds with this id by the amounts that were spent. Returns whether there was one; a second settlement has no effect.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let _ = (id, amounts);
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+
+    /// Returns the use of a budget; zero for one that was never used.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        let _ = budget;
+        Box::pin(std::future::ready(Err(no_budgets())))
+    }
+}
+
+fn no_budgets() -> StoreError {
+    StoreError::new(StoreErrorKind::Unsupported, "it keeps no budgets")
 }
 
 impl<T: Store + ?Sized> Store for Arc<T> {
@@ -380,5 +453,27 @@ impl<T: Store + ?Sized> Store for Arc<T> {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
         (**self).delete_session(session)
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        (**self).reserve(id, holds, now, until)
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        (**self).settle(id, amounts)
+    }
+
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        (**self).budget(budget)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::message::{Message, UserMessage};
 use crate::store::{
-    BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
+    BeginOutcome, BudgetHold, BudgetUse, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord,
+    InvocationStatus, NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
 };
 use crate::{
     json,
@@ -38,6 +38,51 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     entries(store, name).await;
     session_list(store, name).await;
     inbox(store, name).await;
+    budgets(store, name).await;
+}
+
+/// Amounts are reserved all or none, settled once, and spent in full if they are not settled in time.
+async fn budgets(store: &(impl Store + ?Sized), name: &str) {
+    let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
+    let id = |id: &str| format!("{name}/{id}");
+    let hold = |budget: &str, amount: u64| BudgetHold::new(budget, amount, 100);
+    let used = async |budget: &str| {
+        let found = ok(store.budget(budget).await, "budget");
+        assert_eq!(found.budget, budget);
+        (found.spent, found.held)
+    };
+    let first = store.reserve(&id("a"), vec![hold(&one, 60)], 1_000, 5_000).await;
+    if first.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::Unsupported) {
+        return;
+    }
+    assert_eq!(ok(first, "reserve"), None);
+    let again = ok(store.reserve(&id("a"), vec![hold(&one, 60)], 1_000, 5_000).await, "reserve");
+    assert_eq!((again, used(&one).await), (None, (0, 60)), "the same hold is made once");
+    assert_eq!(used(&other).await, (0, 0), "a budget that was never used");
+    let both = || vec![hold(&other, 50), hold(&one, 50)];
+    let refused = ok(store.reserve(&id("b"), both(), 1_000, 5_000).await, "reserve");
+    assert_eq!(refused, Some(BudgetUse::new(&one, 0, 60)), "the budget that has too little left");
+    assert_eq!((used(&one).await, used(&other).await), ((0, 60), (0, 0)), "all or none");
+    let amounts = |amount: u64| vec![(one.clone(), amount)];
+    assert!(ok(store.settle(&id("a"), amounts(30)).await, "settle"));
+    assert!(!ok(store.settle(&id("a"), amounts(30)).await, "settle"), "a hold is settled once");
+    assert!(!ok(store.settle(&id("x"), amounts(30)).await, "settle"), "there is no such hold");
+    assert_eq!(used(&one).await, (30, 0));
+    assert_eq!(ok(store.reserve(&id("b"), both(), 1_000, 5_000).await, "reserve"), None);
+    assert_eq!((used(&one).await, used(&other).await), ((30, 50), (0, 50)));
+    // Exactly the rest fits.
+    assert_eq!(ok(store.reserve(&id("c"), vec![hold(&one, 20)], 1_000, 9_000).await, "reserve"), None);
+    assert!(ok(store.reserve(&id("d"), vec![hold(&one, 1)], 1_000, 9_000).await, "reserve").is_some());
+    assert!(ok(store.settle(&id("c"), amounts(0)).await, "settle"));
+    // The process that made the hold is gone.
+    assert_eq!(ok(store.reserve(&id("e"), vec![hold(&one, 20)], 6_000, 9_000).await, "reserve"), None);
+    assert_eq!(used(&one).await, (80, 20), "what was not settled in time is spent");
+    assert_eq!(used(&other).await, (0, 50), "and of another budget once that is used");
+    assert!(ok(store.settle(&id("b"), amounts(10)).await, "settle"), "a late settlement corrects it");
+    assert_eq!(used(&one).await, (40, 20));
+    assert!(ok(store.settle(&id("e"), amounts(500)).await, "settle"), "more may be spent than was reserved");
+    assert_eq!(used(&one).await, (540, 0));
+    assert!(ok(store.reserve(&id("f"), vec![hold(&one, 0)], 6_000, 9_000).await, "reserve").is_some());
 }
 
 fn ok<T>(answer: Result<T, StoreError>, what: &str) -> T {

@@ -1,5 +1,6 @@
 //! The error for an invalid tool definition.
 
+use super::options::ToolOptions;
 use crate::args::SchemaError;
 
 /// Maximum length of a name that every provider accepts.
@@ -9,6 +10,19 @@ pub(crate) const MAX_NAME: usize = 64;
 pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+impl ToolOptions {
+    /// Checks the name and the description.
+    pub(super) fn check(&self) -> Result<(), DefinitionError> {
+        if !is_valid_name(&self.name) {
+            return Err(DefinitionError::Name { name: self.name.to_string() });
+        }
+        if !self.may_be_undescribed && self.description.trim().is_empty() {
+            return Err(DefinitionError::NoDescription);
+        }
+        Ok(())
+    }
 }
 
 /// The error for an invalid tool definition.

@@ -3,7 +3,6 @@
 use super::annotations::ToolAnnotations;
 use super::approval::Approval;
 use super::call_record::CallRecord;
-use super::definition_error::{DefinitionError, is_valid_name};
 use super::error::ToolError;
 use super::parameters::Parameters;
 use super::policy::{Effect, Timeout, ToolPolicy};
@@ -175,12 +174,13 @@ macro_rules! setters {
         ///     .exclusive()
         ///     .allow_repeat().asks()
         ///     .follow_up()
+        ///     .keep_result()
         ///     .redact_errors()
         ///     .build(|_: Value, _: ToolContext| async { "green" })?;
         /// let policy = wait.policy();
         /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(60))));
         /// assert_eq!((policy.max_attempts, policy.max_retries, policy.cache), (Some(2), Some(1), Some(false)));
-        /// assert!(policy.exclusive && policy.allow_repeat && policy.follow_up && policy.redact_errors);
+        /// assert!(policy.exclusive && policy.allow_repeat && policy.follow_up && policy.keep_result && policy.redact_errors);
         /// let patient = wait.configure(|options| options.without_timeout())?;
         /// assert_eq!(patient.policy().timeout, Timeout::Never);
         /// # Ok::<(), agent::tool::DefinitionError>(())
@@ -266,6 +266,12 @@ macro_rules! setters {
         /// Asks the model at once when a call that was made outside of a run is recorded (`Assistant::record`).
         pub fn follow_up(mut self) -> Self {
             self.$options().policy.follow_up = true;
+            self
+        }
+
+        /// Never clears the tool's results where an assistant [manages the context](crate::AssistantBuilder::manage_context).
+        pub fn keep_result(mut self) -> Self {
+            self.$options().policy.keep_result = true;
             self
         }
 
@@ -571,17 +577,6 @@ impl ToolOptions {
     /// ```
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
-    }
-
-    /// Checks the name and the description.
-    pub(super) fn check(&self) -> Result<(), DefinitionError> {
-        if !is_valid_name(&self.name) {
-            return Err(DefinitionError::Name { name: self.name.to_string() });
-        }
-        if !self.may_be_undescribed && self.description.trim().is_empty() {
-            return Err(DefinitionError::NoDescription);
-        }
-        Ok(())
     }
 }
 

@@ -117,6 +117,9 @@ pub struct ToolPolicy {
     /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
+    /// Whether results are never cleared from what is sent of a long conversation, in an assistant that
+    /// [manages the context](crate::AssistantBuilder::manage_context). A summary may still replace the messages around them.
+    pub keep_result: bool,
     /// Maximum length of a result in bytes; longer ones are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
@@ -135,6 +138,7 @@ impl ToolPolicy {
         asks: false,
         allow_repeat: false,
         follow_up: false,
+        keep_result: false,
         max_result_bytes: None,
     };
 }

@@ -11,6 +11,15 @@ use crate::tool::{BoxFuture, combine::shown_after};
 
 use super::JournalSteps;
 
+/// Takes the error of a request that was too long from its reply. A reply that began stays in the conversation as one that failed.
+pub(super) fn overflow_of(reply: &mut ModelReply, run: &SharedLoop) -> Result<Option<ModelError>, StepError> {
+    let Some(text) = reply.too_long.take() else { return Ok(None) };
+    if reply.message.stop_reason == StopReason::ContextFull {
+        run.lock().record_replaced_reply(std::mem::take(&mut reply.message))?;
+    }
+    Ok(Some(ModelError::new(ModelErrorKind::ContextTooLong, text)))
+}
+
 impl<J: RunJournal> JournalSteps<'_, J> {
     /// Returns the performer of the requests of this turn.
     pub(super) fn asking(&self) -> &Performer {
@@ -41,7 +50,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             let reply = performer.whole_reply(key, messages, tools, timeout).await;
             let mut reply = reply.map_err(|error| Transient(error.to_string()))?;
             if reply.message.stop_reason == StopReason::Aborted {
-                reply.limit = time_limit.and_then(|limit| limit.reached(served.clock.now()));
+                let is_over = || time_limit.and_then(|limit| limit.reached(served.clock.now()));
+                reply.limit = reply.limit.or_else(is_over);
             }
             Ok(reply)
         });
@@ -56,6 +66,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
 
     /// Has the application choose the model of the turn. The name is remembered.
     pub(super) async fn select_model(&mut self, key: &StepKey, run: &SharedLoop) -> Result<(), StepError> {
+        self.asking.take_if(|(turn, _)| *turn != key.turn);
         if !self.performer.chooses_model() {
             return Ok(());
         }
@@ -93,6 +104,13 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let fitted = performer.fit_context(&mut context, run, request, self).await;
         self.context = context;
         fitted?.map_err(|error| StepError::failed(error.to_string()))
+    }
+
+    /// Fails if a request was too long although it was changed.
+    pub(super) fn refuse_overflow(&self, reply: &mut ModelReply, run: &SharedLoop) -> Result<(), StepError> {
+        let Some(overflow) = overflow_of(reply, run)? else { return Ok(()) };
+        let error = self.asking().still_too_long(&self.context, overflow);
+        Err(StepError::failed(error.to_string()))
     }
 
     /// Emits an event if another model answered than that of the last reply.

@@ -125,11 +125,11 @@ pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenA
     let own = messages.iter().enumerate().rev().take(MAX_SCANNED).filter_map(|(at, message)| {
         let reply = message.as_assistant()?;
         let is_own = (&reply.provider, &reply.api, &reply.model) == (&info.provider, &info.api, &info.model);
-        let usage = &reply.usage;
-        (is_own && usage.input > 0 && !reply.stop_reason.is_failure()).then(|| TokenAnchor {
+        let (input, output) = reply.usage.last_request();
+        (is_own && input > 0 && !reply.stop_reason.is_failure()).then(|| TokenAnchor {
             at,
-            input: usage.input,
-            known: usage.input.saturating_add(usage.output).saturating_sub(dropped(reply)),
+            input,
+            known: input.saturating_add(output).saturating_sub(dropped(reply)),
         })
     });
     let mut anchors: Vec<_> = own.take(MAX_INCREMENTS + 1).collect();

@@ -275,7 +275,13 @@ impl AnthropicDecoder {
                     }
                 }
             }
-            ("compaction_delta", _) => append(&mut open.block, "content", &owned("content")),
+            ("compaction_delta", _) => {
+                for key in ["content", "encrypted_content"] {
+                    if let Some(more) = text(delta, key) {
+                        append(&mut open.block, key, more);
+                    }
+                }
+            }
             // An unknown kind of delta, or one that does not fit its block.
             _ => {}
         }
@@ -461,15 +467,37 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     match word {
         None | Some("end_turn" | "stop_sequence") => StopReason::Stop,
         Some("tool_use") => StopReason::ToolUse,
-        Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
-        Some("pause_turn") => StopReason::Pause,
+        Some("max_tokens") => StopReason::MaxTokens,
+        Some("model_context_window_exceeded") => StopReason::ContextFull,
+        // After a compaction the reply is continued like any that was paused.
+        Some("pause_turn" | "compaction") => StopReason::Pause,
         Some("refusal") => StopReason::ContentFilter,
         Some(other) => StopReason::Other(other.to_owned()),
     }
 }
 
-/// Converts token counts. Anthropic counts cached input separately, while `input` includes it here.
+/// Converts token counts. Anthropic counts cached input separately, while `input` includes it here. A reply that took several requests at the
+/// provider, such as one with a compaction, lists each of them; its own counts are those of the last one only.
 fn usage(raw: &JsonObject) -> Usage {
+    let last = counts(raw);
+    let mut usage = last.clone();
+    let iterations = raw.get("iterations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if iterations.len() > 1 {
+        let requests = iterations.iter().filter_map(Value::as_object).map(counts);
+        let sum = requests.fold(Usage::default(), |sum, one| sum + one);
+        if sum.total > usage.total {
+            usage = Usage { reasoning: usage.reasoning.max(sum.reasoning), ..sum };
+            usage.set_last_request(&last);
+        }
+    }
+    let raw = Value::Object(raw.clone());
+    usage.cost = cost(&raw);
+    usage.raw = Some(raw);
+    usage
+}
+
+/// Reads the counts of a reply, or of one of its requests.
+fn counts(raw: &JsonObject) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").saturating_add(cache_read).saturating_add(cache_write);
@@ -478,8 +506,5 @@ fn usage(raw: &JsonObject) -> Usage {
     let mut usage = Usage::new(input, count("output_tokens"));
     (usage.cache_read, usage.cache_write) = (cache_read, cache_write);
     usage.reasoning = reasoning.unwrap_or_default();
-    let raw = Value::Object(raw.clone());
-    usage.cost = cost(&raw);
-    usage.raw = Some(raw);
     usage
 }

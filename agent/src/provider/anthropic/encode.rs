@@ -64,6 +64,12 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::Inside,
 };
 
+/// The beta of compaction, and the smallest trigger that it takes.
+///
+/// Source: Anthropic's page on [compaction](https://platform.claude.com/docs/en/build-with-claude/compaction).
+const COMPACTION_BETA: &str = "compact-2026-01-12";
+const MIN_COMPACTION: u64 = 50_000;
+
 /// The thinking settings of a request.
 struct ThinkingSettings {
     thinking: Option<Value>,
@@ -106,7 +112,7 @@ impl Encoder<'_> {
                 },
             );
         }
-        let (tools, betas) = self.tools()?;
+        let (tools, mut betas) = self.tools()?;
         if let Some(tools) = tools {
             body.set_list("tools", tools);
             body.set("tool_choice", self.tool_choice());
@@ -128,6 +134,12 @@ impl Encoder<'_> {
         metadata::refuse_others(request, "Anthropic")?;
         if let Some(user) = metadata::user_id(request)? {
             body.set("metadata", json!({"user_id": user}));
+        }
+        if let Some(tokens) = request.compact_at {
+            let trigger = json!({"type": "input_tokens", "value": tokens.max(MIN_COMPACTION)});
+            let edit = json!({"type": "compact_20260112", "trigger": trigger});
+            body.set("context_management", json!({"edits": [edit]}));
+            betas.push(COMPACTION_BETA);
         }
         self.sampling(&settings, &mut body);
         body.set("stream", true.into());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::message::{
     AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
-    ToolResultMessage,
+    ToolResultMessage, Usage,
 };
 use crate::model::{
     ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebLimits,
@@ -137,7 +137,8 @@ fn stops_are_read_and_unknown_ones_kept() {
         (json!("end_turn"), StopReason::Stop),
         (json!("stop_sequence"), StopReason::Stop),
         (json!("max_tokens"), StopReason::MaxTokens),
-        (json!("model_context_window_exceeded"), StopReason::MaxTokens),
+        (json!("model_context_window_exceeded"), StopReason::ContextFull),
+        (json!("compaction"), StopReason::Pause),
         (json!("pause_turn"), StopReason::Pause),
         (json!("refusal"), StopReason::ContentFilter),
         (json!("sunset"), StopReason::Other("sunset".to_owned())),
@@ -529,4 +530,53 @@ fn one_sampling_setting_is_sent_where_two_are_refused() {
         let sent = body(&api(), model, &request);
         assert_eq!((sent["temperature"].as_f64(), sent.get("top_p").is_some()), (Some(0.5), both), "{model}");
     }
+}
+
+#[test]
+fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
+    let one = |kind: &str, input: u64, read: u64, output: u64| json!({"type": kind, "input_tokens": input, "cache_read_input_tokens": read, "output_tokens": output});
+    let body = |iterations: Value| {
+        let usage = json!({"input_tokens": 600, "cache_read_input_tokens": 82, "output_tokens": 1320, "iterations": iterations});
+        json!({"content": [], "stop_reason": "end_turn", "usage": usage}).to_string()
+    };
+    let compacted = json!([one("compaction", 60_385, 0, 592), one("message", 600, 82, 1320)]);
+    let usage = reply(&api(), &body(compacted)).usage;
+    assert_eq!((usage.input, usage.output, usage.cache_read, usage.total), (61_067, 1_912, 82, 62_979));
+    assert_eq!(usage.last_request(), (682, 1_320));
+    // It is stored with the reply, and a sum has none.
+    let stored: Usage = serde_json::from_value(json!(usage)).unwrap();
+    assert_eq!(stored, usage);
+    assert_eq!((stored + Usage::new(1, 1)).last_request(), (61_068, 1_913));
+    for odd in [json!([one("message", 600, 82, 1320)]), json!([]), json!(null), json!("x"), json!([1, {}])] {
+        let usage = reply(&api(), &body(odd.clone())).usage;
+        assert_eq!((usage.input, usage.output, usage.last_request()), (682, 1_320, (682, 1_320)), "{odd}");
+    }
+}
+
+#[test]
+fn a_compaction_is_asked_for_and_its_block_goes_back_as_it_came() {
+    let request = ModelRequest::new([Message::user("Hi")]).with_compact_at(120_000);
+    let http =
+        api().encode(&ModelInfo::new("test", "anthropic-messages", "claude-opus-5"), &request).unwrap();
+    let edit = json!({"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 120_000}});
+    assert_eq!(http.body.value()["context_management"], json!({"edits": [edit]}));
+    assert!(http.headers.contains(&("anthropic-beta".to_owned(), "compact-2026-01-12".to_owned())));
+    let small = body(&api(), "claude-opus-5", &request.with_compact_at(1));
+    assert_eq!(small["context_management"]["edits"][0]["trigger"]["value"], 50_000);
+
+    let delta = |delta: Value| json!({"type": "content_block_delta", "index": 0, "delta": delta});
+    let streamed = stream(&[
+        json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "compaction", "content": null}}),
+        delta(json!({"type": "compaction_delta", "content": "All ", "encrypted_content": "AB"})),
+        delta(json!({"type": "compaction_delta", "content": "before.", "encrypted_content": "CD"})),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let paused = reply(&api(), &streamed);
+    assert_eq!(paused.stop_reason, StopReason::Pause);
+    let sent = body(&api(), "claude-opus-5", &ModelRequest::new([Message::user("Hi"), paused.into()]));
+    let block = json!({"type": "compaction", "content": "All before.", "encrypted_content": "ABCD"});
+    assert_eq!(sent["messages"][1]["content"], json!([block]));
 }

@@ -3,10 +3,12 @@
 mod entry;
 mod facts;
 mod model;
+mod prices;
 
 pub use entry::ProviderEntry;
 pub use facts::{ModelFacts, Prices};
 pub use model::ModelEntry;
+pub use prices::PriceList;
 
 use std::sync::{Arc, LazyLock};
 

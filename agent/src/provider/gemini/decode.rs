@@ -18,6 +18,9 @@ use crate::provider::sse::SseEvent;
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
+/// The field with which a reply is continued that was paused.
+pub(super) const TOKEN: &str = "continuationToken";
+
 /// The decoder of one response.
 ///
 /// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the earlier ones.
@@ -284,8 +287,11 @@ impl GeminiDecoder {
         } else {
             self.emit_call(true, out);
         }
+        let token = self.message_data.get(TOKEN).and_then(Value::as_str);
+        let has_token = token.is_some_and(|token| !token.is_empty());
         self.emit_held_back(out);
         let (reason, raw) = match (self.finish.take(), self.blocked.take()) {
+            (Some(word), _) if word == "CONTINUATION" && has_token => (StopReason::Pause, Some(word)),
             (Some(word), _) => (stop_reason(&word), Some(word)),
             (None, Some(word)) => (StopReason::ContentFilter, Some(word)),
             (None, None) => (StopReason::Stop, None),

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::decode::TOKEN;
 use super::{Gemini, managed, models, parts};
+use crate::message::continued::is_piece;
 use crate::message::kept::TextSegment;
-use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
+use crate::message::{AssistantMessage, Content, Message, Part, StopReason, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
 use crate::provider::body::{BodyFields, tool_list, write_json, write_lines, write_text};
 use crate::provider::call_ids::CallIds;
-use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, text};
+use crate::provider::parts::{JsonObject, OPENING, add_rest, is_assistant_first, some_text, text};
 use crate::provider::turns::{
     ForeignMedia, ResultMedia, TurnContent, TurnJoining, TurnShaper, WireResult, WireRules, WireTurn,
     is_plain_reply, plain_texts, write_parts,
@@ -128,6 +130,9 @@ impl Encoder<'_> {
                 body.set("toolConfig", config);
             }
         }
+        if let Some(token) = self.token() {
+            body.set(TOKEN, token.into());
+        }
         let config = self.generation_config()?;
         if !config.is_empty() {
             body.set("generationConfig", config.into());
@@ -223,9 +228,29 @@ impl Encoder<'_> {
         Some(json!({"functionCallingConfig": config}))
     }
 
-    fn contents(&self, is_cached: bool) -> Result<Vec<TextSegment>, ModelError> {
+    /// Returns the token of a reply that was paused, if the conversation ends with one.
+    fn token(&self) -> Option<&str> {
+        let last = self.request.messages.last()?.as_assistant()?;
+        if last.stop_reason != StopReason::Pause {
+            return None;
+        }
+        let data = last.provider_data.as_ref().filter(|data| data.provider == self.model.provider)?;
+        some_text(&data.data, TOKEN)
+    }
+
+    /// Returns the number of messages that are sent: the token stands for the pieces of a reply that is not complete.
+    fn sent(&self) -> usize {
         let messages = &self.request.messages;
-        let mut list = WireList::new(messages, "parts", (self.model.clone(), is_cached), messages.len());
+        if self.token().is_none() {
+            return messages.len();
+        }
+        let is_other = |message: &Arc<Message>| !message.as_assistant().is_some_and(is_piece);
+        messages.iter().rposition(is_other).map_or(0, |last| last + 1)
+    }
+
+    fn contents(&self, is_cached: bool) -> Result<Vec<TextSegment>, ModelError> {
+        let (messages, sent) = (&self.request.messages, self.sent());
+        let mut list = WireList::new(messages, "parts", (self.model.clone(), is_cached), sent);
         while !self.push_turns(is_cached, &mut list)? {
             list.rewind();
         }
@@ -242,14 +267,30 @@ impl Encoder<'_> {
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
         let write = |part: &Part| parts::write(part, provider);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids: &unchanged, write: &write };
-        for turn in shaper.turns(messages, from)? {
+        let sent = self.sent();
+        for mut turn in shaper.turns(messages, from)? {
+            if turn.start.is_some_and(|start| start.messages >= sent) {
+                break;
+            }
+            // The pieces of a reply are one turn.
+            let is_reply = matches!(turn.content, TurnContent::Reply { .. });
+            let before = turn.start.filter(|_| is_reply).and_then(|start| start.messages.checked_sub(1));
+            let before = before.and_then(|before| messages.get(before)?.as_assistant());
+            let continues = match before.filter(|before| is_piece(before)) {
+                Some(piece) => !list.is_empty() && !self.assistant(piece)?.is_empty(),
+                None => false,
+            };
+            if continues {
+                (turn.joins, turn.start) = (true, None);
+            }
             if turn.joins && list.ends_kept() {
                 return Ok(false);
             }
             if let TurnContent::Reply { message, .. } = &turn.content {
                 ids.add(message);
             }
-            if !(needs_user && list.is_empty()) && self.push_plain(&turn, &mut ids, list) {
+            let is_general = continues || (needs_user && list.is_empty());
+            if !is_general && self.push_plain(&turn, &mut ids, list) {
                 continue;
             }
             let (role, written) = match turn.content {
@@ -262,7 +303,7 @@ impl Encoder<'_> {
             if written.is_empty() && rest.is_none_or(|rest| rest.get("parts").is_none()) {
                 continue;
             }
-            let is_open = list.last_mut().is_none_or(|content| content["role"] != "model");
+            let is_open = list.last_mut().is_none_or(|content| (content["role"] == "model") == continues);
             let written = if turn.joins && is_open {
                 match list.join(written) {
                     Ok(()) => continue,
@@ -299,7 +340,9 @@ impl Encoder<'_> {
                     });
                 }
             }
-            TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
+            TurnContent::Reply { message, .. }
+                if is_plain_reply(message, None, provider) && !is_piece(message) =>
+            {
                 let is_sent = |part: &&Part| {
                     part.as_tool_call().is_some() || part.as_text().is_some_and(|t| !t.is_empty())
                 };

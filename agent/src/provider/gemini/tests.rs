@@ -492,3 +492,38 @@ fn the_name_of_a_model_stays_in_its_part_of_the_path() {
         assert_eq!(error.kind(), crate::model::ModelErrorKind::InvalidRequest, "{name}");
     }
 }
+
+#[test]
+fn a_paused_reply_is_continued_by_its_token_and_sent_as_one_turn_once_it_is_complete() {
+    let piece = |text: &str, token: &str| {
+        let end = json!({"candidates": [{"finishReason": "CONTINUATION", "continuationToken": token}]});
+        let mut reply = reply(&api(), &stream(&[chunk(&[json!({"text": text})]), end]));
+        reply.model = "gemini-x".to_owned();
+        Message::from(reply)
+    };
+    let user = || Message::user("Tell me all.");
+    let encoded = |messages: Vec<Message>| body(&api(), "gemini-x", &ModelRequest::new(messages));
+    let asked = json!({"role": "user", "parts": [{"text": "Tell me all."}]});
+    for hops in 1..=3 {
+        let mut messages = vec![user()];
+        messages.extend((0..hops).map(|hop| piece("Once ", &format!("T{hop}"))));
+        let sent = encoded(messages.clone());
+        assert_eq!(
+            (&sent["contents"], &sent["continuationToken"]),
+            (&json!([asked]), &json!(format!("T{}", hops - 1)))
+        );
+        messages.push(Message::assistant("upon a time."));
+        messages.push(user());
+        let sent = encoded(messages);
+        assert_eq!(sent.get("continuationToken"), None);
+        let contents = sent["contents"].as_array().unwrap();
+        assert_eq!(contents.len(), 3, "{sent}");
+        assert_eq!(contents[1]["parts"].as_array().unwrap().len(), hops + 1);
+        assert_eq!(contents[1]["parts"][hops]["text"], "upon a time.");
+    }
+    // Another protocol gets what was said so far.
+    let other = ModelInfo::new("other", "gemini-generate-content", "m");
+    let request = ModelRequest::new([user(), piece("Once ", "T")]);
+    let sent = api().encode(&other, &request).unwrap().body.value();
+    assert_eq!((sent.get("continuationToken"), sent["contents"].as_array().unwrap().len()), (None, 2));
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::message::kept::KeptSlot;
 use crate::message::{
     AssistantMessage, CacheMark, CustomMessage, Media, Message, MessageList, OutcomeKind, Part, ProviderData,
-    ProviderTool, ToolResultMessage, UserMessage,
+    ProviderTool, StopReason, ToolResultMessage, UserMessage,
 };
 use crate::model::{ModelInfo, ModelRequest};
 use crate::provider::Protocol;
@@ -127,6 +127,11 @@ impl Random {
                 let mut reply = AssistantMessage::new(self.parts(true));
                 (reply.provider, reply.model) = (self.of(&["test", "other", ""]).to_owned(), "m".to_owned());
                 reply.provider_data = data(self);
+                if self.one_in(4) {
+                    (reply.stop_reason, reply.provider_stop_reason) =
+                        (StopReason::Pause, Some("CONTINUATION".to_owned()));
+                    reply.provider_data = Some(self.data(json!({"continuationToken": "TOK"})));
+                }
                 vec![reply.into()]
             }
             3 if self.one_in(4) => vec![

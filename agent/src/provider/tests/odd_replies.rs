@@ -383,6 +383,13 @@ fn gemini_empty_places_are_no_parts_and_a_continuation_is_kept() {
     assert_eq!((reply.text().as_str(), reply.content.len()), ("Hi", 1));
     assert_eq!((reply.usage.input, reply.usage.output), (10, 5));
     assert_eq!(reply.provider_data.unwrap().data["continuationToken"], "TOK");
+    assert_eq!(reply.stop_reason, StopReason::Pause);
+    // Without a token there is nothing to continue with.
+    for token in [json!(""), json!(null), json!(7)] {
+        let end = json!({"candidates": [{"finishReason": "CONTINUATION", "continuationToken": token}]});
+        let reply = super::support::reply(&api, &sse(&[parts(json!([{"text": "i"}])), end]));
+        assert_eq!(reply.stop_reason, StopReason::Other("CONTINUATION".to_owned()));
+    }
     let cited = |uris: &[&str], finish: Option<&str>| {
         let sources: Vec<Value> = uris.iter().map(|uri| json!({"uri": uri})).collect();
         json!({"candidates": [{"citationMetadata": {"citationSources": sources}, "finishReason": finish}]})

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::AssistantBuilder;
 use crate::model::{ContextRules, Model, TokenCounter};
+#[cfg(feature = "http")]
+use crate::provider::PriceList;
+use crate::runtime::budget::Budget;
 use crate::runtime::hooks::HookError;
 use crate::runtime::select::{ModelChoice, ModelTurn};
 
@@ -71,6 +74,49 @@ impl AssistantBuilder {
     /// ```
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
+        self
+    }
+
+    /// Adds a budget that requests must fit into, also the requests for summaries. Each budget that is added has to admit a request. Budgets of a
+    /// session, a day, a month or all time need a [store](Self::store). See [`Budget`]; [`limits`](Self::limits) are for a single run.
+    ///
+    /// ```
+    /// use agent::message::Usage;
+    /// use agent::run::{Budget, BudgetWindow, Limit};
+    /// use agent::store::MemoryStore;
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::from_fn(|_| reply().text("Hello!").usage(Usage::new(40, 10)));
+    /// let assistant = Assistant::builder(model)
+    ///     .request(|request| request.with_max_tokens(100))
+    ///     .store(MemoryStore::new())
+    ///     .budget(Budget::tokens(150).per(BudgetWindow::Month))
+    ///     .build()?;
+    /// assistant.prompt("Hi").await?;                                          // 100 are left
+    /// let error = assistant.fork().prompt("Hi").await.unwrap_err();           // a request, and a reply of 100
+    /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Budget));
+    /// # Ok(()) }
+    /// ```
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budgets.list.push(budget);
+        self
+    }
+
+    /// Sets the prices of models for budgets of [money](Budget::dollars). Those that are not in the list are the built-in ones.
+    ///
+    /// ```
+    /// use agent::provider::{PriceList, Prices};
+    /// use agent::{Assistant, ScriptedModel, run::Budget};
+    ///
+    /// let prices = PriceList::new().with_prices("scripted/scripted", Prices::new(3.0, 15.0));     // or `from_file`
+    /// let assistant =
+    ///     Assistant::builder(ScriptedModel::new(["Hello!"])).prices(prices).budget(Budget::dollars(0.5)).build()?;
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn prices(mut self, prices: PriceList) -> Self {
+        self.budgets.prices = prices;
         self
     }
 

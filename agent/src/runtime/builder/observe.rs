@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::AssistantBuilder;
 use crate::loop_core::{Event, EventKind};
+#[cfg(feature = "otel")]
+use crate::runtime::instruments::Instruments;
 use crate::runtime::listener::Listener;
 use crate::runtime::observe::{Meter, Metric};
 use crate::tool::capture::Capture;
@@ -54,6 +56,25 @@ impl AssistantBuilder {
             }
         }));
         self
+    }
+
+    /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`), by its conventions for
+    /// generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and `gen_ai.execute_tool.duration`. Names and numbers only; the
+    /// application sets up the exporter. A sub-agent's run counts as the call that it is, and its requests if it has a meter itself.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let provider = opentelemetry::global::meter_provider();          // or that of the application's SDK
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).meter(&*provider).build()?;
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    #[cfg(feature = "otel")]
+    pub fn meter(mut self, provider: &(impl opentelemetry::metrics::MeterProvider + ?Sized)) -> Self {
+        let instruments = Arc::new(Instruments::new(provider));
+        let runs = instruments.clone();
+        self.listeners.add(Listener::new(move |event| runs.record_event(event)));
+        self.on_metric(move |metric| instruments.record(metric))
     }
 
     /// Records content in traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and the

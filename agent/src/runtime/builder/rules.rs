@@ -126,6 +126,34 @@ impl AssistantBuilder {
         self
     }
 
+    /// Continues an answer that its token limit cut, up to this many times in a row; 0 by default, so that a cut answer ends the run.
+    ///
+    /// A text is continued by a short message that asks the model to go on exactly there, and
+    /// [`RunOutput::text`](crate::RunOutput::text) has all of it. What cannot be continued by text, a call, structured output, or thinking
+    /// without a text, is asked for once more with twice the `max_tokens` of the request, up to the model's maximum; the first reply then
+    /// stays in the conversation as one that failed. A reply that ended because the window was full is not continued; see
+    /// [`manage_context`](Self::manage_context).
+    ///
+    /// ```
+    /// use agent::message::StopReason;
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().text("It was the best of ti").stop_reason(StopReason::MaxTokens),
+    ///     reply().text("mes, it was the worst of times."),
+    /// ]);
+    /// let assistant = Assistant::builder(model).continue_length(2).build()?;
+    /// let output = assistant.prompt("How does it begin?").await?;
+    /// assert_eq!(output.text(), "It was the best of times, it was the worst of times.");
+    /// assert_eq!(output.turns, 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn continue_length(mut self, times: u32) -> Self {
+        self.rules.continue_length = times;
+        self
+    }
+
     /// Runs the calls of a reply one after the other, in their order. By default they run at the same time.
     ///
     /// ```

@@ -7,7 +7,7 @@ use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::EventKind;
 use crate::message::{ClearedResult, ConversationView, ViewChange};
-use crate::model::{ModelError, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
@@ -91,12 +91,15 @@ impl Performer {
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
+            // A provider that writes summaries itself does it in time, unless the request is already too long.
+            let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
+                && (limits.by_provider.is_none() || is_too_long)
                 && pass.failure.is_none()
                 && pass.compactions < MAX_COMPACTIONS
                 && (grown || overflow.is_some());
             let size = self.size_counter();
-            let effect_of = |tool: &str| self.effect_of(tool);
+            let effect_of = |tool: &str| self.clearable_effect(tool);
             let decision =
                 limits.rules.decide_with(&state.view, estimate, usable, size, may_compact, effect_of);
             match decision {
@@ -214,13 +217,20 @@ impl Performer {
         let usable = usable_in(limits, view);
         let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
         let session = self.context.session_id();
+        let budgets = self.config.budgets.as_ref();
+        let task = |at: usize| {
+            let mut task = draft.task(at, session);
+            task.budgets = budgets
+                .map(|budgets| budgets.bind(&self.config.registry.context(&self.context), &self.run_id));
+            task
+        };
         if draft.fits(at) {
-            return Some((at, draft.task(at, session)));
+            return Some((at, task(at)));
         }
         let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
         let fits = cuts.partition_point(|cut| draft.fits(*cut));
         let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
-        Some((at, draft.task(at, session)))
+        Some((at, task(at)))
     }
 
     /// Replaces the messages before this index by a summary.
@@ -297,8 +307,11 @@ impl Performer {
         self.config.model.info()
     }
 
-    fn effect_of(&self, tool: &str) -> Effect {
-        self.config.registry.get(tool).map_or(Effect::Once, |tool| tool.policy().effect)
+    /// Returns the effect of a tool, or `None` if its results are kept.
+    fn clearable_effect(&self, tool: &str) -> Option<Effect> {
+        let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
+        let policy = tool.policy();
+        (!policy.keep_result).then_some(policy.effect)
     }
 }
 
@@ -316,6 +329,14 @@ fn full(
 ) -> ContextError {
     let kind = if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
     ContextError { kind, needed: estimate.tokens, usable, generation: view.generation(), summary, provider }
+}
+
+/// Returns the error of a reply that ended where the window did.
+pub(crate) fn window_full() -> ModelError {
+    ModelError::new(
+        ModelErrorKind::ContextTooLong,
+        "the context window was full before the reply was complete",
+    )
 }
 
 /// Returns the window that the error of a provider names: `N > M`, or `maximum … N tokens`.
@@ -337,7 +358,6 @@ fn named_window(error: &ModelError) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelErrorKind;
 
     #[test]
     fn the_window_is_read_from_errors_of_providers() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use error::{ContextError, ContextErrorKind};
 pub(super) use fit::MAX_RESERVED;
-pub(crate) use fit::{FitRequest, ViewKeeper};
+pub(crate) use fit::{FitRequest, ViewKeeper, window_full};
 pub(crate) use summary::SummaryOutcome;
 
 use super::error::BuildError;
@@ -32,7 +32,12 @@ pub(super) struct ContextLimits {
     pub(super) usable: u64,
     /// The model that writes summaries, unless none are wanted.
     pub(super) writer: Option<SummaryWriter>,
+    /// The tokens from which the provider of the model writes summaries itself.
+    pub(super) by_provider: Option<u64>,
 }
+
+/// The protocols whose providers write summaries within their replies.
+const COMPACTING: [&str; 2] = ["anthropic-messages", "openai-responses"];
 
 /// The model that writes summaries.
 #[derive(Clone)]
@@ -57,7 +62,7 @@ impl ContextLimits {
         let window = rules.own_window().or(known).unwrap_or(usable);
         let writer = match rules.author() {
             SummaryAuthor::Off => None,
-            SummaryAuthor::Own => Some((model, window)),
+            SummaryAuthor::Own | SummaryAuthor::Provider => Some((model, window)),
             SummaryAuthor::Named(name) => {
                 let (_, model) = named
                     .iter()
@@ -70,7 +75,10 @@ impl ContextLimits {
             let reserved = summary::MAX_TOKENS.min(window / 2);
             SummaryWriter { model: model.clone(), usable: window - reserved }
         });
-        Ok(Self { rules: rules.clone(), window, usable, writer })
+        let can_compact = || model.candidates().iter().all(|info| COMPACTING.contains(&&*info.api));
+        let by_provider = (*rules.author() == SummaryAuthor::Provider && can_compact())
+            .then(|| rules.compaction_trigger(usable));
+        Ok(Self { rules: rules.clone(), window, usable, writer, by_provider })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::args::{Plan, PlanOptions};
 use crate::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, StepCx, TokenCounter};
 use crate::panics::catch_future;
+use crate::runtime::budget::BoundBudgets;
 use crate::runtime::output::without_fence;
 use crate::runtime::telemetry;
 use crate::schema::render;
@@ -95,6 +96,8 @@ pub(in crate::runtime) struct SummaryTask {
     first: String,
     max_summary: u64,
     session: Option<String>,
+    /// The budgets that its requests have to fit into.
+    pub(super) budgets: Option<Result<BoundBudgets, ModelError>>,
 }
 
 impl SummaryDraft<'_> {
@@ -146,6 +149,7 @@ impl SummaryDraft<'_> {
             first,
             max_summary: part_of(*usable, SUMMARY_SHARE),
             session: session.map(str::to_owned),
+            budgets: None,
         }
     }
 }
@@ -204,7 +208,7 @@ impl SummaryTask {
         step.key = key;
         let model = &self.writer.model;
         let span = telemetry::request_span(model.info(), request, self.session.as_deref());
-        let call = catch_future(|| model.call(&step, request)).instrument(span.clone());
+        let call = catch_future(|| Box::pin(self.call(step, request))).instrument(span.clone());
         let reply = match tokio::time::timeout(TIMEOUT, call).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(panic)) => Err(ModelError::new(ModelErrorKind::Other, format!("it panicked: {panic}"))),
@@ -220,6 +224,20 @@ impl SummaryTask {
                 telemetry::end_request(&span, &AssistantMessage::default(), kind, None);
             }
         }
+        reply
+    }
+
+    /// Makes a request, within the budgets of the run.
+    async fn call(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
+        let model = self.writer.model.clone();
+        let Some(bound) = &self.budgets else { return model.call(&step, request).await };
+        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (held, limited) = bound.clone()?.reserve(key, model.clone(), request).await?;
+        let mut request = request.clone();
+        request.max_tokens = limited.or(request.max_tokens);
+        let reply = model.call(&step, &request).await;
+        let usage = reply.as_ref().map(|reply| reply.usage.clone()).unwrap_or_default();
+        held.settle(&usage, reply.as_ref().err()).await;
         reply
     }
 

@@ -12,7 +12,7 @@ use crate::message::{AssistantMessage, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::runtime::ask::is_update;
 use crate::runtime::assistant::AssistantState;
-use crate::runtime::context::{FitRequest, SummaryOutcome, ViewKeeper};
+use crate::runtime::context::{FitRequest, SummaryOutcome, ViewKeeper, window_full};
 use crate::runtime::error::RunError;
 use crate::runtime::hooks::HookError;
 use crate::runtime::perform::Performer;
@@ -92,7 +92,7 @@ impl InProcessSteps {
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
             self.error = Some(RunError::Model(error));
         }
-        reply.limit = self.stop.limit();
+        reply.limit = reply.limit.or_else(|| self.stop.limit());
         Ok(reply)
     }
 
@@ -188,6 +188,7 @@ impl InProcessSteps {
 
     /// Has the application choose the model of the turn.
     pub(in crate::runtime) async fn select_model(&mut self, key: &StepKey) -> Result<(), StepError> {
+        self.asking.take_if(|(turn, _)| *turn != key.turn);
         if self.performer.config.selector.is_none()
             || self.asking.as_ref().is_some_and(|(turn, _)| *turn == key.turn)
         {
@@ -227,14 +228,20 @@ impl InProcessSteps {
         })
     }
 
-    /// Asks the model. The inner error is that of a provider that refused the request as too long, which is sent again once the view was
-    /// changed.
+    /// Asks the model. The inner error says that the request is too long, by the provider's refusal or because the window ended within the
+    /// reply. It is sent again once the view was changed.
     pub(in crate::runtime) async fn ask_or_overflow(
         &mut self,
         key: StepKey,
     ) -> Result<Result<ModelReply, ModelError>, StepError> {
         let reply = self.ask(key).await?;
         let is_managed = self.performer.config.context.is_some();
+        if is_managed && reply.message.stop_reason == StopReason::ContextFull {
+            self.run.lock().record_replaced_reply(reply.message)?;
+            self.emit().await;
+            self.check_stop()?;
+            return Ok(Err(window_full()));
+        }
         match self.error.take() {
             Some(RunError::Model(error))
                 if is_managed && error.is_context_too_long() && reply.message.content.is_empty() =>
@@ -259,6 +266,20 @@ impl InProcessSteps {
                 Err(StepError::failed(message))
             }
         }
+    }
+
+    /// Makes the request of a reply once more that was cut within a call, within structured output, or before its text.
+    pub(in crate::runtime) async fn ask_with_room(
+        &mut self,
+        key: StepKey,
+        reply: ModelReply,
+    ) -> Result<ModelReply, StepError> {
+        let Some(roomy) = self.asking().with_more_room(&reply) else { return Ok(reply) };
+        self.run.lock().record_replaced_reply(reply.message)?;
+        self.emit().await;
+        self.check_stop()?;
+        self.asking = Some((key.turn, roomy));
+        self.ask_again(key).await
     }
 
     /// Emits an event if another model answers than that of the last reply.

@@ -12,8 +12,8 @@ use crate::step_key::StepKey;
 #[cfg(feature = "studio")]
 use crate::store::SessionSummary;
 use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError,
-    StoreErrorKind, StoredEntry,
+    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationRecord, MemoryStore, NewInvocation,
+    SessionEntry, Store, StoreError, StoreErrorKind, StoredEntry,
 };
 use crate::tool::cancel::CancelToken;
 use crate::tool::outcome::ToolOutcome;
@@ -76,6 +76,30 @@ impl RunDeadline {
 impl StoreAccess {
     pub(in crate::runtime) fn new(store: Arc<dyn Store>, options: StoreOptions) -> Self {
         Self { store, options, run: None }
+    }
+
+    /// Returns access to a store of its own, for what needs none of the application's.
+    pub(in crate::runtime) fn in_memory() -> Self {
+        Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
+    }
+
+    /// Reserves amounts of budgets. With retries, because an amount is reserved once for an id.
+    pub(in crate::runtime) async fn reserve(
+        &self,
+        id: &str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> Result<Option<BudgetUse>, StoreError> {
+        self.retry(|| self.store.reserve(id, holds.clone(), now, until)).await
+    }
+
+    pub(in crate::runtime) async fn settle(
+        &self,
+        id: &str,
+        amounts: Vec<(String, u64)>,
+    ) -> Result<bool, StoreError> {
+        self.retry(|| self.store.settle(id, amounts.clone())).await
     }
 
     /// Returns access for one run: operations end soon after the run has to end.
@@ -301,7 +325,7 @@ fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError>
 }
 
 /// Returns milliseconds since 1970. They are only informative, because clocks jump: no decision depends on them.
-pub(super) fn now() -> i64 {
+pub(in crate::runtime) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }

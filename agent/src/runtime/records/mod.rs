@@ -10,7 +10,7 @@ mod steps;
 
 pub(super) use begin::{InterruptedCall, RunRecords};
 pub use invoke::InvokeError;
-pub(super) use keeper::{StoreAccess, StoreOptions};
+pub(super) use keeper::{StoreAccess, StoreOptions, now};
 pub(super) use owed::UnrecordedEnds;
 pub(super) use session::{InterruptedTurn, RestoredRun, SessionState, StoredRun};
 pub(super) use steps::RecordingSteps;

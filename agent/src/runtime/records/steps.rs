@@ -179,14 +179,15 @@ impl RecordingSteps {
             self.inner.select_model(&key).await?;
             self.inner.fit_context(&key, None).await?;
             self.write_view().await?;
-            match self.inner.ask_or_overflow(key.clone()).await? {
-                Ok(reply) => Ok(reply),
+            let reply = match self.inner.ask_or_overflow(key.clone()).await? {
+                Ok(reply) => reply,
                 Err(overflow) => {
                     self.inner.fit_context(&key, Some(overflow)).await?;
                     self.write_view().await?;
-                    self.inner.ask_again(key).await
+                    self.inner.ask_again(key.clone()).await?
                 }
-            }
+            };
+            self.inner.ask_with_room(key, reply).await
         };
         asking.instrument(span).await
     }

@@ -42,7 +42,7 @@ pub(super) fn definitions(request: &ModelRequest) -> Value {
 pub(super) fn finish_reason(reason: &StopReason) -> &str {
     match reason {
         StopReason::ToolUse => "tool_call",
-        StopReason::MaxTokens => "length",
+        StopReason::MaxTokens | StopReason::ContextFull => "length",
         StopReason::Error | StopReason::Aborted => "error",
         StopReason::Stop | StopReason::ContentFilter | StopReason::Pause | StopReason::Other(_) => {
             reason.as_str()

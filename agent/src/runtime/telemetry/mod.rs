@@ -25,7 +25,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
 use crate::tool::value::Tool;
-use provider::provider_name;
+pub(super) use provider::provider_name;
 
 /// Creates the span of a run.
 pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>) -> Span {

@@ -15,7 +15,7 @@ const WELL_KNOWN: [(&str, &str); 8] = [
 ];
 
 /// Returns the name of the provider by the conventions: the well-known one if there is one, otherwise its own.
-pub(super) fn provider_name(info: &ModelInfo) -> &str {
+pub(in crate::runtime) fn provider_name(info: &ModelInfo) -> &str {
     // The conventions tell Google's two endpoints apart by their hosts.
     if info.provider == "gemini" && info.server_address.as_deref().is_some_and(is_vertex) {
         return "gcp.vertex_ai";

@@ -1,5 +1,6 @@
 //! A store in an SQLite or Postgres database.
 
+mod budgets;
 mod error;
 mod invocations;
 mod schema;
@@ -26,7 +27,8 @@ use crate::tool::BoxFuture;
 /// It is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses another one,
 /// such as `rusqlite`, must use a version of it with the same `libsqlite3-sys`, or implement its own store.
 ///
-/// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_schema`) are created and
+/// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_budget`, `agent_budget_hold`,
+/// `agent_schema`) are created and
 /// migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a power failure.
 ///
 /// ```

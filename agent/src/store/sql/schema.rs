@@ -7,7 +7,28 @@ use crate::store::{StoreError, StoreErrorKind};
 
 /// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The version is stored in a separate table,
 /// because sqlx's table of migrations belongs to the application.
-const VERSIONS: [&[&str]; 1] = [&[
+const VERSIONS: [&[&str]; 2] = [&FIRST, &BUDGETS];
+
+/// Budgets, and the amounts that are reserved for requests.
+const BUDGETS: [&str; 3] = [
+    "create table agent_budget (
+        budget text not null primary key,
+        spent bigint not null,
+        held bigint not null
+    )",
+    "create table agent_budget_hold (
+        id text not null,
+        budget text not null,
+        amount bigint not null,
+        until_at bigint not null,
+        charged bigint not null,
+        primary key (id, budget)
+    )",
+    "create index agent_budget_hold_by_time on agent_budget_hold (budget, charged, until_at)",
+];
+
+/// Records of calls, and sessions.
+const FIRST: [&str; 8] = [
     "create table agent_invocation (
         id text not null primary key,
         run_id text not null,
@@ -47,7 +68,7 @@ const VERSIONS: [&[&str]; 1] = [&[
         taken_by text not null,
         primary key (session_id, taken_by)
     )",
-]];
+];
 
 /// Takes an advisory lock whose arbitrary number is not used for anything else.
 const LOCK: &str = "select pg_advisory_xact_lock(4713590021)";

@@ -4,8 +4,8 @@ use super::SqlStore;
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
-    SessionEntry, SessionSummary, Store, StoreError, StoredEntry,
+    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
+    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoredEntry,
 };
 use crate::tool::BoxFuture;
 
@@ -88,5 +88,27 @@ impl Store for SqlStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(self.do_delete(session))
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        id: &'a str,
+        holds: Vec<BudgetHold>,
+        now: i64,
+        until: i64,
+    ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
+        Box::pin(self.do_reserve(id, holds, now, until))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        id: &'a str,
+        amounts: Vec<(String, u64)>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_settle(id, amounts))
+    }
+
+    fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
+        Box::pin(self.do_budget(budget))
     }
 }

@@ -278,7 +278,7 @@ impl WireFormat for AiSdkFormat {
             RunStop::Completed | RunStop::Terminated => match end.reason {
                 None | Some(StopReason::Stop) => "stop",
                 Some(StopReason::ToolUse) => "tool-calls",
-                Some(StopReason::MaxTokens) => "length",
+                Some(StopReason::MaxTokens | StopReason::ContextFull) => "length",
                 Some(StopReason::ContentFilter) => "content-filter",
                 Some(StopReason::Error) => "error",
                 Some(_) => "other",

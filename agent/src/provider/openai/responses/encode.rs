@@ -66,6 +66,10 @@ impl Encoder<'_> {
         if let Some(tokens) = request.max_tokens {
             body.set("max_output_tokens", tokens.into());
         }
+        if let Some(tokens) = request.compact_at {
+            let compaction = json!({"type": "compaction", "compact_threshold": tokens});
+            body.set("context_management", json!([compaction]));
+        }
         if let Some(tools) = self.tools()? {
             body.set_list("tools", tools);
             body.set(

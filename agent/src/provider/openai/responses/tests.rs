@@ -486,3 +486,23 @@ fn a_partial_refusal_is_emitted() {
         assert_eq!((whole.content.len(), whole.stop_reason), (1, StopReason::ContentFilter));
     }
 }
+
+#[test]
+fn a_compaction_is_asked_for_and_its_item_goes_back_as_it_came() {
+    let request = ModelRequest::new([Message::user("Hi")]).with_compact_at(120_000);
+    let sent = body(&api(), "gpt-5.4", &request);
+    assert_eq!(sent["context_management"], json!([{"type": "compaction", "compact_threshold": 120_000}]));
+    let item = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": "ABCD"});
+    let output = json!([item, {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "Yes.", "annotations": []}]}]);
+    let body_text =
+        json!({"id": "r", "object": "response", "status": "completed", "output": output}).to_string();
+    let mut answer = reply(&api(), &body_text);
+    answer.model = "gpt-5.4".to_owned();
+    let sent = body(
+        &api(),
+        "gpt-5.4",
+        &ModelRequest::new([Message::user("Hi"), answer.into(), Message::user("And?")]),
+    );
+    assert_eq!(sent["input"][1], item, "{sent}");
+}

@@ -1,0 +1,95 @@
+//! A reply that begins once its cost is reserved, and ends once it is settled.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::{BoundBudgets, HeldBudgets};
+use crate::message::Usage;
+use crate::model::{Model, ModelError, ModelRequest};
+use crate::tool::BoxFuture;
+
+/// The budgets of a reply that is being read.
+pub(in crate::runtime) struct BudgetGate {
+    phase: GatePhase,
+}
+
+enum GatePhase {
+    Reserve(BoxFuture<'static, Result<(HeldBudgets, ModelRequest), ModelError>>),
+    Read(HeldBudgets),
+    Settle(BoxFuture<'static, ()>),
+    Over,
+}
+
+impl BudgetGate {
+    pub(in crate::runtime) fn new(
+        bound: BoundBudgets,
+        step: String,
+        model: Arc<dyn Model>,
+        mut request: ModelRequest,
+    ) -> Self {
+        let reserve = Box::pin(async move {
+            let (held, limited) = bound.reserve(step, model, &request).await?;
+            if limited.is_some() {
+                request.max_tokens = limited;
+            }
+            Ok((held, request))
+        });
+        Self { phase: GatePhase::Reserve(reserve) }
+    }
+
+    /// Returns the request when it may be sent, once; afterwards `None`.
+    pub(in crate::runtime) fn poll_request(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<ModelRequest>, ModelError>> {
+        let GatePhase::Reserve(reserve) = &mut self.phase else { return Poll::Ready(Ok(None)) };
+        match std::task::ready!(reserve.as_mut().poll(cx)) {
+            Ok((held, request)) => {
+                self.phase = GatePhase::Read(held);
+                Poll::Ready(Ok(Some(request)))
+            }
+            Err(error) => {
+                self.phase = GatePhase::Over;
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+
+    /// Begins to settle the budgets, at the end of a reply. Only the first call has an effect.
+    pub(in crate::runtime) fn end(&mut self, usage: &Usage, error: Option<&ModelError>) {
+        if let Some(settle) = self.settle(usage, error) {
+            self.phase = GatePhase::Settle(settle);
+        }
+    }
+
+    /// Waits until the budgets are settled.
+    pub(in crate::runtime) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let GatePhase::Settle(settle) = &mut self.phase {
+            std::task::ready!(settle.as_mut().poll(cx));
+            self.phase = GatePhase::Over;
+        }
+        Poll::Ready(())
+    }
+
+    /// Settles the budgets of a reply that is not read to its end, beside the run.
+    pub(in crate::runtime) fn settle_later(mut self, usage: &Usage) {
+        let stopped = ModelError::aborted("stopped");
+        let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {
+            GatePhase::Settle(settle) => Some(settle),
+            phase => Self { phase }.settle(usage, Some(&stopped)),
+        };
+        if let (Some(settle), Ok(runtime)) = (settle, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(settle);
+        }
+    }
+
+    fn settle(&mut self, usage: &Usage, error: Option<&ModelError>) -> Option<BoxFuture<'static, ()>> {
+        let phase = std::mem::replace(&mut self.phase, GatePhase::Over);
+        let GatePhase::Read(held) = phase else {
+            self.phase = phase;
+            return None;
+        };
+        let (usage, error) = (usage.clone(), error.cloned());
+        Some(Box::pin(async move { held.settle(&usage, error.as_ref()).await }))
+    }
+}

@@ -1,0 +1,472 @@
+//! Budgets: amounts of tokens or money that runs share, also across processes.
+//!
+//! A request [reserves](gate) what it may cost before it is sent, and its reply settles what it did cost.
+
+mod gate;
+mod window;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(super) use gate::BudgetGate;
+pub use window::BudgetWindow;
+
+use super::error::BuildError;
+use super::records::{StoreAccess, now};
+use crate::loop_core::{Limit, LimitReached};
+use crate::message::Usage;
+use crate::model::{Model, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
+use crate::panics::catch;
+#[cfg(feature = "http")]
+use crate::provider::{PriceList, Prices};
+use crate::store::{BudgetHold, BudgetUse};
+use crate::tool::context::ToolContext;
+
+/// Billionths of a dollar.
+const NANOS: f64 = 1e9;
+/// The shortest reply that a request is limited to so that it fits, in tokens.
+const MIN_REPLY: u64 = 1_024;
+/// The reply that is expected of a model whose maximum is unknown.
+const MAX_REPLY: u64 = 32_000;
+/// The time for which a hold waits for its settlement, in milliseconds.
+const HOLD_MS: i64 = 30 * 60 * 1_000;
+
+/// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
+///
+/// Before each request, its estimated input and its longest reply are reserved in the [store](crate::AssistantBuilder::store); afterwards, what it
+/// used takes their place. So runs at the same time, also in other processes, never exceed the budget by more than the error of their estimates.
+/// If the whole reply does not fit, the request's `max_tokens` is lowered to what fits, but not below 1,024. If even that does not
+/// fit, nothing is sent, and the run ends with [`Limit::Budget`]. A process that dies has spent what it had reserved, half an hour later.
+///
+/// ```
+/// use agent::run::{Budget, BudgetWindow, Limit};
+/// use agent::store::MemoryStore;
+/// use agent::{Assistant, ScriptedModel};
+///
+/// struct Tenant { id: String }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let budget = Budget::tokens(2_000)
+///     .named("daily")
+///     .per(BudgetWindow::Day)
+///     .scope(|cx| cx.get::<Tenant>().map(|tenant| tenant.id.clone()).unwrap_or_default());
+/// let model = ScriptedModel::from_fn(|_| agent::model::reply().text("Hello!").usage(agent::message::Usage::new(700, 300)));
+/// let assistant = Assistant::builder(model)
+///     .store(MemoryStore::new())                      // a database, if processes share the budget
+///     .budget(budget)
+///     .build()?;
+///
+/// let ann = || Tenant { id: "ann".into() };
+/// assistant.prompt("Hi").with_state(ann()).await?;
+/// let error = assistant.prompt("Hi").with_state(ann()).await.unwrap_err();          // 1,000 are left, a reply may have more
+/// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Budget));
+/// assistant.prompt("Hi").with_state(Tenant { id: "ben".into() }).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Budget {
+    name: Arc<str>,
+    unit: BudgetUnit,
+    /// In the unit of the stored amounts.
+    limit: u64,
+    window: BudgetWindow,
+    scope: Option<Arc<ScopeOf>>,
+    /// The problem with the amount.
+    problem: Option<&'static str>,
+}
+
+type ScopeOf = dyn Fn(&ToolContext) -> String + Send + Sync;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BudgetUnit {
+    Tokens,
+    Dollars,
+}
+
+impl Budget {
+    /// Creates a budget of tokens of requests and replies together.
+    pub fn tokens(tokens: u64) -> Self {
+        Self::new(BudgetUnit::Tokens, tokens, (tokens == 0).then_some("it has no tokens"))
+    }
+
+    /// Creates a budget of US dollars. Every model of the assistant needs a price: one that is built in, or one of the
+    /// [price list](crate::AssistantBuilder::prices).
+    ///
+    /// ```
+    /// use agent::run::{Budget, BudgetWindow};
+    /// use agent::{Assistant, ScriptedModel, provider::{PriceList, Prices}};
+    ///
+    /// let builder = || {
+    ///     Assistant::builder(ScriptedModel::new(["Hello!"])).budget(Budget::dollars(0.5).per(BudgetWindow::Run))
+    /// };
+    /// let error = builder().build().unwrap_err();
+    /// assert!(error.to_string().contains("the model `scripted/scripted` has no price"), "{error}");
+    /// let prices = PriceList::new().with_prices("scripted/scripted", Prices::new(3.0, 15.0));
+    /// assert!(builder().prices(prices).build().is_ok());
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn dollars(dollars: f64) -> Self {
+        let is_amount = dollars.is_finite() && dollars > 0.0;
+        let problem = (!is_amount).then_some("its amount is not a number above zero");
+        Self::new(BudgetUnit::Dollars, nanos(dollars), problem)
+    }
+
+    fn new(unit: BudgetUnit, limit: u64, problem: Option<&'static str>) -> Self {
+        Self { name: Arc::from("budget"), unit, limit, window: BudgetWindow::Run, scope: None, problem }
+    }
+
+    /// Sets for how long the amount is. Default: [`BudgetWindow::Run`].
+    pub fn per(mut self, window: BudgetWindow) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets for whom the amount is: each text that the function returns has an amount of its own. Default: all share one.
+    pub fn scope(mut self, scope: impl Fn(&ToolContext) -> String + Send + Sync + 'static) -> Self {
+        self.scope = Some(Arc::new(scope));
+        self
+    }
+
+    /// Sets the name, which is in errors and in the store. Default: `budget`.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("name", &self.name)
+            .field("unit", &self.unit)
+            .field("limit", &self.limit)
+            .field("window", &self.window)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The budgets of an assistant, with what they need.
+pub(super) struct Budgets {
+    list: Vec<Budget>,
+    #[cfg(feature = "http")]
+    prices: PriceList,
+    store: StoreAccess,
+    counter: Arc<dyn TokenCounter>,
+}
+
+/// The options of a builder for budgets.
+#[derive(Default)]
+pub(super) struct BudgetOptions {
+    pub(super) list: Vec<Budget>,
+    #[cfg(feature = "http")]
+    pub(super) prices: PriceList,
+}
+
+impl Budgets {
+    /// # Errors
+    /// A budget cannot be used, or a model has no price.
+    pub(super) fn new(
+        options: BudgetOptions,
+        store: Option<StoreAccess>,
+        counter: Arc<dyn TokenCounter>,
+        models: &[&Arc<dyn Model>],
+    ) -> Result<Option<Arc<Self>>, BuildError> {
+        if options.list.is_empty() {
+            return Ok(None);
+        }
+        let has_store = store.is_some();
+        let this = Self {
+            list: options.list,
+            #[cfg(feature = "http")]
+            prices: options.prices,
+            store: store.unwrap_or_else(StoreAccess::in_memory),
+            counter,
+        };
+        for (at, budget) in this.list.iter().enumerate() {
+            let fails = |reason: String| BuildError::Budget { budget: budget.name.to_string(), reason };
+            if budget.name.is_empty() {
+                return Err(fails("its name is empty".to_owned()));
+            }
+            if let Some(problem) = budget.problem {
+                return Err(fails(problem.to_owned()));
+            }
+            if budget.window != BudgetWindow::Run && !has_store {
+                return Err(fails("it outlives a run, so it needs a store: set one with `store`".to_owned()));
+            }
+            let is_same = |other: &Budget| {
+                (&other.name, other.unit, other.window) == (&budget.name, budget.unit, budget.window)
+            };
+            if this.list.iter().skip(at + 1).any(is_same) {
+                return Err(fails("there are two of this name: give one another with `named`".to_owned()));
+            }
+            if budget.unit == BudgetUnit::Dollars
+                && let Some(model) = models.iter().find_map(|model| this.unpriced(&***model))
+            {
+                let reason = format!("the model `{model}` has no price: set it with `prices`");
+                return Err(fails(reason));
+            }
+        }
+        Ok(Some(Arc::new(this)))
+    }
+
+    /// Returns the models without a price that may answer for this one.
+    #[cfg(feature = "http")]
+    fn unpriced(&self, model: &dyn Model) -> Option<String> {
+        let names = model.candidates().into_iter().map(|info| format!("{}/{}", info.provider, info.model));
+        names.into_iter().find(|name| self.prices.prices(name).is_none())
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn unpriced(&self, _: &dyn Model) -> Option<String> {
+        None
+    }
+
+    /// Binds the budgets to a run.
+    ///
+    /// # Errors
+    /// A scope panicked, or there is no session.
+    pub(super) fn bind(
+        self: &Arc<Self>,
+        context: &ToolContext,
+        run: &Arc<str>,
+    ) -> Result<BoundBudgets, ModelError> {
+        let at = now();
+        let invalid = |text: String| ModelError::new(ModelErrorKind::InvalidRequest, text);
+        let mut keys = Vec::with_capacity(self.list.len());
+        for budget in &self.list {
+            let scope = match &budget.scope {
+                None => String::new(),
+                Some(scope) => catch(|| scope(context)).map_err(|panic| {
+                    invalid(format!("the scope of the budget `{}` panicked: {panic}", budget.name))
+                })?,
+            };
+            let bucket = budget.window.bucket(at, run, context.session_id()).ok_or_else(|| {
+                invalid(format!("the budget `{}` is for a session, and the run has none", budget.name))
+            })?;
+            let unit = match budget.unit {
+                BudgetUnit::Tokens => "tokens",
+                BudgetUnit::Dollars => "nanodollars",
+            };
+            // Each with its length, so that no two texts make one key.
+            let parts = [unit, &*budget.name, &*scope, &*bucket];
+            keys.push(parts.map(|part| format!("{}:{part}", part.len())).join("/"));
+        }
+        Ok(BoundBudgets { budgets: self.clone(), keys })
+    }
+}
+
+/// The budgets of an assistant, for one run.
+#[derive(Clone)]
+pub(in crate::runtime) struct BoundBudgets {
+    budgets: Arc<Budgets>,
+    keys: Vec<String>,
+}
+
+/// The estimates of a request.
+struct RequestPlan {
+    id: String,
+    model: Arc<dyn Model>,
+    /// The estimated tokens of the request.
+    input: u64,
+    /// The longest reply.
+    output: u64,
+    /// The shortest reply that it may be limited to.
+    least: u64,
+}
+
+/// Amounts that are reserved for a request.
+pub(super) struct HeldBudgets {
+    bound: BoundBudgets,
+    plan: RequestPlan,
+}
+
+/// The limit because of which a request was refused. It is the source of the error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BudgetRefusal(LimitReached);
+
+/// Returns the limit of a budget because of which a request was not sent.
+pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0)
+}
+
+impl BoundBudgets {
+    /// Reserves what a request may cost. Returns the length of its reply, if it had to be limited.
+    ///
+    /// # Errors
+    /// Too little is left, or the store failed. The request must not be sent.
+    pub(super) async fn reserve(
+        self,
+        step: String,
+        model: Arc<dyn Model>,
+        request: &ModelRequest,
+    ) -> Result<(HeldBudgets, Option<u64>), ModelError> {
+        let estimate = request.estimate_tokens(model.info(), &*self.budgets.counter);
+        let output = request.max_tokens.or_else(|| model.max_output()).unwrap_or(MAX_REPLY);
+        let thinking = match request.thinking {
+            Some(Thinking::Budget(tokens)) => u64::from(tokens),
+            _ => 0,
+        };
+        let least = MIN_REPLY.saturating_add(thinking).min(output);
+        let id = super::new_id(&step);
+        let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
+        // Other requests may take of what was left, but each try needs less.
+        while plan.output >= plan.least {
+            let holds = self.entries().map(|(budget, key)| {
+                BudgetHold::new(
+                    key,
+                    self.budgets.amount(budget, &plan.model, plan.input, plan.output),
+                    budget.limit,
+                )
+            });
+            let at = now();
+            let refused =
+                self.budgets.store.reserve(&plan.id, holds.collect(), at, at.saturating_add(HOLD_MS));
+            let refused = refused.await.map_err(|error| {
+                let text = format!("the budget could not be reserved: {error}");
+                ModelError::new(ModelErrorKind::Other, text).with_code("budget_store").with_source(error)
+            })?;
+            let Some(refused) = refused else {
+                let limited = (plan.output < output).then_some(plan.output);
+                return Ok((HeldBudgets { bound: self, plan }, limited));
+            };
+            let entry = self.entries().find(|(_, key)| **key == refused.budget);
+            let Some((budget, _)) = entry else { break };
+            match self.budgets.fitting(budget, &plan, &refused) {
+                Some(output) => plan.output = output,
+                None => return Err(self.budgets.refusal(budget, &plan, &refused)),
+            }
+        }
+        Err(ModelError::new(ModelErrorKind::Other, "the store refused a budget that it was not asked for"))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&Budget, &String)> {
+        self.budgets.list.iter().zip(&self.keys)
+    }
+}
+
+impl HeldBudgets {
+    /// Replaces what is reserved by what the request used.
+    pub(super) async fn settle(self, usage: &Usage, error: Option<&ModelError>) {
+        let Self { bound, plan } = self;
+        let budgets = &bound.budgets;
+        let amount = |budget: &Budget| {
+            if usage.input > 0 || usage.output > 0 {
+                return budgets.spent(budget, &plan.model, usage);
+            }
+            match error {
+                Some(error) if was_not_made(error) => 0,
+                Some(_) => budgets.amount(budget, &plan.model, plan.input, 0),
+                // A provider that reports nothing may have counted all of it.
+                None => budgets.amount(budget, &plan.model, plan.input, plan.output),
+            }
+        };
+        let amounts = bound.entries().map(|(budget, key)| (key.clone(), amount(budget))).collect();
+        if let Err(error) = budgets.store.settle(&plan.id, amounts).await {
+            tracing::warn!(%error, "a budget could not be settled; what was reserved counts as spent later");
+        }
+    }
+}
+
+/// Whether the provider does not charge for a request that failed so.
+fn was_not_made(error: &ModelError) -> bool {
+    error.status().map_or(error.is_invalid_request() || error.code() == Some("local_limit"), |status| {
+        (400..500).contains(&status)
+    })
+}
+
+impl Budgets {
+    /// Returns the most that a request with these tokens costs, in the unit of the budget.
+    fn amount(&self, budget: &Budget, model: &Arc<dyn Model>, input: u64, output: u64) -> u64 {
+        match budget.unit {
+            BudgetUnit::Tokens => input.saturating_add(output),
+            BudgetUnit::Dollars => self.most(&**model, input, output),
+        }
+    }
+
+    /// Returns the most that models charge which may answer, in billionths of a dollar.
+    #[cfg(feature = "http")]
+    fn most(&self, model: &dyn Model, input: u64, output: u64) -> u64 {
+        let prices = model.candidates().into_iter();
+        let prices =
+            prices.filter_map(|info| self.prices.prices(&format!("{}/{}", info.provider, info.model)));
+        let cost = |prices: Prices| {
+            let mut usage = Usage::new(input, output);
+            if prices.cache_write > prices.input {
+                usage.cache_write = input;
+            }
+            nanos(prices.cost(&usage).total)
+        };
+        prices.map(cost).max().unwrap_or_default()
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn most(&self, _: &dyn Model, _: u64, _: u64) -> u64 {
+        0
+    }
+
+    /// Returns what a reply used, in the unit of the budget.
+    fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, usage: &Usage) -> u64 {
+        match budget.unit {
+            BudgetUnit::Tokens => usage.input.saturating_add(usage.output),
+            BudgetUnit::Dollars => self.cost(&**model, usage),
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn cost(&self, model: &dyn Model, usage: &Usage) -> u64 {
+        let info = model.info();
+        let name = format!("{}/{}", info.provider, info.model);
+        let own = self.prices.own(&name).map(|prices| prices.cost(usage));
+        let cost = own.or(usage.cost).or_else(|| Some(self.prices.prices(&name)?.cost(usage)));
+        cost.map_or(0, |cost| nanos(cost.total))
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn cost(&self, _: &dyn Model, _: &Usage) -> u64 {
+        0
+    }
+
+    /// Returns the longest reply that fits into what is left, if it is long enough.
+    fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
+        let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
+        let fits = |output: u64| self.amount(budget, &plan.model, plan.input, output) <= left;
+        let (mut low, mut high) = (plan.least, plan.output);
+        if low >= high || !fits(low) {
+            return None;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(low)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for a text")]
+    fn refusal(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> ModelError {
+        let (factor, unit) = match budget.unit {
+            BudgetUnit::Tokens => (1.0, "tokens"),
+            BudgetUnit::Dollars => (NANOS, "dollars"),
+        };
+        let shown = |amount: u64| amount as f64 / factor;
+        let needed = self.amount(budget, &plan.model, plan.input, plan.least);
+        let text = format!(
+            "the budget `{}` of {} {unit} has too little left for a request of {}: {} are spent, and {} reserved for other requests",
+            budget.name,
+            shown(budget.limit),
+            shown(needed),
+            shown(used.spent),
+            shown(used.held),
+        );
+        let used = used.spent.saturating_add(used.held);
+        let reached = LimitReached::new(Limit::Budget, shown(budget.limit), shown(used));
+        ModelError::aborted(text).with_code("budget").with_source(BudgetRefusal(reached))
+    }
+}
+
+/// Returns dollars in billionths, rounded up.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast is bounded")]
+fn nanos(dollars: f64) -> u64 {
+    (dollars * NANOS).ceil().clamp(0.0, 1e18) as u64
+}

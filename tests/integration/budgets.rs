@@ -1,0 +1,338 @@
+//! Budgets: what is reserved before a request, and settled after it. Never above the limit, whoever shares it.
+
+use std::sync::Arc;
+
+use agent::durable::{Rehearsal, RunRequest, Service};
+use agent::message::Usage;
+use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, ScriptedReply, reply};
+use agent::provider::{PriceList, Prices};
+use agent::run::{Budget, BudgetWindow, Limit};
+use agent::store::{BudgetHold, MemoryStore, SqlStore, Store, StoreErrorKind};
+use agent::{Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel};
+
+use crate::context_runs::{is_summary, next_reply};
+use crate::store_support::{Fault, Faulty, Folder, postgres, unique};
+
+fn info() -> ModelInfo {
+    ModelInfo::new("acme", "acme-chat", "large-1")
+}
+
+fn answers() -> ScriptedModel {
+    ScriptedModel::from_fn(|_| reply().text("Hello!").usage(Usage::new(60, 40))).with_info(info())
+}
+
+fn builder(model: &ScriptedModel, store: &(impl Store + Clone + 'static)) -> AssistantBuilder {
+    Assistant::builder(model.clone()).store(store.clone()).request(|request| request.with_max_tokens(50))
+}
+
+/// The key of a budget of tokens for all time.
+fn key(name: &str) -> String {
+    format!("6:tokens/{}:{name}/0:/5:total", name.len())
+}
+
+fn total(name: &str, tokens: u64) -> Budget {
+    Budget::tokens(tokens).named(name).per(BudgetWindow::Total)
+}
+
+/// 64 runs at a time take of one budget, through these stores of one database.
+async fn many_at_once(stores: Vec<Arc<dyn Store>>) {
+    const LIMIT: u64 = 1_500;
+    // Each takes about 67, and uses 50.
+    let usage = || Usage::new(10, 40);
+    let model = ScriptedModel::from_fn(move |_| reply().text("Hello!").usage(usage())).with_info(info());
+    let name = unique("shared");
+    let tasks: Vec<_> = (0..64)
+        .map(|at| {
+            let store = stores[at % stores.len()].clone();
+            let budget = total(&name, LIMIT);
+            let assistant = builder(&model, &store).budget(budget).build().unwrap();
+            tokio::spawn(async move { assistant.prompt("Hi").await })
+        })
+        .collect();
+    let mut answered = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(output) => {
+                assert_eq!(output.text(), "Hello!");
+                answered += 1;
+            }
+            Err(error) => {
+                let reached = error.as_limit().unwrap_or_else(|| panic!("{error}"));
+                assert_eq!((reached.limit, reached.allowed), (Limit::Budget, 1_500.0));
+                assert!(reached.used <= reached.allowed, "{reached}");
+            }
+        }
+    }
+    assert_eq!(answered, model.requests().len(), "what is refused is not sent");
+    let used = stores[0].budget(&key(&name)).await.unwrap();
+    assert_eq!((used.spent, used.held), (50 * answered as u64, 0));
+    assert!((20..=30).contains(&answered), "{answered} of 30 possible");
+    // What is left serves those who come later, until nothing is.
+    let assistant = builder(&model, &stores[0]).budget(total(&name, LIMIT)).build().unwrap();
+    while assistant.prompt("Hi").await.is_ok() {}
+    let used = stores[0].budget(&key(&name)).await.unwrap();
+    assert!((1_400..=1_500).contains(&used.spent) && used.held == 0, "{used:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_at_the_same_time_never_exceed_a_budget() {
+    many_at_once(vec![Arc::new(MemoryStore::new())]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_of_one_sqlite_file_share_a_budget() {
+    let folder = Folder::new();
+    let path = folder.path("budgets.db");
+    let (one, other) = (SqlStore::sqlite(&path).await.unwrap(), SqlStore::sqlite(&path).await.unwrap());
+    many_at_once(vec![Arc::new(one), Arc::new(other)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "postgres: needs DATABASE_URL"]
+async fn store_budgets_in_postgres() {
+    many_at_once(vec![Arc::new(postgres().await), Arc::new(postgres().await)]).await;
+}
+
+#[tokio::test]
+async fn a_process_that_dies_between_has_spent_what_it_reserved() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let hold = vec![BudgetHold::new(key("team"), 900, 1_000)];
+    // Another process, an hour ago.
+    let an_hour_ago = now() - 3_600_000;
+    assert_eq!(store.reserve("gone", hold, an_hour_ago, an_hour_ago + 60_000).await.unwrap(), None);
+    let assistant = builder(&model, &store).budget(total("team", 1_000)).build().unwrap();
+    let error = assistant.prompt("A long text. ".repeat(40)).await.unwrap_err();
+    assert_eq!(error.as_limit().map(|reached| reached.used), Some(900.0));
+    assert_eq!((model.requests().len(), store.budget(&key("team")).await.unwrap().spent), (0, 900));
+    // It was only slow.
+    assert!(store.settle("gone", vec![(key("team"), 200)]).await.unwrap());
+    assistant.prompt("Hi").await.unwrap();
+    assert_eq!(store.budget(&key("team")).await.unwrap().spent, 300);
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_is_limited_to_what_fits() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let limited = |tokens: u64| {
+        let builder = Assistant::builder(model.clone()).store(store.clone());
+        let builder = builder.request(|request| request.with_max_tokens(20_000));
+        builder.budget(total(&format!("of {tokens}"), tokens)).build().unwrap()
+    };
+    limited(30_000).prompt("Hi").await.unwrap();
+    limited(5_000).prompt("Hi").await.unwrap();
+    let error = limited(1_020).prompt("Hi").await.unwrap_err();
+    assert!(error.is_limit(), "{error}");
+    let asked: Vec<u64> = model.requests().iter().map(|request| request.max_tokens.unwrap()).collect();
+    assert_eq!(asked.len(), 2, "a reply of fewer than 1,024 tokens is not asked for");
+    assert!(asked[0] == 20_000 && (4_900..5_000).contains(&asked[1]), "{asked:?}");
+}
+
+#[tokio::test]
+async fn the_error_says_what_was_needed_and_the_next_prompt_may_fit() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let assistant = builder(&model, &store).budget(total("team", 150)).build().unwrap();
+    assistant.prompt("Hi").await.unwrap();
+    let error = assistant.prompt("Again").await.unwrap_err();
+    assert!(matches!(&error, RunError::Limit(reached) if reached.limit == Limit::Budget), "{error}");
+    assert!(
+        error.to_string().starts_with("the limit of 150 units of a budget is reached (100 used)"),
+        "{error}"
+    );
+    let last = assistant.messages().last().unwrap().as_assistant().unwrap().error.clone().unwrap();
+    assert!(
+        last.starts_with("the budget `team` of 150 tokens has too little left for a request of "),
+        "{last}"
+    );
+    assert!(last.ends_with(": 100 are spent, and 0 reserved for other requests"), "{last}");
+    // A larger budget of the same name counts what was spent.
+    let assistant = builder(&model, &store).budget(total("team", 300)).build().unwrap();
+    assistant.prompt("Again").await.unwrap();
+    assert_eq!(store.budget(&key("team")).await.unwrap().spent, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_failed_costs_what_the_provider_may_have_counted() {
+    let error = |kind| ModelError::new(kind, "no");
+    let cases: [(&str, ScriptedReply, std::ops::RangeInclusive<u64>); 5] = [
+        ("refused", reply().error(error(ModelErrorKind::InvalidRequest).with_status(400)), 0..=0),
+        ("too many", reply().error(error(ModelErrorKind::RateLimit).with_status(429)), 0..=0),
+        ("server", reply().error(error(ModelErrorKind::Server).with_status(500)), 1..=49),
+        ("cut", reply().text("Hel").usage(Usage::new(7, 3)).error(error(ModelErrorKind::Connection)), 1..=49),
+        ("silent", reply().text("Hello!"), 51..=99),
+    ];
+    for (name, answer, spent) in cases {
+        let (model, store) = (ScriptedModel::new([answer]), MemoryStore::new());
+        let assistant = builder(&model, &store).budget(total(name, 1_000)).build().unwrap();
+        let answered = assistant.prompt("Hi").await;
+        assert_eq!(answered.is_ok(), name == "silent", "{name}");
+        let used = store.budget(&key(name)).await.unwrap();
+        assert!(spent.contains(&used.spent) && used.held == 0, "{name}: {used:?}");
+    }
+    // A run that is cancelled while the model answers.
+    let (model, store) = (ScriptedModel::new([reply().text("Hel").hang()]), MemoryStore::new());
+    let assistant = builder(&model, &store).budget(total("cancelled", 1_000)).build().unwrap();
+    let token = agent::CancelToken::new();
+    let cancel = async {
+        while model.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        token.cancel("enough");
+    };
+    let (ended, ()) = tokio::join!(async { assistant.prompt("Hi").cancel(token.clone()).await }, cancel);
+    assert!(ended.unwrap_err().is_aborted());
+    while store.budget(&key("cancelled")).await.unwrap().held > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!((1..50).contains(&store.budget(&key("cancelled")).await.unwrap().spent));
+}
+
+#[tokio::test]
+async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
+    let store = MemoryStore::new();
+    let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+    let assistant = |dollars: f64| {
+        let budget = Budget::dollars(dollars).named("money").per(BudgetWindow::Total);
+        builder(&answers(), &store).prices(prices.clone()).budget(budget).build().unwrap()
+    };
+    assistant(0.01).prompt("Hi").await.unwrap();
+    // 60 tokens at 3,000 billionths and 40 at 15,000.
+    let key = "11:nanodollars/5:money/0:/5:total";
+    assert_eq!(store.budget(key).await.unwrap().spent, 780_000);
+    let error = assistant(0.001).prompt("Hi").await.unwrap_err();
+    let reached = error.as_limit().unwrap();
+    assert_eq!((reached.allowed, reached.used), (0.001, 0.000_78));
+}
+
+#[tokio::test]
+async fn each_scope_and_session_has_an_amount_of_its_own() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let budget = || Budget::tokens(190).scope(|cx| cx.get::<String>().cloned().unwrap_or_default());
+    let assistant = builder(&model, &store).budget(budget().per(BudgetWindow::Month)).build().unwrap();
+    for tenant in ["ann", "ben"] {
+        assistant.prompt("Hi").with_state(tenant.to_owned()).await.unwrap();
+        assert!(assistant.prompt("Hi").with_state(tenant.to_owned()).await.unwrap_err().is_limit());
+    }
+    let session = Budget::tokens(190).per(BudgetWindow::Session);
+    for name in ["ann", "ben"] {
+        let assistant = builder(&model, &store).budget(session.clone()).session(name).await.unwrap();
+        assistant.prompt("Hi").await.unwrap();
+        assert!(assistant.prompt("Hi").await.unwrap_err().is_limit());
+    }
+    let error = builder(&model, &store).budget(session).build().unwrap().prompt("Hi").await.unwrap_err();
+    assert!(error.to_string().contains("is for a session, and the run has none"), "{error}");
+    // Each run begins anew, also without a store.
+    let assistant = Assistant::builder(model.clone())
+        .request(|request| request.with_max_tokens(50))
+        .budget(Budget::tokens(190))
+        .build()
+        .unwrap();
+    for _ in 0..3 {
+        assistant.prompt("Hi").await.unwrap();
+    }
+    let panics = Budget::tokens(150).scope(|_| panic!("a test"));
+    let sent = model.requests().len();
+    let error = builder(&model, &store).budget(panics).build().unwrap().prompt("Hi").await.unwrap_err();
+    assert!(error.to_string().contains("the scope of the budget `budget` panicked: a test"), "{error}");
+    assert_eq!(model.requests().len(), sent);
+}
+
+#[tokio::test]
+async fn all_budgets_have_to_admit_a_request_and_none_is_taken_of_in_vain() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let assistant = builder(&model, &store).budget(total("a", 1_000)).budget(total("b", 60)).build().unwrap();
+    assert!(assistant.prompt("A long text. ".repeat(20)).await.unwrap_err().is_limit());
+    let used = store.budget(&key("a")).await.unwrap();
+    assert_eq!((used.spent, used.held, model.requests().len()), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_lets_nothing_be_sent() {
+    let model = answers();
+    let broken = Faulty::new(&MemoryStore::new(), Fault::Fails(StoreErrorKind::Unavailable), 0, usize::MAX);
+    let assistant = builder(&model, &broken).budget(total("team", 1_000)).build().unwrap();
+    let error = assistant.prompt("Hi").await.unwrap_err();
+    assert!(error.to_string().contains("the budget could not be reserved"), "{error}");
+    assert_eq!(model.requests().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_loses_neither_the_end_of_a_reply_nor_its_settlement() {
+    let inner = MemoryStore::new();
+    let slow = Faulty::new(&inner, Fault::Slow(std::time::Duration::from_millis(300)), 0, usize::MAX);
+    let model = ScriptedModel::new([
+        reply().text("Hel").error(ModelError::new(ModelErrorKind::Server, "broken")),
+        reply().text("Hello!").usage(Usage::new(60, 40)),
+    ]);
+    let assistant = builder(&model, &slow).budget(total("slow", 1_000)).build().unwrap();
+    let error = assistant.prompt("Hi").await.unwrap_err();
+    assert!(error.as_model_error().is_some_and(|error| error.message() == "broken"), "{error}");
+    let before = inner.budget(&key("slow")).await.unwrap();
+    assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello!");
+    let used = inner.budget(&key("slow")).await.unwrap();
+    assert_eq!((used.spent - before.spent, used.held), (100, 0));
+}
+
+#[tokio::test]
+async fn requests_for_summaries_and_durable_runs_count_too() {
+    let model = ScriptedModel::from_fn(|request| next_reply(request, 60)).with_info(info());
+    let store = MemoryStore::new();
+    let assistant = crate::context_runs::builder(model.clone())
+        .manage_context(crate::context_runs::rules())
+        .store(store.clone())
+        .budget(total("all", 10_000_000))
+        .build()
+        .unwrap();
+    let output = assistant.prompt("Read 60 pages.").await.unwrap();
+    assert!(model.requests().iter().any(is_summary));
+    let used = store.budget(&key("all")).await.unwrap();
+    assert_eq!((used.spent, used.held), (output.usage.input + output.usage.output, 0));
+
+    let model = answers();
+    let assistant = builder(&model, &store).budget(total("durable", 120)).build().unwrap();
+    for stop in [RunStop::Completed, RunStop::Limit] {
+        let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Hi"));
+        assert_eq!(run.play(None).await.unwrap().unwrap().stop, stop);
+    }
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn budgets_that_cannot_be_used_are_found_when_the_assistant_is_built() {
+    let (model, store) = (answers(), MemoryStore::new());
+    let refused = |builder: AssistantBuilder| builder.build().unwrap_err().to_string();
+    let with = |budget: Budget| refused(builder(&model, &store).budget(budget));
+    assert_eq!(with(Budget::tokens(0)), "the budget `budget` cannot be used: it has no tokens");
+    for odd in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(with(Budget::dollars(odd)).contains("its amount is not a number above zero"), "{odd}");
+    }
+    assert_eq!(with(total("", 1)), "the budget `` cannot be used: its name is empty");
+    let no_store = Assistant::builder(model.clone()).budget(total("team", 1));
+    assert!(refused(no_store).contains("so it needs a store"));
+    assert!(
+        refused(builder(&model, &store).budget(total("a", 1)).budget(total("a", 2)))
+            .contains("there are two")
+    );
+    assert!(
+        builder(&model, &store).budget(total("a", 1)).budget(Budget::tokens(1).named("a")).build().is_ok()
+    );
+
+    let other = ScriptedModel::new([""; 0]).with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
+    let with_price = || {
+        let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+        builder(&model, &store).prices(prices).budget(Budget::dollars(1.0))
+    };
+    assert!(with_price().build().is_ok());
+    assert!(
+        refused(with_price().named_model("cheap", other.clone()))
+            .contains("the model `acme/small-1` has no price")
+    );
+    let both = Fallback::new([model.clone(), other]);
+    let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+    let both = Assistant::builder(both).prices(prices).budget(Budget::dollars(1.0));
+    assert!(refused(both).contains("the model `acme/small-1` has no price"));
+}
