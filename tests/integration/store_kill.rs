@@ -194,7 +194,12 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
         let count = |wanted: fn(&EntryKind) -> bool| {
             entries.iter().filter(|stored| wanted(&stored.entry.kind)).count()
         };
-        assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: {}", session.session);
+        assert_eq!(
+            count(|kind| matches!(kind, EntryKind::RunBegin)),
+            1,
+            "killed at {at}: {}",
+            session.session
+        );
         assert_eq!(
             count(|kind| matches!(kind, EntryKind::RunEnd { .. })),
             1,

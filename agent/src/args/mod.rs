@@ -45,6 +45,7 @@ mod stream;
 mod suggest;
 mod text;
 mod types;
+mod wrapped;
 
 pub use crate::parse_error::ParseError;
 pub use argument::ArgumentError;
@@ -79,13 +80,14 @@ pub(crate) use report::{REFUSAL, Subject};
 pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, PlanDe, Position};
-use diagnose::{Refusal, WrappedValues, diagnose};
+use diagnose::{Refusal, diagnose};
 use exact::Fit;
 use plan::IssueLimit;
 use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wrapped::WrappedValues;
 
 /// Parsed arguments, with the changes that made them fit.
 ///

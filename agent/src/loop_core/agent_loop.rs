@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::batch::Batch;
+use super::batch::{Batch, with_unique_ids};
 use super::budget::{SharedBudget, Spent, exceeded};
 use super::config::is_zero;
 use super::guard::Repeats;
@@ -586,16 +586,4 @@ impl Phase {
             Self::Ending(_) | Self::Done(_) => "nothing",
         }
     }
-}
-
-/// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.
-pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
-    let message = Arc::new(message);
-    let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());
-    if calls < 2 {
-        return message;
-    }
-    let mut one = Conversation::from_iter([message.clone()]);
-    one.repair();
-    one.shared().first().cloned().unwrap_or(message)
 }

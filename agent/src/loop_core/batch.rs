@@ -1,12 +1,13 @@
 //! The calls of one reply, with a slot for the end of each.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::config::is_zero;
 use super::{AgentLoop, LoopConfig, Signature};
-use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
+use crate::message::{Conversation, Message, ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::output::Control;
 use crate::tool::question::{Question, RecordedInput, serialize_inputs};
 
@@ -166,4 +167,16 @@ impl Batch {
             Control::Continue
         }
     }
+}
+
+/// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.
+pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
+    let message = Arc::new(message);
+    let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());
+    if calls < 2 {
+        return message;
+    }
+    let mut one = Conversation::from_iter([message.clone()]);
+    one.repair();
+    one.shared().first().cloned().unwrap_or(message)
 }

@@ -1,6 +1,7 @@
 //! Changes of what the model is sent of the conversation, and other events before a request.
 
-use super::agent_loop::{Phase, with_unique_ids};
+use super::agent_loop::Phase;
+use super::batch::with_unique_ids;
 use super::{AgentLoop, EventKind, Limit, LimitReached, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 

@@ -92,7 +92,7 @@ impl AgentLoop {
         let text = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));
         let (calls, outcomes): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
         let calls = calls.into_iter().map(|call| Part::tool_call(call.id, call.name, call.args));
-        let reply = super::agent_loop::with_unique_ids(Message::from(AssistantMessage::new(
+        let reply = super::batch::with_unique_ids(Message::from(AssistantMessage::new(
             text.into_iter().chain(calls),
         )));
         let config = self.config.clone();

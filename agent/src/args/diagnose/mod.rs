@@ -12,7 +12,6 @@ mod walk;
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
-pub(crate) use repair::WrappedValues;
 pub(crate) use unique::repeated;
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
@@ -22,6 +21,7 @@ use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};
 use super::plan::Graph;
 use super::policy::Rules;
+use super::wrapped::WrappedValues;
 use serde_json::{Value, json};
 
 /// Arguments that the plan refuses.

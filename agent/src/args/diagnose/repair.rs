@@ -4,10 +4,10 @@
 use super::document::{Doc, Document, Shape};
 use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
-use crate::args::issue::Issue;
 use crate::args::plan::{Graph, Kind, NodeId};
 use crate::args::policy::Rules;
 use crate::args::text::{push_index, push_segment};
+use crate::args::wrapped::WrappedValues;
 use serde_json::Value;
 
 /// Maximum number of union branches that are tried in one repair: nested ones could multiply.
@@ -38,38 +38,6 @@ pub(super) fn repair_entry(
     let mut repair = Repair { graph, path: String::new(), log: &mut log, trials: MAX_TRIALS };
     let text = repair.below(|path| push_segment(path, key), node, doc)?;
     Some((text, WrappedValues::of(&log)))
-}
-
-/// The places of values that were put into a list. What is wrong with such a value is reported where it was sent, without the list.
-#[derive(Default)]
-pub(crate) struct WrappedValues {
-    places: Vec<String>,
-}
-
-impl WrappedValues {
-    pub(crate) fn of(coercions: &[Coercion]) -> WrappedValues {
-        let wrapped = coercions.iter().filter(|coercion| coercion.rule == CoercionRule::OneValueWrapped);
-        WrappedValues { places: wrapped.map(|coercion| coercion.path.clone()).collect() }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    /// Moves issues of the repaired arguments to the values as they were sent.
-    pub(crate) fn move_back(&self, issues: &mut [Issue]) {
-        issues.iter_mut().for_each(|issue| self.move_pointer_back(&mut issue.path));
-    }
-
-    pub(crate) fn move_pointer_back(&self, pointer: &mut String) {
-        let is_in = |place: &&String| {
-            let item = pointer.strip_prefix(place.as_str()).and_then(|below| below.strip_prefix("/0"));
-            item.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-        };
-        if let Some(place) = self.places.iter().find(is_in) {
-            pointer.replace_range(place.len()..place.len() + "/0".len(), "");
-        }
-    }
 }
 
 struct Repair<'r> {

@@ -8,11 +8,11 @@ pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
-use super::diagnose::WrappedValues;
 use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
+use super::wrapped::WrappedValues;
 use serde_json::{Map, Value, json};
 use signature::{parameter_lines, parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
