@@ -466,9 +466,7 @@ impl AssistantBuilder {
             return Err(BuildError::State(StateError::Duplicate { name: name.to_string() }));
         }
         if self.spill.is_some() || self.context.is_some() {
-            let tool = read_result(self.spill.clone());
-            let tool = tool.map(|tool| ToolSet::new().with(tool));
-            match tool {
+            match read_result(self.spill.clone()).map(|tool| ToolSet::new().with(tool)) {
                 Ok(tool) => {
                     self.tools.add(tool);
                 }
@@ -503,11 +501,6 @@ impl AssistantBuilder {
         } else {
             Vec::new()
         };
-        if !uncached.is_empty() {
-            let reasons: Vec<_> =
-                uncached.iter().map(|(tool, reason)| format!("`{tool}`: {reason}")).collect();
-            tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
-        }
         let formats_results = tools.into_iter().any(Tool::formats_results);
         if let Some(name) = twice(&self.models) {
             return Err(BuildError::DuplicateModel { name: name.to_string() });

@@ -222,7 +222,7 @@ fn exact_text(args: &Value, sent: &str) -> String {
     key
 }
 
-/// Returns the tools whose results `cache_results` does not keep, with the reasons.
+/// Returns and logs the tools whose results `cache_results` does not keep, with the reasons.
 pub(super) fn uncached<'t>(
     tools: impl Iterator<Item = &'t Tool>,
     has_hooks: bool,
@@ -244,7 +244,13 @@ pub(super) fn uncached<'t>(
             _ => has_hooks.then_some("the hooks may read state that each prompt brings"),
         }
     };
-    tools.filter_map(|tool| Some((tool.definition().name().to_owned(), reason(tool)?))).collect()
+    let uncached: Vec<_> =
+        tools.filter_map(|tool| Some((tool.definition().name().to_owned(), reason(tool)?))).collect();
+    if !uncached.is_empty() {
+        let reasons: Vec<_> = uncached.iter().map(|(tool, reason)| format!("`{tool}`: {reason}")).collect();
+        tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
+    }
+    uncached
 }
 
 /// Returns a text that is the same for equal values, regardless of the order of their keys.
