@@ -206,11 +206,11 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
             "killed at {at}: {}",
             session.session
         );
-        let messages = entries.iter().filter_map(|stored| match &stored.entry.kind {
+        let mut messages = entries.iter().rev().filter_map(|stored| match &stored.entry.kind {
             EntryKind::Message { message, .. } => Some(message),
             _ => None,
         });
-        let last = messages.last().unwrap().text();
+        let last = messages.next().unwrap().text();
         assert!(last.ends_with(" done"), "killed at {at}: {} ends with {last:?}", session.session);
         if session.session == "kept" {
             assert_eq!(last, "root done");

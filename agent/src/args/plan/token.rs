@@ -1,4 +1,5 @@
 //! Names as they are usually written in JSON, compared with a text in a few instructions.
+#![expect(clippy::inline_always, reason = "a few instructions")]
 
 use serde_json::Value;
 
@@ -61,7 +62,6 @@ impl NameToken {
 
 /// Returns eight bytes of a text from a position; those after its end are zero.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "one load")]
 pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
     match text.get(at..).and_then(<[u8]>::first_chunk) {
         Some(word) => u64::from_le_bytes(*word),
@@ -90,7 +90,6 @@ pub(crate) fn before_quote(word: u64) -> usize {
 
 /// Returns how many of eight bytes come before the first quote.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 pub(super) fn before_bare_quote(word: u64) -> usize {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     let quote = word ^ QUOTES;
@@ -107,7 +106,6 @@ pub(crate) fn before_special(word: u64) -> usize {
 
 /// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is exact.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);
@@ -126,7 +124,6 @@ pub(crate) fn leading_digits(word: u64) -> usize {
 
 /// Returns the index of the byte with the lowest mark, the only one that is exact; eight if there is none.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "two instructions")]
 fn before_mark(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
