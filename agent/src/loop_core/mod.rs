@@ -41,6 +41,7 @@ mod child;
 pub(crate) mod config;
 #[cfg(feature = "runtime")]
 mod context;
+mod continued;
 pub(crate) mod end;
 pub(crate) mod event;
 mod event_json;

@@ -1,8 +1,11 @@
 //! Answers that a model gives in several replies.
 
+#[cfg(feature = "runtime")]
 use std::sync::Arc;
 
-use super::{AssistantMessage, CustomMessage, Message, StopReason};
+#[cfg(any(feature = "gemini", feature = "runtime"))]
+use super::{AssistantMessage, StopReason};
+use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
@@ -15,11 +18,13 @@ pub(crate) fn continuation() -> Message {
 }
 
 /// Whether a message asks for the rest of an answer.
+#[cfg(feature = "runtime")]
 pub(crate) fn is_continuation(message: &CustomMessage) -> bool {
     message.kind == KIND && message.data.is_null()
 }
 
 /// Returns the text of the last reply, with those of the replies that it continues.
+#[cfg(feature = "runtime")]
 pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     let Some(last) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {
         return String::new();
@@ -34,6 +39,7 @@ pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
 }
 
 /// Returns the index of the reply that the one at this index continues.
+#[cfg(feature = "runtime")]
 fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     let mut before = at.checked_sub(1)?;
     // A request that was made again leaves its first reply.
@@ -51,11 +57,12 @@ fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
 }
 
 /// Whether a reply was paused within its text: in other pauses, the work of the provider's own tools follows.
+#[cfg(any(feature = "gemini", feature = "runtime"))]
 pub(crate) fn is_piece(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Pause && reply.provider_stop_reason.as_deref() == Some("CONTINUATION")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "runtime"))]
 mod tests {
     use super::*;
 

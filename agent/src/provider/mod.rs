@@ -47,6 +47,8 @@ mod build_error;
 mod call_ids;
 #[cfg(feature = "http")]
 mod catalogue;
+#[cfg(any(feature = "http", feature = "runtime"))]
+mod facts;
 #[cfg(feature = "http")]
 mod failure;
 #[cfg(feature = "http")]
@@ -65,6 +67,8 @@ mod metadata;
 pub mod openai;
 #[cfg(feature = "http")]
 mod parts;
+#[cfg(any(feature = "http", feature = "runtime"))]
+mod prices;
 #[cfg(feature = "http")]
 mod protocol;
 #[cfg(feature = "http")]
@@ -88,11 +92,15 @@ mod wire;
 pub use body::RequestBody;
 pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
-pub use catalogue::{
-    Catalogue, ModelEntry, ModelFacts, PriceList, Prices, ProviderEntry, protocol, protocols,
-};
+pub use catalogue::{Catalogue, ModelEntry, ProviderEntry, protocol, protocols};
+#[cfg(feature = "http")]
+pub use facts::ModelFacts;
+#[cfg(any(feature = "http", feature = "runtime"))]
+pub use facts::Prices;
 #[cfg(feature = "http")]
 pub use managed::managed_results;
+#[cfg(any(feature = "http", feature = "runtime"))]
+pub use prices::PriceList;
 #[cfg(feature = "http")]
 pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 #[cfg(feature = "http")]

@@ -1,17 +1,14 @@
 //! The known providers, and the configuration of their models.
 
 mod entry;
-mod facts;
 mod model;
-mod prices;
 
 pub use entry::ProviderEntry;
-pub use facts::{ModelFacts, Prices};
 pub use model::ModelEntry;
-pub use prices::PriceList;
 
 use std::sync::{Arc, LazyLock};
 
+use super::facts::{self, ModelFacts};
 use super::http::{ApiKey, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
 use super::{BuildModelError, Protocol};
 use crate::args::did_you_mean;

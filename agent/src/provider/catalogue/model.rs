@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::facts::ModelFacts;
+use crate::provider::facts::ModelFacts;
 use crate::provider::http::HttpOptions;
 
 /// The configuration of one model in a [`Catalogue`](super::Catalogue): its address, headers, limits and timeouts, where they differ

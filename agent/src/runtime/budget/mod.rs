@@ -17,7 +17,6 @@ use crate::loop_core::{Limit, LimitReached};
 use crate::message::Usage;
 use crate::model::{Model, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
 use crate::panics::catch;
-#[cfg(feature = "http")]
 use crate::provider::{PriceList, Prices};
 use crate::store::{BudgetHold, BudgetUse};
 use crate::tool::context::ToolContext;
@@ -46,7 +45,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// struct Tenant { id: String }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let budget = Budget::tokens(2_000)
+/// let budget = Budget::tokens(2_500)
 ///     .named("daily")
 ///     .per(BudgetWindow::Day)
 ///     .scope(|cx| cx.get::<Tenant>().map(|tenant| tenant.id.clone()).unwrap_or_default());
@@ -58,7 +57,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 ///
 /// let ann = || Tenant { id: "ann".into() };
 /// assistant.prompt("Hi").with_state(ann()).await?;
-/// let error = assistant.prompt("Hi").with_state(ann()).await.unwrap_err();          // 1,000 are left, a reply may have more
+/// let error = assistant.prompt("Hi").with_state(ann()).await.unwrap_err();          // 1,500 are left, too few for the conversation and a reply
 /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Budget));
 /// assistant.prompt("Hi").with_state(Tenant { id: "ben".into() }).await?;
 /// # Ok(()) }
@@ -104,7 +103,6 @@ impl Budget {
     /// let prices = PriceList::new().with_prices("scripted/scripted", Prices::new(3.0, 15.0));
     /// assert!(builder().prices(prices).build().is_ok());
     /// ```
-    #[cfg(feature = "http")]
     pub fn dollars(dollars: f64) -> Self {
         let is_amount = dollars.is_finite() && dollars > 0.0;
         let problem = (!is_amount).then_some("its amount is not a number above zero");
@@ -148,7 +146,6 @@ impl fmt::Debug for Budget {
 /// The budgets of an assistant, with what they need.
 pub(super) struct Budgets {
     list: Vec<Budget>,
-    #[cfg(feature = "http")]
     prices: PriceList,
     store: StoreAccess,
     counter: Arc<dyn TokenCounter>,
@@ -158,7 +155,6 @@ pub(super) struct Budgets {
 #[derive(Default)]
 pub(super) struct BudgetOptions {
     pub(super) list: Vec<Budget>,
-    #[cfg(feature = "http")]
     pub(super) prices: PriceList,
 }
 
@@ -177,7 +173,6 @@ impl Budgets {
         let has_store = store.is_some();
         let this = Self {
             list: options.list,
-            #[cfg(feature = "http")]
             prices: options.prices,
             store: store.unwrap_or_else(StoreAccess::in_memory),
             counter,
@@ -210,15 +205,9 @@ impl Budgets {
     }
 
     /// Returns the models without a price that may answer for this one.
-    #[cfg(feature = "http")]
     fn unpriced(&self, model: &dyn Model) -> Option<String> {
         let names = model.candidates().into_iter().map(|info| format!("{}/{}", info.provider, info.model));
         names.into_iter().find(|name| self.prices.prices(name).is_none())
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn unpriced(&self, _: &dyn Model) -> Option<String> {
-        None
     }
 
     /// Binds the budgets to a run.
@@ -386,7 +375,6 @@ impl Budgets {
     }
 
     /// Returns the most that models charge which may answer, in billionths of a dollar.
-    #[cfg(feature = "http")]
     fn most(&self, model: &dyn Model, input: u64, output: u64) -> u64 {
         let prices = model.candidates().into_iter();
         let prices =
@@ -401,11 +389,6 @@ impl Budgets {
         prices.map(cost).max().unwrap_or_default()
     }
 
-    #[cfg(not(feature = "http"))]
-    fn most(&self, _: &dyn Model, _: u64, _: u64) -> u64 {
-        0
-    }
-
     /// Returns what a reply used, in the unit of the budget.
     fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, usage: &Usage) -> u64 {
         match budget.unit {
@@ -414,18 +397,12 @@ impl Budgets {
         }
     }
 
-    #[cfg(feature = "http")]
     fn cost(&self, model: &dyn Model, usage: &Usage) -> u64 {
         let info = model.info();
         let name = format!("{}/{}", info.provider, info.model);
         let own = self.prices.own(&name).map(|prices| prices.cost(usage));
         let cost = own.or(usage.cost).or_else(|| Some(self.prices.prices(&name)?.cost(usage)));
         cost.map_or(0, |cost| nanos(cost.total))
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn cost(&self, _: &dyn Model, _: &Usage) -> u64 {
-        0
     }
 
     /// Returns the longest reply that fits into what is left, if it is long enough.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::AssistantBuilder;
 use crate::model::{ContextRules, Model, TokenCounter};
-#[cfg(feature = "http")]
 use crate::provider::PriceList;
 use crate::runtime::budget::Budget;
 use crate::runtime::hooks::HookError;
@@ -114,7 +113,6 @@ impl AssistantBuilder {
     ///     Assistant::builder(ScriptedModel::new(["Hello!"])).prices(prices).budget(Budget::dollars(0.5)).build()?;
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
-    #[cfg(feature = "http")]
     pub fn prices(mut self, prices: PriceList) -> Self {
         self.budgets.prices = prices;
         self

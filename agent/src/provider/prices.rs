@@ -110,7 +110,7 @@ impl PriceList {
 
     /// Returns the prices of a model, `provider/model`.
     pub fn prices(&self, model: &str) -> Option<Prices> {
-        self.own(model).or_else(|| facts::known(model)?.prices)
+        self.own(model).or_else(|| facts::known_prices(model))
     }
 
     /// Returns the prices that the list itself has. Two protocols of one provider have the same.

@@ -19,6 +19,7 @@
 /// assert_eq!((facts.context_window, facts.max_output), (Some(32_000), Some(4_000)));
 /// assert_eq!(facts.prices.unwrap().output, 0.8);
 /// ```
+#[cfg(feature = "http")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelFacts {
@@ -30,6 +31,7 @@ pub struct ModelFacts {
     pub prices: Option<Prices>,
 }
 
+#[cfg(feature = "http")]
 impl ModelFacts {
     /// Sets the maximum number of tokens of request and reply together.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
@@ -256,7 +258,15 @@ fn is_of(model: &str, family: &str) -> bool {
     })
 }
 
+/// Returns the prices of `provider/model`.
+pub(super) fn known_prices(name: &str) -> Option<Prices> {
+    let (provider, model) = name.split_once('/')?;
+    let (.., prices) = row(provider, model)?;
+    Some(*prices)
+}
+
 /// Returns the facts about `provider/model`.
+#[cfg(feature = "http")]
 pub(super) fn known(name: &str) -> Option<ModelFacts> {
     let (provider, model) = name.split_once('/')?;
     let (_, _, window, longest, prices) = row(provider, model)?;
@@ -268,6 +278,7 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
 }
 
 /// Returns the provider of a model that is named without one.
+#[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
     match () {
@@ -289,7 +300,7 @@ mod tests {
 
     #[test]
     fn families_are_told_apart() {
-        let input = |name: &str| known(name).and_then(|facts| facts.prices).map(|prices| prices.input);
+        let input = |name: &str| known_prices(name).map(|prices| prices.input);
         for (name, expected) in [
             ("openai/gpt-5", Some(1.25)),
             ("openai/gpt-5-2025-08-07", Some(1.25)),

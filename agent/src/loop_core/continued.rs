@@ -1,0 +1,35 @@
+//! Replies that are not the end of an answer: the provider paused, or the token limit cut them.
+
+use super::{AgentLoop, Limit, LimitReached};
+use crate::message::{AssistantMessage, StopReason};
+
+/// The number of times in a row that a paused reply is continued.
+const MAX_PAUSES: u32 = 10;
+
+impl AgentLoop {
+    /// Counts the continuations that this reply needs. A provider that pauses again and again ends the run.
+    pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
+        let is_paused = reply.stop_reason == StopReason::Pause;
+        // At the end of the window there is no room for more.
+        let is_long = self.batch.is_cut && reply.stop_reason != StopReason::ContextFull;
+        let has_text = self.batch.slots.is_empty() && !reply.text().is_empty();
+        let continues = is_long && has_text && self.config.continue_length > 0;
+        if !is_paused && !continues {
+            self.continued = 0;
+            return;
+        }
+        self.continued = self.continued.saturating_add(1);
+        if is_paused && self.continued > MAX_PAUSES {
+            let reached = LimitReached::new(Limit::Continuations, MAX_PAUSES.into(), self.continued.into());
+            self.reached.get_or_insert(reached);
+        }
+    }
+
+    /// Returns whether the last reply is a text that was cut and is to be continued.
+    pub(super) fn continues_text(&self) -> bool {
+        self.batch.is_cut
+            && self.batch.slots.is_empty()
+            && self.stop_reason != Some(StopReason::Pause)
+            && (1..=self.config.continue_length).contains(&self.continued)
+    }
+}
