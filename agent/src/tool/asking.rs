@@ -16,7 +16,7 @@ use super::arguments::Argument;
 use super::context::ToolContext;
 use super::policy::{Effect, ToolPolicy};
 use super::question::{AskError, Question, QuestionInput, RecordedInput, list_of_issues};
-use crate::args::{Plan, PlanOptions, SchemaError};
+use crate::args::{Plan, PlanOptions, SchemaError, secret_names};
 use crate::panics::{DropsQuietly, catch};
 use crate::run_path::RunPath;
 
@@ -224,6 +224,37 @@ impl<T: Argument> InputReader<T> {
     }
 }
 
+/// Returns the schema of an input. Its secret fields have the mark of the schemas that applications write, so that forms hide them, and checks of
+/// an input elsewhere report them without their values.
+fn marked_schema(plan: &Plan) -> Value {
+    let mut schema = plan.schema().clone();
+    let names = secret_names(plan.graph());
+    if !names.is_empty() {
+        mark_secrets(&mut schema, &names);
+    }
+    schema
+}
+
+fn mark_secrets(schema: &mut Value, names: &[&str]) {
+    match schema {
+        Value::Object(keywords) => {
+            let properties = keywords.get_mut("properties").and_then(Value::as_object_mut);
+            for (_, property) in
+                properties.into_iter().flatten().filter(|(name, _)| names.contains(&&***name))
+            {
+                match property {
+                    Value::Object(property) => drop(property.insert("x-secret".to_owned(), true.into())),
+                    Value::Bool(true) => *property = serde_json::json!({"x-secret": true}),
+                    _ => {}
+                }
+            }
+            keywords.values_mut().for_each(|inner| mark_secrets(inner, names));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|inner| mark_secrets(inner, names)),
+        _ => {}
+    }
+}
+
 impl ToolContext {
     /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. Whatever
     /// does not fit is asked again with what is wrong, three times.
@@ -327,7 +358,7 @@ impl ToolContext {
             call_id: self.call_id().to_owned(),
             tool: self.tool().to_owned(),
             message,
-            schema: plan.schema().clone(),
+            schema: marked_schema(plan),
             report: None,
             number,
             refusals: 0,

@@ -52,7 +52,7 @@ pub struct Question {
     pub tool: String,
     /// The text for the person.
     pub message: String,
-    /// The JSON Schema of the input. A type that is not an object has one property `value`.
+    /// The JSON Schema of the input. A type that is not an object has one property `value`. Secret fields have `"x-secret": true`.
     pub schema: Value,
     /// What was wrong with the input before, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,6 @@ impl Plan {
 }
 
 /// Returns the names of the secret arguments.
-#[cfg(feature = "studio")]
 pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     let mut names: Vec<&str> = Names::of(graph).secret.into_iter().collect();
     names.sort_unstable();
