@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::response::Rejection;
-use crate::args::{Plan, PlanOptions};
 use crate::loop_core::PendingCall;
 use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::output::ToolOutput;
@@ -156,7 +155,7 @@ fn input_of(question: &Question, text: &str) -> Result<Value, Rejection> {
     match question.check(&input) {
         Ok(()) => Ok(input),
         Err(AskError::Refused { report }) => {
-            let plan = Plan::compile("input", &question.schema, PlanOptions::default()).ok();
+            let plan = question.plan().ok();
             let issues = plan.and_then(|plan| plan.parse::<Value>(text).err());
             let data = json!({"report": issues.map(|issues| issues.to_json())});
             Err(refused(report).with_data(data))

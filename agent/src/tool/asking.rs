@@ -15,7 +15,7 @@ use super::BoxFuture;
 use super::arguments::Argument;
 use super::context::ToolContext;
 use super::policy::{Effect, ToolPolicy};
-use super::question::{AskError, Question, QuestionInput, RecordedInput, list_of_issues};
+use super::question::{AskError, Question, QuestionInput, RecordedInput, SECRET_MARK, list_of_issues};
 use crate::args::{Plan, PlanOptions, SchemaError, secret_names};
 use crate::panics::{DropsQuietly, catch};
 use crate::run_path::RunPath;
@@ -224,8 +224,8 @@ impl<T: Argument> InputReader<T> {
     }
 }
 
-/// Returns the schema of an input. Its secret fields have the mark of the schemas that applications write, so that forms hide them, and checks of
-/// an input elsewhere report them without their values.
+/// Returns the schema of an input. Its secret fields have a mark, so that forms hide them, and the check of a question reports them without
+/// their values.
 fn marked_schema(plan: &Plan) -> Value {
     let mut schema = plan.schema().clone();
     let names = secret_names(plan.graph());
@@ -243,8 +243,8 @@ fn mark_secrets(schema: &mut Value, names: &[&str]) {
                 properties.into_iter().flatten().filter(|(name, _)| names.contains(&&***name))
             {
                 match property {
-                    Value::Object(property) => drop(property.insert("x-secret".to_owned(), true.into())),
-                    Value::Bool(true) => *property = serde_json::json!({"x-secret": true}),
+                    Value::Object(property) => drop(property.insert(SECRET_MARK.to_owned(), true.into())),
+                    Value::Bool(true) => *property = serde_json::json!({SECRET_MARK: true}),
                     _ => {}
                 }
             }

@@ -11,6 +11,9 @@ use crate::run_path::RunPath;
 /// The parameter that holds an input that is not an object.
 pub(super) const VALUE: &str = "value";
 
+/// The mark of a secret field in the schema of an input.
+pub(super) const SECRET_MARK: &str = "x-secret";
+
 /// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
 ///
 /// A function of the application answers it at once ([`on_question`](crate::tool::ToolContextBuilder::on_question)), or it is one of the
@@ -76,13 +79,21 @@ impl Question {
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not one.
     pub fn check(&self, input: &Value) -> Result<(), AskError> {
-        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
-        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let plan = self.plan()?;
         let first = match self.texts(input).map(|text| plan.parse::<Value>(&text).map(drop)) {
             [Ok(()), _] | [Err(_), Ok(())] => return Ok(()),
             [Err(first), Err(_)] => first,
         };
         Err(AskError::Refused { report: list_of_issues(&first) })
+    }
+
+    /// Returns the plan of the input. Its reports have no secrets.
+    pub(crate) fn plan(&self) -> Result<Plan, AskError> {
+        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
+        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let mut names = Vec::new();
+        marked_names(&self.schema, &mut names);
+        Ok(if names.is_empty() { plan } else { plan.with_secrets(&names) })
     }
 
     /// Whether an input that is not an object stands in a property.
@@ -106,6 +117,21 @@ impl Question {
     /// Whether both ask for the same.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
+    }
+}
+
+/// Finds the names of the fields that are marked as secrets.
+fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
+    match schema {
+        Value::Object(keywords) => {
+            let properties = keywords.get("properties").and_then(Value::as_object);
+            let is_marked = |property: &Value| property.get(SECRET_MARK) == Some(&Value::Bool(true));
+            let marked = properties.into_iter().flatten().filter(|(_, property)| is_marked(property));
+            names.extend(marked.map(|(name, _)| name.as_str()));
+            keywords.values().for_each(|inner| marked_names(inner, names));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| marked_names(inner, names)),
+        _ => {}
     }
 }
 

@@ -189,7 +189,7 @@ fn questions_of_tools_are_asked_until_the_answer_fits() {
         chat.ask("/new");
         chat.say("reserve a table at Mare");
         chat.wait_for("answer ›");
-        chat.say(said);
+        chat.send(&format!("{said}\r"));
         chat.wait_for(shown);
         chat.wait_for_prompt();
     }

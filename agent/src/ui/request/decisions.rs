@@ -10,7 +10,7 @@ use crate::tool::output::ToolOutput;
 use crate::tool::question::{Question, QuestionInput};
 
 impl UiRequest {
-    /// Returns the decisions and results in this request that the suspended run waits for. The arguments of allowed calls are those of the
+    /// Returns the decisions, inputs and results in this request that the suspended run waits for. The arguments of allowed calls are those of the
     /// run, whatever the request has.
     ///
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
@@ -41,7 +41,8 @@ impl UiRequest {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if a call that waits for a decision has none, if one is answered twice, or if nothing in the request is waited for.
+    /// Returns an error if a call that waits for a decision or an input has none, if one is answered twice, if an input does not fit its question
+    /// ([`InputRefused`](UiRequestError::InputRefused)), or if nothing in the request is waited for.
     pub fn decisions(&self, suspended: &SuspendedRun) -> Result<Decisions, UiRequestError> {
         let mut decisions = Decisions::new();
         let mut unanswered = Vec::new();

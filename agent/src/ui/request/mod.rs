@@ -58,7 +58,7 @@ pub struct UiRequest {
     pub prompt: Option<UserMessage>,
     /// Facts of the page for the model, which precede the prompt.
     pub context: Option<UserMessage>,
-    /// Decisions and results for a run that waits.
+    /// Decisions, inputs and results for a run that waits.
     pub answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
     pub tools: Vec<BrowserTool>,
@@ -77,9 +77,9 @@ pub struct UiRequest {
     inputs: BTreeMap<String, QuestionInput>,
 }
 
-/// A decision on a call, or the result of a call, as a front end sends it.
+/// A decision on a call, an input to a question, or the result of a call, as a front end sends it.
 ///
-/// Its `Debug` text has no arguments and no results.
+/// Its `Debug` text has no arguments, inputs and results.
 ///
 /// ```
 /// use agent::ui::{UiAnswer, UiProtocol, UiRequest};
