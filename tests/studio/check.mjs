@@ -147,14 +147,6 @@ await page.keyboard.press("Escape");
 await page.keyboard.press("d");
 await shows("denied in the studio");
 
-// A result that is delivered here, and a reply that fails.
-await say("order a letter");
-await page.getByRole("textbox", { name: "Result to deliver" }).fill("It is printed.");
-await button("Deliver this result").press("Enter");
-await shows("The letter is on its way.");
-await say("stumble");
-await shows(/^error: .*the demo model stumbled/);
-
 // A question of a tool is answered in its card, with what is wrong marked; another page sees it, too.
 await say("reserve a table");
 const question = page.getByRole("form", { name: "Question of reserve_table" });
@@ -204,6 +196,14 @@ await shows("The concierge has seen to it.");
 await page.reload();
 await page.getByRole("group", { name: "Run of concierge" }).getByText("the person declined to answer").waitFor();
 
+// A result that is delivered here, and a reply that fails.
+await say("order a letter");
+await page.getByRole("textbox", { name: "Result to deliver" }).fill("It is printed.");
+await button("Deliver this result").press("Enter");
+await shows("The letter is on its way.");
+await say("stumble");
+await shows(/^error: .*the demo model stumbled/);
+
 // Timeline.
 await view("Timeline");
 await page.locator(".lane .failed").waitFor();
@@ -235,7 +235,7 @@ await view("Sessions");
 await page.getByRole("searchbox").fill("ANN/");
 await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 1);
 await page.getByRole("searchbox").fill("");
-await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 2);
+await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 3);
 await pictureOf("sessions");
 await page.setViewportSize({ width: 1600, height: 1000 });
 await page.getByRole("searchbox").fill("nobody");

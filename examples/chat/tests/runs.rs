@@ -172,7 +172,7 @@ fn questions_of_tools_are_asked_until_the_answer_fits() {
     chat.say("place: garden");
     chat.wait_for("✗ /seats: out of range; got number 70");
     chat.say(r#"{"seats": "7", "place": "garden"}"#);
-    chat.wait_for("✓ 7 seats in the garden of Sole are reserved");
+    chat.wait_for("7 seats in the garden of Sole are reserved");
     chat.wait_for_prompt();
 
     // Of a sub-agent, line by line; declined, dismissed, and cancelled.
@@ -188,13 +188,14 @@ fn questions_of_tools_are_asked_until_the_answer_fits() {
     {
         chat.ask("/new");
         chat.say("reserve a table at Mare");
-        chat.wait_for("answer ›");
+        chat.wait_for("Which table at Mare?");
+        chat.wait_until(|screen| screen.contents().trim_end().ends_with("answer ›"));
         chat.send(&format!("{said}\r"));
         chat.wait_for(shown);
         chat.wait_for_prompt();
     }
-    chat.say("reserve a table at Mare");
-    chat.wait_for("Which table at Mare?");
+    chat.say("reserve a table at Ponte");
+    chat.wait_for("Which table at Ponte?");
     chat.wait_until(|screen| screen.contents().trim_end().ends_with("answer ›"));
     chat.send("\x03");
     chat.wait_for("the user cancelled it");
