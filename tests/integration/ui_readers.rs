@@ -41,7 +41,7 @@ const CHUNKS: &[(&str, &[&str], &[&str])] = &[
     ("tool-input-available", &["toolCallId", "toolName", "input"], &["providerExecuted", "dynamic"]),
     ("tool-input-error", &["toolCallId", "toolName", "input", "errorText"], &[]),
     ("tool-approval-request", &["approvalId", "toolCallId"], &["isAutomatic", "approvalDescriptor"]),
-    ("tool-approval-response", &["approvalId", "approved"], &[]),
+    ("tool-approval-response", &["approvalId", "approved"], &["reason"]),
     ("tool-output-available", &["toolCallId", "output"], &["preliminary", "providerExecuted", "dynamic"]),
     ("tool-output-error", &["toolCallId", "errorText"], &["providerExecuted", "dynamic"]),
     ("tool-output-denied", &["toolCallId"], &[]),

@@ -228,7 +228,7 @@ impl Client {
             self.address, self.token
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let (mut text, mut bytes) = (String::new(), [0; 16 << 10]);
+        let (mut text, mut bytes) = (String::new(), vec![0; 16 << 10]);
         loop {
             let waits =
                 text.lines().filter(|line| line.contains(r#""type":"studio_waiting""#)).nth(times - 1);

@@ -216,14 +216,20 @@ impl WireFormat for AiSdkFormat {
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
-        call: &UiCall,
+        _call: &UiCall,
         id: &str,
         is_first: bool,
         accepted: bool,
     ) {
-        if is_first {
-            self.decision(w, call, Some(id), accepted);
+        if !is_first || self.is_old() {
+            return;
         }
+        // The call continues in any case. A client takes a result for invalid whose call was not approved.
+        let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
+        if !accepted {
+            chunk["reason"] = json!("not answered");
+        }
+        w.push(&chunk);
     }
 
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding) {
