@@ -299,10 +299,11 @@ struct Setup<'a> {
 
 impl Setup<'_> {
     fn build(&self, conversation: Conversation) -> Result<Assistant, Box<dyn Error>> {
-        let desk = self.desk.clone();
+        let (desk, asked) = (self.desk.clone(), self.desk.clone());
         let mut builder = Assistant::builder(self.chosen.model.clone())
             .conversation(conversation)
-            .on_approval(move |request| desk.clone().decide(request));
+            .on_approval(move |request| desk.clone().decide(request))
+            .on_question(move |question| asked.clone().input(question));
         if self.has_tools {
             builder = builder.tools(demo::tools::tools());
             builder =

@@ -1,4 +1,4 @@
-//! Calls that need approval.
+//! Calls that need approval, and the desk where everything is put that a person is asked.
 
 use crate::look::{Kind, Look, harmless};
 use crate::pager;
@@ -7,7 +7,8 @@ use crate::secrets::{SECRET, restored};
 use crate::tell::coerced;
 use agent::message::ToolCall;
 use agent::run::ApprovalRequest;
-use agent::{Decision, Registry, Value, tool::CallError};
+use agent::tool::{CallError, QuestionInput};
+use agent::{Decision, Registry, Value};
 use rustyline::error::ReadlineError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
@@ -15,10 +16,22 @@ use tokio::sync::{mpsc, oneshot};
 /// How many mistakes of edited arguments are told at once.
 const ISSUES: usize = 10;
 
-/// A call that waits for a word.
-pub(crate) struct Question {
-    pub(crate) request: ApprovalRequest,
-    pub(crate) answer: oneshot::Sender<Decision>,
+/// Something that waits for a word.
+pub(crate) enum Question {
+    /// A call.
+    Call { request: Box<ApprovalRequest>, answer: oneshot::Sender<Decision> },
+    /// A tool in the middle of its work.
+    Tool { question: Box<agent::tool::Question>, answer: oneshot::Sender<QuestionInput> },
+}
+
+impl Question {
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Call { answer, .. } => answer.is_closed(),
+            Self::Tool { answer, .. } => answer.is_closed(),
+        }
+    }
 }
 
 /// Where questions are put. Clones are one desk.
@@ -47,10 +60,21 @@ impl Desk {
         };
         let (answer, decided) = oneshot::channel();
         let nobody = || Decision::Deny("Nobody decided.".to_owned());
-        if questions.send(Question { request, answer }).await.is_err() {
+        if questions.send(Question::Call { request: Box::new(request), answer }).await.is_err() {
             return nobody();
         }
         decided.await.unwrap_or_else(|_| nobody())
+    }
+
+    /// Waits for what the person says to a question of a tool.
+    pub(crate) async fn input(self, question: agent::tool::Question) -> QuestionInput {
+        let Some(questions) = &self.questions else { return QuestionInput::Cancel };
+        let (answer, given) = oneshot::channel();
+        let question = Question::Tool { question: Box::new(question), answer };
+        if questions.send(question).await.is_err() {
+            return QuestionInput::Cancel;
+        }
+        given.await.unwrap_or(QuestionInput::Cancel)
     }
 
     /// Whether this tool is never asked about.

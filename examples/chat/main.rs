@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Answers stream, and thinking is dimmed. Tool calls are shown with their arguments, their coercions, and the report if they were
-//! rejected. Calls that need approval ask: yes, no, edit, always. The tools of MCP servers ask until you answer `always`. Input during an answer
+//! rejected. Calls that need approval ask: yes, no, edit, always. A tool that asks you something shows the fields, and takes JSON or a line for each. The tools of MCP servers ask until you answer `always`. Input during an answer
 //! steers it. Ctrl-C stops the answer; a second Ctrl-C ends the chat. `/help` lists the commands, `--help` the options. In a pipe only the answer
 //! goes to standard output and everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only
 //! print, and systems other than Unix, work line by line.
@@ -22,7 +22,8 @@
 //! | `args` `servers` `models` | the command line, MCP servers, the model |
 //! | `chat` `turn` `commands` | the assistant and its state, one prompt and its answer, slash commands |
 //! | `tell` `screen` `wrap` `look` `pager` | events in words, rows of the terminal, line breaks, colors, paging |
-//! | `prompt` `keys` `desk` | the input line, keys during a run, approvals |
+//! | `prompt` `keys` | the input line, keys during a run |
+//! | `desk` `questions` | approvals, questions of tools |
 //! | `terminal` `signals` | the state of the terminal, signals |
 //! | `sessions` `traffic` `secrets` | saved conversations, the log, hidden arguments |
 //! | `demo` | the built-in model and tools |
@@ -37,6 +38,7 @@ mod look;
 mod models;
 mod pager;
 mod prompt;
+mod questions;
 mod screen;
 mod secrets;
 mod servers;

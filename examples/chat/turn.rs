@@ -2,15 +2,18 @@
 
 use crate::chat::Chat;
 use crate::commands::is_farewell;
+use crate::desk::Question;
 use crate::keys::{Key, Person, Typed};
 use crate::look::{Kind, one_line};
 use crate::prompt::Prompt;
+use crate::questions;
 use crate::screen::{Plain, Screen, Show};
 use crate::signals::{self, Signal};
 use crate::tell::Teller;
 use crate::terminal::{self, Keys};
 use agent::RunError;
 use agent::run::{Queue, Run};
+use rustyline::error::ReadlineError;
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -72,7 +75,7 @@ pub(crate) async fn live(
             },
             Some(question) = chat.asked.recv() => {
                 // A run that was cancelled a moment ago may still ask: nobody is to answer that.
-                if question.answer.is_closed() || person.interrupts > 0 {
+                if question.is_closed() || person.interrupts > 0 {
                     continue;
                 }
                 screen.close()?;
@@ -82,23 +85,16 @@ pub(crate) async fn live(
                     steer(chat, &mut teller, &mut person.typed, line, &mut screen);
                 }
                 let is_cancelled = person.interrupts > interrupts;
-                let decision = if is_cancelled || person.quits() {
-                    None
-                } else {
-                    let (registry, sent) = (chat.assistant.registry(), chat.sent(&question.request.call.id));
-                    chat.desk.ask(look, prompt, registry, &question.request, sent.as_ref()).await?
-                };
+                let is_answered = !is_cancelled
+                    && !person.quits()
+                    && answer(chat, prompt, &mut teller, question).await?;
                 keys = Keys::new()?;
                 let (columns, rows) = terminal::size();
                 screen.resize(columns, rows);
-                match decision {
-                    Some(decision) => {
-                        teller.decided(&question.request.call, &decision, chat.assistant.registry());
-                        // Who asked may be gone by now.
-                        drop(question.answer.send(decision));
-                    }
-                    None if is_cancelled => chat.assistant.cancel(CANCELLED),
-                    None => interrupt(chat, &mut person),
+                match (is_answered, is_cancelled) {
+                    (true, _) => {}
+                    (false, true) => chat.assistant.cancel(CANCELLED),
+                    (false, false) => interrupt(chat, &mut person),
                 }
             },
             _ = frames.tick() => {
@@ -141,6 +137,31 @@ pub(crate) async fn live(
     } else {
         After::Back { unheard, is_interrupted: person.interrupts > 0 }
     })
+}
+
+/// Asks the person, and hands over what they say. False: they pressed Ctrl-C.
+async fn answer(
+    chat: &Chat,
+    prompt: &mut Prompt,
+    teller: &mut Teller,
+    question: Question,
+) -> Result<bool, ReadlineError> {
+    let registry = chat.assistant.registry();
+    // Who asked may be gone by now.
+    match question {
+        Question::Call { request, answer } => {
+            let sent = chat.sent(&request.call.id);
+            let decided = chat.desk.ask(chat.look, prompt, registry, &request, sent.as_ref()).await?;
+            let Some(decision) = decided else { return Ok(false) };
+            teller.decided(&request.call, &decision, registry);
+            drop(answer.send(decision));
+        }
+        Question::Tool { question, answer } => {
+            let Some(input) = questions::ask(chat.look, prompt, &question).await? else { return Ok(false) };
+            drop(answer.send(input));
+        }
+    }
+    Ok(true)
 }
 
 /// The first one cancels what goes on.
@@ -273,14 +294,9 @@ async fn follow<A: Write, N: Write>(
             Some(question) = chat.asked.recv() => {
                 let Some(prompt) = prompt.as_deref_mut() else { continue };
                 show.end_text();
-                let (registry, sent) = (chat.assistant.registry(), chat.sent(&question.request.call.id));
-                let decision = chat.desk.ask(chat.look, prompt, registry, &question.request, sent.as_ref()).await;
-                match decision {
-                    Ok(Some(decision)) => {
-                        teller.decided(&question.request.call, &decision, chat.assistant.registry());
-                        drop(question.answer.send(decision));
-                    }
-                    Ok(None) => chat.assistant.cancel(CANCELLED),
+                match answer(chat, prompt, teller, question).await {
+                    Ok(true) => {}
+                    Ok(false) => chat.assistant.cancel(CANCELLED),
                     Err(error) => return Err(Unanswered::Run(error.to_string())),
                 }
             }

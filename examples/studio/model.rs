@@ -17,6 +17,8 @@ find a room: calls side by side, one of them refused and corrected
 book a room: waits for your decision
 order a letter: its result is delivered later, by you
 unlock the door: a secret argument, which stays hidden
+reserve a table: a tool that asks you in the middle of its work
+ask the concierge for a table: a sub-agent does it
 tell a story: a long reply
 stumble: a reply that fails";
 
@@ -74,6 +76,12 @@ fn answer(request: &ModelRequest) -> ScriptedReply {
             "book_room",
             r#"{"room": "12", "guest": {"name": "Ann", "children": [7]}, "payment": {"method": "card", "last_digits": "4242"}}"#,
         )
+    } else if has("concierge") && request.tools.iter().any(|tool| tool.name() == "concierge") {
+        reply()
+            .text("The concierge knows the place.")
+            .tool_call("concierge", r#"{"task": "Reserve a table."}"#)
+    } else if has("table") {
+        reply().text("I ask for a table.").tool_call("reserve_table", r#"{"restaurant": "Sole"}"#)
     } else if has("letter") {
         reply().tool_call("order_letter", r#"{"name": "Ann"}"#)
     } else if has("unlock") {
@@ -102,6 +110,8 @@ fn after(tool: &str, request: &ModelRequest) -> ScriptedReply {
         "book_room" => "Room 12 is booked for Ann.",
         "order_letter" => "The letter is on its way.",
         "unlock_door" => "The garage is open.",
+        "reserve_table" => "The table is reserved.",
+        "concierge" => "The concierge has seen to it.",
         _ => "Room 12 is free for two, room 31 for four, and it will be sunny.",
     })
 }

@@ -142,3 +142,41 @@ pub(crate) async fn forecast(
     }
     format!("Sunny for {days} days.")
 }
+
+/// A table in a restaurant.
+#[derive(Debug, ToolArgs)]
+struct Table {
+    /// How many people come.
+    #[arg(range(1..=12))]
+    seats: u32,
+    /// Where it stands.
+    place: Place,
+    /// A card to hold the table.
+    #[arg(secret)]
+    card: Option<String>,
+}
+
+#[derive(Debug, ToolArgs)]
+#[serde(rename_all = "snake_case")]
+enum Place {
+    Inside,
+    Terrace,
+}
+
+/// Reserves a table in a restaurant, and asks what it has to know.
+#[tool(asks)]
+pub(crate) async fn reserve_table(
+    /// The name of the restaurant.
+    restaurant: String,
+    cx: &ToolContext,
+) -> Result<String, ToolError> {
+    let table: Table = cx.ask(format!("Which table at {restaurant}?")).await?;
+    let Table { seats, place, card } = table;
+    let held = card.map_or_else(String::new, |card| format!(", held by a card of {} digits", card.len()));
+    let is_sure: bool = cx.ask(format!("{seats} seats at {restaurant}, {place:?}: is that right?")).await?;
+    Ok(if is_sure {
+        format!("{seats} seats at {restaurant} are reserved{held}.")
+    } else {
+        "Nothing is reserved.".to_owned()
+    })
+}

@@ -143,6 +143,7 @@ mod trace_conventions;
 mod trace_support;
 mod ui_encode;
 mod ui_losses;
+mod ui_questions;
 mod ui_readers;
 mod ui_requests;
 mod ui_restart;

@@ -4,7 +4,9 @@ use agent::ScriptedModel;
 use agent::message::{Content, Media, Part, ProviderData, ProviderTool, Usage};
 use agent::model::{ScriptedReply, reply};
 use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
-use agent::{Decision, Event, EventKind, UsageLimits, json};
+use agent::{
+    Assistant, Decision, Event, EventKind, ToolArgs, ToolContext, ToolError, UsageLimits, json, tool, tools,
+};
 use serde_json::Value;
 
 use crate::ui_encode::{builder, encoded, events_of, golden, lines, suspended};
@@ -49,7 +51,7 @@ async fn streams(replies: impl IntoIterator<Item = ScriptedReply>) -> Streams {
     Streams::of(ai, ag)
 }
 
-fn streams_of(assistant: &agent::Assistant, events: &[Event]) -> Streams {
+fn streams_of(assistant: &Assistant, events: &[Event]) -> Streams {
     let [ai, ag] = [UiProtocol::AiSdk, UiProtocol::AgUi]
         .map(|protocol| lines(&encoded(protocol, assistant, &UiOptions::default(), events)));
     Streams::of(ai, ag)
@@ -192,10 +194,10 @@ async fn check_call(row: &str) -> bool {
                 "weather",
                 "The weather.",
                 json!({"type": "object"}),
-                |_: Value, _: agent::ToolContext| async { agent::Json(json!({"degrees": 21})) },
+                |_: Value, _: ToolContext| async { agent::Json(json!({"degrees": 21})) },
             );
             let model = ScriptedModel::new([reply().tool_call("weather", "{}"), reply().text("ok")]);
-            let assistant = agent::Assistant::builder(model).tools(tool.unwrap()).build().unwrap();
+            let assistant = Assistant::builder(model).tools(tool.unwrap()).build().unwrap();
             let events = events_of(&assistant).await;
             let options = UiOptions::default().show_results();
             let [ai, ag] = [UiProtocol::AiSdk, UiProtocol::AgUi]
@@ -255,9 +257,36 @@ async fn check_decision(row: &str) -> bool {
             let approval = ag.lines().find(|line| line.contains("agent.approval")).unwrap();
             assert!(approval.contains(r#""edited":true"#) && !approval.contains("Bo-1"), "{approval}");
         }
+        "a question of a tool" => {
+            let [ai, ag] = question_streams().await;
+            let asked = ai.lines().find(|line| line.contains("approvalDescriptor")).unwrap();
+            assert!(asked.contains(r#""type":"questions""#) && asked.contains(r#""maximum":20"#), "{asked}");
+            assert!(ag.contains("input_required") && ag.contains(r#""maximum":20"#), "{ag}");
+        }
         _ => return false,
     }
     true
+}
+
+/// Asks for a coach.
+#[tool(asks)]
+async fn coach(cx: &ToolContext) -> Result<String, ToolError> {
+    let coach: Coach = cx.ask("Which coach?").await?;
+    Ok(coach.number.to_string())
+}
+
+#[derive(ToolArgs)]
+struct Coach {
+    #[arg(range(1..=20))]
+    number: u8,
+}
+
+async fn question_streams() -> [String; 2] {
+    let model = ScriptedModel::new([reply().tool_call("coach", "{}")]);
+    let assistant = Assistant::builder(model).tools(tools![coach]).build().unwrap();
+    let events = events_of(&assistant).await;
+    [UiProtocol::AiSdk, UiProtocol::AgUi]
+        .map(|protocol| lines(&encoded(protocol, &assistant, &UiOptions::default(), &events)))
 }
 
 #[tokio::test]

@@ -40,8 +40,8 @@ const CHUNKS: &[(&str, &[&str], &[&str])] = &[
     ("tool-input-delta", &["toolCallId", "inputTextDelta"], &[]),
     ("tool-input-available", &["toolCallId", "toolName", "input"], &["providerExecuted", "dynamic"]),
     ("tool-input-error", &["toolCallId", "toolName", "input", "errorText"], &[]),
-    ("tool-approval-request", &["approvalId", "toolCallId"], &["isAutomatic"]),
-    ("tool-approval-response", &["approvalId", "approved"], &[]),
+    ("tool-approval-request", &["approvalId", "toolCallId"], &["isAutomatic", "approvalDescriptor"]),
+    ("tool-approval-response", &["approvalId", "approved"], &["reason"]),
     ("tool-output-available", &["toolCallId", "output"], &["preliminary", "providerExecuted", "dynamic"]),
     ("tool-output-error", &["toolCallId", "errorText"], &["providerExecuted", "dynamic"]),
     ("tool-output-denied", &["toolCallId"], &[]),
@@ -207,6 +207,9 @@ impl AiSdkReader {
                 self.message[at]["state"] = "approval-requested".into();
                 self.message[at]["approval"] =
                     json!({"id": chunk["approvalId"], "isAutomatic": chunk["isAutomatic"] == true});
+                if let Some(descriptor) = chunk.get("approvalDescriptor") {
+                    self.message[at]["approval"]["descriptor"] = descriptor.clone();
+                }
             }
             "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
                 let part = &mut self.message[known.expect("a known call")];

@@ -147,6 +147,55 @@ await page.keyboard.press("Escape");
 await page.keyboard.press("d");
 await shows("denied in the studio");
 
+// A question of a tool is answered in its card, with what is wrong marked; another page sees it, too.
+await say("reserve a table");
+const question = page.getByRole("form", { name: "Question of reserve_table" });
+const answerField = (name) => question.getByLabel(name, { exact: true });
+await question.getByText("Which table at Sole?").waitFor();
+const third = await open(url);
+await hands(third).view("Run");
+await third.getByRole("form", { name: "Question of reserve_table" }).waitFor();
+await answerField("seats").fill("99");
+await answerField("place").selectOption("terrace");
+await question.getByRole("button", { name: "Set card" }).click();
+await answerField("card").fill("4711-0815");
+assert.equal(await answerField("card").getAttribute("type"), "password");
+assert.equal(await question.getByText("As text").count(), 0, "a text would show the secret");
+await pictureOf("question", true);
+await page.setViewportSize({ width: 1600, height: 1000 });
+await question.getByRole("button", { name: "Answer", exact: true }).click();
+await question.getByRole("list", { name: "Faults" }).getByText("/seats").waitFor();
+assert.equal(await question.locator(".field.invalid").getAttribute("data-path"), "/seats");
+await answerField("seats").fill("4");
+assert.equal(await question.locator(".field.invalid").count(), 0);
+await question.getByRole("button", { name: "Answer", exact: true }).press("Enter");
+await question.getByText("4 seats at Sole, Terrace: is that right?").waitFor();
+assert.equal((await page.getByRole("log").innerText()).includes("4711"), false);
+await question.getByText("As text").click();
+await question.getByRole("textbox", { name: "Answer as JSON" }).fill('{"value": "perhaps"}');
+await question.getByRole("button", { name: "Answer", exact: true }).click();
+await question.getByRole("list", { name: "Faults" }).waitFor();
+assert.deepEqual(await question.locator("mark").allInnerTexts(), ['"perhaps"']);
+await question.getByRole("textbox", { name: "Answer as JSON" }).fill('{"value": true}');
+await question.getByRole("button", { name: "Answer", exact: true }).click();
+await shows("4 seats at Sole are reserved, held by a card of 9 digits.");
+await third.getByText("4 seats at Sole are reserved, held by a card of 9 digits.").first().waitFor();
+
+// A sub-agent: its run is in the card of its call, and its question there.
+await say("ask the concierge for a table");
+const inner = page.getByRole("group", { name: "Run of concierge" });
+await inner.getByText("I ask for a table.").waitFor();
+const innerQuestion = inner.getByRole("form", { name: "Question of reserve_table" });
+await innerQuestion.getByText("Which table at Sole?").waitFor();
+assert.equal(await page.getByRole("article", { name: "Call of concierge" }).getByRole("article", { name: "Call of reserve_table" }).count(), 1);
+await pictureOf("sub-agent", true);
+await page.setViewportSize({ width: 1600, height: 1000 });
+await innerQuestion.getByRole("button", { name: "Decline" }).click();
+await inner.getByText("the person declined to answer").waitFor();
+await shows("The concierge has seen to it.");
+await page.reload();
+await page.getByRole("group", { name: "Run of concierge" }).getByText("the person declined to answer").waitFor();
+
 // A result that is delivered here, and a reply that fails.
 await say("order a letter");
 await page.getByRole("textbox", { name: "Result to deliver" }).fill("It is printed.");
@@ -186,7 +235,7 @@ await view("Sessions");
 await page.getByRole("searchbox").fill("ANN/");
 await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 1);
 await page.getByRole("searchbox").fill("");
-await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 2);
+await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 3);
 await pictureOf("sessions");
 await page.setViewportSize({ width: 1600, height: 1000 });
 await page.getByRole("searchbox").fill("nobody");

@@ -113,6 +113,35 @@ const cases = {
       await validateUIMessages({ messages: chat.messages });
     }
   },
+  async "questions of a tool, with an answer that does not fit"() {
+    const chat = new Chat({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+    const asked = () => tools(chat.lastMessage).find(part => part.state === "approval-requested")?.approval;
+    const answer = (approval, input, approved = true) =>
+      chat.addToolApprovalResponse({ id: approval.id, approved, options: { body: { inputs: { [approval.descriptor.questions[0].id]: input } } } });
+    await within(chat.sendMessage(said("question")), "the question");
+    const first = asked();
+    assert.equal(first.descriptor.questions[0].message, "Which seat?");
+    assert.equal(first.descriptor.questions[0].schema.properties.coach.maximum, 20);
+    await answer(first, { coach: 70, window: true });
+    for (const end = Date.now() + 15_000; chat.status !== "error" && Date.now() < end;) await new Promise(go => setTimeout(go, 20));
+    assert.match(JSON.parse(chat.error.message).error.report, /coach/);
+    // The approval is answered already: the page sends the message again, with another input.
+    await chat.sendMessage(undefined, { body: { inputs: { [first.descriptor.questions[0].id]: { coach: "7", window: true } } } });
+    await chat.settled(() => asked() && asked().id !== first.id, "the second question");
+    assert.equal(asked().descriptor.questions[0].message, "Are you sure?");
+    await answer(asked(), true);
+    await chat.settled(({ lastMessage }) => texts(lastMessage).includes("done"), "the rest");
+    assert.equal(tools(chat.lastMessage)[1].output, "coach 7, true, true");
+    assert.deepEqual([chat.requests, chat.messages.length], [4, 2]);
+    await validateUIMessages({ messages: chat.messages });
+    const declined = new Chat({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+    await within(declined.sendMessage(said("question")), "the question");
+    const { id } = tools(declined.lastMessage)[1].approval;
+    await declined.addToolApprovalResponse({ id, approved: false });
+    await declined.settled(({ lastMessage }) => texts(lastMessage).includes("done"), "the rest");
+    assert.equal(tools(declined.lastMessage)[1].state, "output-error");
+    await validateUIMessages({ messages: declined.messages });
+  },
   async "two approvals"() {
     const chat = new Chat({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
     await within(chat.sendMessage(said("two")), "the questions");
@@ -199,6 +228,19 @@ for (const [version, { HttpAgent }] of Object.entries(agUi)) {
         const results = client.messages.filter(one => one.role === "tool").map(one => one.content);
         assert.ok(results.includes(payload.approved ? `${payload.editedArgs ? 4 : 5} to Ann` : "denied"), results);
       }
+    },
+    async [`AG-UI ${version}: questions of a tool`]() {
+      const client = agent("question");
+      const [first] = (await run(client)).outcome.interrupts;
+      assert.deepEqual([first.reason, first.message, first.responseSchema.required], ["input_required", "Which seat?", ["coach", "window"]]);
+      const resume = (interrupt, more) => run(client, { resume: [{ interruptId: interrupt.id, ...more }] });
+      await assert.rejects(resume(first, { status: "resolved", payload: { coach: 70 } }), /coach/);
+      noise.length = 0;
+      const [second] = (await resume(first, { status: "resolved", payload: { coach: 7, window: false } })).outcome.interrupts;
+      assert.equal(second.message, "Are you sure?");
+      const last = await resume(second, { status: "cancelled" });
+      assert.equal(last.finished, 1);
+      assert.ok(client.messages.some(one => one.role === "tool" && one.content === "the person dismissed the question"));
     },
     async [`AG-UI ${version}: a tool of the browser`]() {
       const client = agent("browser");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent::ScriptedModel;
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
-use agent::{Assistant, Progress, ToolContext, ToolOutcome, tool, tools};
+use agent::{Assistant, Progress, ToolArgs, ToolContext, ToolError, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -28,6 +28,21 @@ fn add(a: i64, b: i64) -> i64 {
 #[tool(approval = "always")]
 fn send(to: String, amount: u64) -> String {
     format!("{amount} to {to}")
+}
+
+#[derive(ToolArgs)]
+struct Seat {
+    #[arg(range(1..=20))]
+    coach: u8,
+    window: bool,
+}
+
+/// Books a seat.
+#[tool(asks)]
+async fn book(cx: &ToolContext) -> Result<String, ToolError> {
+    let seat: Seat = cx.ask("Which seat?").await?;
+    let is_sure: bool = cx.ask("Are you sure?").await?;
+    Ok(format!("coach {}, {}, {is_sure}", seat.coach, seat.window))
 }
 
 /// Signs in.
@@ -85,6 +100,7 @@ fn answer(asked: &str, results: usize) -> ScriptedReply {
         ("two", 0) => reply()
             .tool_call("send", r#"{"to": "Ann", "amount": 5}"#)
             .tool_call("send", r#"{"to": "Bo", "amount": 6}"#),
+        ("question", 0) => reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("book", "{}"),
         ("browser", 0) => reply().text("Look. ").tool_call("scroll", r#"{"to": 5}"#),
         ("secret", 0) => reply().tool_call("log_in", r#"{"user": "ann", "password": "hunter2"}"#),
         ("progress", 0) => reply().tool_call("read", "{}"),
@@ -128,7 +144,7 @@ type Ui = State<UiServer>;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let tools = tools![add, send, log_in, scroll, read, much, wait, nap];
+    let tools = tools![add, send, book, log_in, scroll, read, much, wait, nap];
     let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
     let ui = UiServer::builder(assistant)
         .options(UiOptions::default().show_results().run_in_browser(["scroll"]))

@@ -53,10 +53,8 @@ pub(crate) use argument::argument_without_plan;
 pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
-#[cfg(feature = "studio")]
-pub(crate) use plan::secret_names;
 pub use plan::{Plan, SchemaError};
-pub(crate) use plan::{all_texts, hidden, secret_texts, withheld};
+pub(crate) use plan::{all_texts, hidden, secret_names, secret_texts, withheld};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
 pub use stream::{

@@ -10,7 +10,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 
 /// The path, the media type and the content of each file.
-const FILES: [(&str, &str, &str); 18] = [
+const FILES: [(&str, &str, &str); 19] = [
     ("/", HTML, include_str!("assets/index.html")),
     ("/assets/style.css", STYLE, include_str!("assets/style.css")),
     ("/assets/icon.svg", ICON, include_str!("assets/icon.svg")),
@@ -23,6 +23,7 @@ const FILES: [(&str, &str, &str); 18] = [
     ("/assets/form.js", SCRIPT, include_str!("assets/form.js")),
     ("/assets/json.js", SCRIPT, include_str!("assets/json.js")),
     ("/assets/keys.js", SCRIPT, include_str!("assets/keys.js")),
+    ("/assets/question.js", SCRIPT, include_str!("assets/question.js")),
     ("/assets/run.js", SCRIPT, include_str!("assets/run.js")),
     ("/assets/sessions.js", SCRIPT, include_str!("assets/sessions.js")),
     ("/assets/theme.js", SCRIPT, include_str!("assets/theme.js")),

@@ -2,7 +2,7 @@
 //!
 //! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
 //! checks arguments as a run does: with the coercions, or with each fault at its place. It runs prompts, shows calls while their arguments
-//! grow, and answers approvals.
+//! grow, and answers approvals and questions of tools.
 //!
 //! ```no_run
 //! use agent::studio::Studio;
@@ -32,6 +32,7 @@ mod run_log;
 mod shared;
 mod stored;
 mod tools;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use super::assets;
 use super::response::{Rejection, StudioResponse, json_response};
-use super::run::{PageDecision, StudioRun, drive};
+use super::run::{StudioRun, drive};
 use super::run_log::LogPosition;
 use super::shared::StudioShared;
+use super::waiting::PageDecision;
 use crate::serve::{BodyError, read_body};
 
 /// Maximum bytes of a body.

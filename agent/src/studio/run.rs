@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::conversations::StudioConversation;
 use super::response::{Rejection, StudioResponse, with_headers};
 use super::run_log::{LogPosition, RunLog};
-use crate::runtime::{Decision, Decisions, Run, RunError, RunHandle, SuspendedRun};
+use super::waiting::{PageDecision, WaitingRun};
+use crate::runtime::{Run, RunError, RunHandle, SuspendedRun};
 use crate::serve::{Lifecycle, ShutdownPhase};
-use crate::tool::output::ToolOutput;
 
 /// Time between two signs of life to a reader.
 const PING: Duration = Duration::from_secs(10);
@@ -41,25 +40,8 @@ struct RunProgress {
 
 enum RunPhase {
     Active(RunHandle),
-    Waiting(Box<SuspendedRun>),
+    Waiting(Box<WaitingRun>),
     Over,
-}
-
-/// A decision of the page on a call that waits.
-#[derive(Deserialize)]
-pub(super) struct PageDecision {
-    call_id: String,
-    #[serde(flatten)]
-    made: PageAnswer,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "decision", rename_all = "snake_case")]
-enum PageAnswer {
-    Allow,
-    AllowWith { arguments: Value },
-    Deny { reason: String },
-    Deliver { text: String },
 }
 
 impl StudioRun {
@@ -117,40 +99,31 @@ impl StudioRun {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Resumes the run with decisions.
+    /// Adds answers to what the run waits for, and resumes it when it has all of them.
     pub(super) fn decide(self: &Arc<Self>, made: Vec<PageDecision>) -> Result<(), Rejection> {
         if made.is_empty() || made.len() > MAX_DECISIONS {
             return Err(Rejection::invalid(format!("A request has 1 to {MAX_DECISIONS} decisions.")));
         }
         let mut state = self.lock();
-        let RunPhase::Waiting(suspended) = &state.phase else {
+        let RunPhase::Waiting(waiting) = &mut state.phase else {
             return Err(Rejection::conflict(
                 "not_waiting",
                 "The run waits for no decision: another page may have answered.",
             ));
         };
-        let requests = suspended.requests();
-        let mut decisions = Decisions::new();
-        for PageDecision { call_id, made } in made {
-            let request = requests.iter().find(|request| request.call.id == call_id);
-            let decision = match made {
-                PageAnswer::Deliver { text } => {
-                    decisions = decisions.deliver(call_id, ToolOutput::text(text));
-                    continue;
-                }
-                PageAnswer::Allow => Decision::Allow,
-                PageAnswer::AllowWith { arguments } => Decision::AllowWith(arguments),
-                PageAnswer::Deny { reason } => Decision::Deny(reason),
-            };
-            let Some(request) = request else { return Err(Rejection::not_found("call that waits")) };
-            decisions = decisions.decide(request, decision);
-        }
-        let run = self.conversation.assistant.resume(suspended, decisions).stream();
-        let RunPhase::Waiting(suspended) =
-            std::mem::replace(&mut state.phase, RunPhase::Active(run.handle()))
+        let ids = waiting.add(made)?;
+        let Some(decisions) = waiting.decisions() else {
+            state.log.push_json(json!({"type": "studio_answered", "ids": ids}));
+            drop(state);
+            self.notify();
+            return Ok(());
+        };
+        let run = self.conversation.assistant.resume(waiting.suspended(), decisions).stream();
+        let RunPhase::Waiting(waiting) = std::mem::replace(&mut state.phase, RunPhase::Active(run.handle()))
         else {
             return Ok(());
         };
+        let suspended = Box::new(waiting.into_suspended());
         drop(state);
         tokio::spawn(drive(self.clone(), run, Some(suspended)));
         Ok(())
@@ -232,9 +205,9 @@ pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<S
     }
     state.phase = match waits {
         Some(suspended) => {
-            let (requests, pending) = (suspended.requests(), suspended.pending());
-            state.log.push_json(json!({"type": "studio_waiting", "requests": requests, "pending": pending}));
-            RunPhase::Waiting(suspended)
+            let waiting = WaitingRun::new(*suspended);
+            state.log.push_json(waiting.to_event());
+            RunPhase::Waiting(Box::new(waiting))
         }
         None => RunPhase::Over,
     };

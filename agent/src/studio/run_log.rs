@@ -1,5 +1,6 @@
 //! The events of a run as JSON, for pages that follow it from any position.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -38,21 +39,17 @@ pub(super) struct RunLog {
     began: Instant,
     entries: Vec<LogEntry>,
     bytes: usize,
-    /// The first entry of the reply that grows.
-    reply_from: Option<usize>,
+    /// The first entry of the reply that grows, by the run: sub-agents reply at the same time.
+    reply_from: HashMap<String, usize>,
     is_full: bool,
 }
 
 impl RunLog {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, entries: Vec::new(), bytes: 0, reply_from: None, is_full: false }
+        Self { began, entries: Vec::new(), bytes: 0, reply_from: HashMap::new(), is_full: false }
     }
 
     pub(super) fn push(&mut self, event: &Event) {
-        // Those of sub-agents have numbers of their own.
-        if !event.is_own() {
-            return;
-        }
         let mut json = match serde_json::to_value(event) {
             Ok(json) => json,
             Err(error) => return tracing::error!(%error, "an event is not shown in the studio"),
@@ -71,16 +68,18 @@ impl RunLog {
             json = serde_json::json!({"type": "log_full"});
         }
         let kind = json["type"].as_str().unwrap_or_default().to_owned();
+        let run = || json["run_id"].as_str().unwrap_or_default().to_owned();
         match &*kind {
             // `tool_execution_end` has the same.
             "message_start" if json["message"]["role"] == "tool_result" => return,
             "message_start" if json["message"]["role"] == "assistant" => {
-                self.reply_from = Some(self.entries.len());
+                self.reply_from.insert(run(), self.entries.len());
             }
             "message_update" if json["delta"].is_string() => return self.push_delta(json),
             "message_end" => {
-                if let Some(from) = self.reply_from.take() {
-                    self.leave_out_deltas(from);
+                let run = run();
+                if let Some(from) = self.reply_from.remove(&run) {
+                    self.leave_out_deltas(from, &run);
                 }
                 if json["message"]["role"] == "tool_result" {
                     return;
@@ -99,9 +98,8 @@ impl RunLog {
 
     fn push_delta(&mut self, mut head: Value) {
         let Value::String(delta) = head["delta"].take() else { return };
-        let is_same = |other: &Value| {
-            other["update"] == head["update"] && other["content_index"] == head["content_index"]
-        };
+        let is_same =
+            |other: &Value| ["run_id", "update", "content_index"].iter().all(|key| other[*key] == head[*key]);
         self.bytes += delta.len();
         match self.entries.last_mut() {
             Some(LogEntry::Delta { head: last, text }) if is_same(last) => text.push_str(&delta),
@@ -110,9 +108,11 @@ impl RunLog {
     }
 
     /// A complete reply is in its message, so that its deltas are not kept. Positions stay valid.
-    fn leave_out_deltas(&mut self, from: usize) {
+    fn leave_out_deltas(&mut self, from: usize, run: &str) {
         for entry in self.entries.iter_mut().skip(from) {
-            if let LogEntry::Delta { text, .. } = entry {
+            if let LogEntry::Delta { head, text } = entry
+                && head["run_id"].as_str().unwrap_or_default() == run
+            {
                 self.bytes -= text.len();
                 *text = String::new();
             }

@@ -11,7 +11,7 @@ use super::{Studio, StudioHandle};
 use crate::message::Message;
 use crate::model::{ModelError, ModelErrorKind, reply};
 use crate::store::{EntryKind, MemoryStore, SessionEntry, Store as _};
-use crate::{Assistant, ScriptedModel, tool, tools};
+use crate::{Assistant, ScriptedModel, ToolArgs, ToolContext, ToolError, tool, tools};
 
 /// Adds two numbers.
 #[tool(read_only)]
@@ -159,7 +159,7 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     let studio = Client::new().await;
     let begun = json_of(&studio.post("/api/runs", &json!({"text": "Pay."})).await);
     let run = begun["run"].as_str().unwrap().to_owned();
-    let decide = json!({"decisions": [{"call_id": "call_1", "decision": "allow"}]});
+    let decide = json!({"decisions": [{"id": format!("{run}/1/approval/0"), "decision": "allow"}]});
     // The conversation stays busy until the decision, and other pages know the run.
     let again = json!({"text": "Pay more.", "session": begun["session"]});
     assert!(has_status(&studio.post("/api/runs", &again).await, 409));
@@ -201,6 +201,107 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     assert_eq!(result["content"][0]["text"], "5 paid, 7 digits");
     let request = studio.get(&format!("/api/runs/{run}/steps/2/1")).await;
     assert!(has_status(&request, 200) && !request.contains("hunter2"), "{request}");
+}
+
+#[derive(ToolArgs)]
+struct Seat {
+    #[arg(range(1..=20))]
+    coach: u8,
+    #[arg(secret)]
+    card: String,
+}
+
+/// Books a seat.
+#[tool(asks)]
+async fn book(cx: &ToolContext) -> Result<String, ToolError> {
+    let (seat, is_sure) = tokio::join!(cx.ask::<Seat>("Which seat?"), cx.ask::<bool>("Are you sure?"));
+    let seat = seat?;
+    Ok(format!("coach {}, {} digits, {}", seat.coach, seat.card.len(), is_sure?))
+}
+
+impl Client {
+    /// Reads the events of a run until it waits. The connection stays open at the server until the run is over.
+    async fn until_it_waits(&self, run: &str, times: usize) -> Value {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head = format!(
+            "GET /api/runs/{run}/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.address, self.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (mut text, mut bytes) = (String::new(), vec![0; 16 << 10]);
+        loop {
+            let waits =
+                text.lines().filter(|line| line.contains(r#""type":"studio_waiting""#)).nth(times - 1);
+            if let Some(waits) = waits.and_then(|line| line.strip_prefix("data: ")) {
+                return serde_json::from_str(waits).unwrap();
+            }
+            let read = stream.read(&mut bytes).await.unwrap();
+            assert!(read > 0, "{text}");
+            text += std::str::from_utf8(&bytes[..read]).unwrap();
+        }
+    }
+
+    async fn answer(&self, run: &str, id: &Value, answer: Value) -> String {
+        let mut answer = answer;
+        answer["id"] = id.clone();
+        self.post(&format!("/api/runs/{run}/decide"), &json!({"decisions": [answer]})).await
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn questions_are_answered_one_by_one_and_the_run_resumes_with_the_last() {
+    let expert = ScriptedModel::new([reply().tool_call("book", "{}"), reply().text("Booked.")]);
+    let expert = Assistant::builder(expert).tools(tools![book]).build().unwrap();
+    let model = ScriptedModel::new([
+        reply().tool_call("expert", r#"{"task": "Book."}"#).tool_call("book", "{}"),
+        reply().text("All is booked."),
+    ]);
+    let tools = tools![book].with(expert.as_tool("expert", "Books."));
+    let studio = Client::of(Assistant::builder(model).tools(tools).build().unwrap()).await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Book."})).await);
+    let run = begun["run"].as_str().unwrap();
+    let waits = studio.until_it_waits(run, 1).await;
+    let pending = waits["pending"].as_array().unwrap();
+    assert_eq!(pending.len(), 4, "{waits}");
+    assert!(pending[0].get("path").is_none() && pending[3]["path"][0]["tool"] == "expert", "{waits}");
+
+    let seat = |coach: &str| json!({"decision": "answer", "text": format!(r#"{{"coach": {coach}, "card": "4711"}}"#)});
+    let (first, second) = (&pending[0]["id"], &pending[1]["id"]);
+    let refused = studio.answer(run, first, seat("99")).await;
+    assert!(has_status(&refused, 400) && !refused.contains("4711"), "{refused}");
+    let error = &json_of(&refused)["error"];
+    assert_eq!(
+        (&error["code"], &error["data"]["report"]["issues"][0]["path"]),
+        (&json!("input_refused"), &json!("/coach"))
+    );
+    let text = |text: &str| json!({"decision": "answer", "text": text});
+    assert!(has_status(&studio.answer(run, first, text("{")).await, 400));
+    assert!(has_status(&studio.answer(run, first, json!({"decision": "allow"})).await, 400));
+    assert!(has_status(&studio.answer(run, &json!("other"), seat("9")).await, 404));
+
+    // An answer is kept until the others are there.
+    assert!(has_status(&studio.answer(run, first, seat("9")).await, 200));
+    assert!(has_status(&studio.answer(run, first, seat("8")).await, 409), "twice");
+    assert!(has_status(&studio.answer(run, second, text(r#"{"value": "true"}"#)).await, 200));
+    assert!(has_status(&studio.answer(run, &pending[2]["id"], json!({"decision": "decline"})).await, 200));
+    assert!(has_status(&studio.answer(run, &pending[3]["id"], json!({"decision": "dismiss"})).await, 200));
+    let events = studio.get(&format!("/api/runs/{run}/events")).await;
+    assert!(events.contains("event: over") && !events.contains("4711"), "{events}");
+    assert!(events.contains("coach 9, 4 digits, true") && events.contains("All is booked."), "{events}");
+    assert_eq!(events.matches("studio_answered").count(), 3);
+    // The run of the sub-agent is in the log, with its place.
+    let inner: Vec<Value> = events
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .filter(|event: &Value| event["path"][0]["tool"] == "expert")
+        .collect();
+    assert!(
+        inner.iter().any(|event| event["type"] == "tool_execution_end" && event["code"] == "declined"),
+        "{inner:?}"
+    );
+    assert!(
+        inner.iter().any(|event| event["type"] == "message_end" && event["message"]["role"] == "assistant")
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -15,8 +15,8 @@ use super::BoxFuture;
 use super::arguments::Argument;
 use super::context::ToolContext;
 use super::policy::{Effect, ToolPolicy};
-use super::question::{AskError, Question, QuestionInput, RecordedInput, list_of_issues};
-use crate::args::{Plan, PlanOptions, SchemaError};
+use super::question::{AskError, Question, QuestionInput, RecordedInput, SECRET_MARK, list_of_issues};
+use crate::args::{Plan, PlanOptions, SchemaError, secret_names};
 use crate::panics::{DropsQuietly, catch};
 use crate::run_path::RunPath;
 
@@ -232,6 +232,37 @@ impl<T: Argument> InputReader<T> {
     }
 }
 
+/// Returns the schema of an input. Its secret fields have a mark, so that forms hide them, and the check of a question reports them without
+/// their values.
+fn marked_schema(plan: &Plan) -> Value {
+    let mut schema = plan.schema().clone();
+    let names = secret_names(plan.graph());
+    if !names.is_empty() {
+        mark_secrets(&mut schema, &names);
+    }
+    schema
+}
+
+fn mark_secrets(schema: &mut Value, names: &[&str]) {
+    match schema {
+        Value::Object(keywords) => {
+            let properties = keywords.get_mut("properties").and_then(Value::as_object_mut);
+            for (_, property) in
+                properties.into_iter().flatten().filter(|(name, _)| names.contains(&&***name))
+            {
+                match property {
+                    Value::Object(property) => drop(property.insert(SECRET_MARK.to_owned(), true.into())),
+                    Value::Bool(true) => *property = serde_json::json!({SECRET_MARK: true}),
+                    _ => {}
+                }
+            }
+            keywords.values_mut().for_each(|inner| mark_secrets(inner, names));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|inner| mark_secrets(inner, names)),
+        _ => {}
+    }
+}
+
 impl ToolContext {
     /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. Whatever
     /// does not fit is asked again with what is wrong, three times.
@@ -336,7 +367,7 @@ impl ToolContext {
             tool: self.tool().to_owned(),
             server: None,
             message,
-            schema: plan.schema().clone(),
+            schema: marked_schema(plan),
             report: None,
             number,
             refusals: 0,

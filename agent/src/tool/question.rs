@@ -14,6 +14,9 @@ pub(crate) const CANNOT_ASK: &str = "cannot_ask";
 /// The parameter that holds an input that is not an object.
 pub(super) const VALUE: &str = "value";
 
+/// The mark of a secret field in the schema of an input.
+pub(super) const SECRET_MARK: &str = "x-secret";
+
 /// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
 ///
 /// A function of the application answers it at once ([`on_question`](crate::tool::ToolContextBuilder::on_question)), or it is one of the
@@ -58,7 +61,7 @@ pub struct Question {
     pub server: Option<String>,
     /// The text for the person.
     pub message: String,
-    /// The JSON Schema of the input. A type that is not an object has one property `value`.
+    /// The JSON Schema of the input. A type that is not an object has one property `value`. Secret fields have `"x-secret": true`.
     pub schema: Value,
     /// The report on the input before, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,12 +105,20 @@ impl Question {
 
     /// Returns an input as its schema accepts it.
     pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
-        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
-        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let plan = self.plan()?;
         let [first, second] =
             self.texts(input).map(|text| plan.parse::<Value>(&text).map(|parsed| parsed.value));
         let refused = |report| AskError::Refused { report: list_of_issues(&report) };
         first.or_else(|report| second.map_err(|_| refused(report)))
+    }
+
+    /// Returns the plan of the input. Its reports have no secrets.
+    pub(crate) fn plan(&self) -> Result<Plan, AskError> {
+        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
+        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
+        let mut names = Vec::new();
+        marked_names(&self.schema, &mut names);
+        Ok(if names.is_empty() { plan } else { plan.with_secrets(&names) })
     }
 
     /// Returns the schema as a form: a flat object of scalars, choices and lists of choices, as MCP's elicitation has them. Rules that a form
@@ -154,6 +165,21 @@ impl Question {
     /// Whether both ask for the same.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
+    }
+}
+
+/// Finds the names of the fields that are marked as secrets.
+fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
+    match schema {
+        Value::Object(keywords) => {
+            let properties = keywords.get("properties").and_then(Value::as_object);
+            let is_marked = |property: &Value| property.get(SECRET_MARK) == Some(&Value::Bool(true));
+            let marked = properties.into_iter().flatten().filter(|(_, property)| is_marked(property));
+            names.extend(marked.map(|(name, _)| name.as_str()));
+            keywords.values().for_each(|inner| marked_names(inner, names));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| marked_names(inner, names)),
+        _ => {}
     }
 }
 

@@ -24,7 +24,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! These never leave: secret arguments, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
+//! These never leave: secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
 //! a run. [`UiOptions`] sets the rest.
 
 mod chunk;

@@ -30,6 +30,7 @@ I am the demo model: no language model, just a few rules that show what this cha
   weather for 99 days            a refused call, and its mending
   pay Ann 50, or pay Ann 500     the second one asks you first
   delegate pay Ann 500           a sub-agent does it, and asks you
+  reserve a table at Sole        a tool that asks you in the middle of its work
   unlock door Garage, 4711       a secret argument, which stays hidden
   slow work for 8 seconds        type something meanwhile, or press Ctrl-C
   count up to 200                a long result: /show

@@ -1,11 +1,11 @@
 //! Demo tools. They have no real effect, and say so.
 
-use agent::{Progress, ToolArgs, ToolContext, ToolOutput, ToolSet, tool, tools};
+use agent::{Progress, ToolArgs, ToolContext, ToolError, ToolOutput, ToolSet, tool, tools};
 use std::time::Duration;
 
 /// All of them.
 pub(crate) fn tools() -> ToolSet {
-    tools![weather, pay, slow_work, count_up, unlock]
+    tools![weather, pay, slow_work, count_up, unlock, reserve]
 }
 
 #[derive(ToolArgs, ToolOutput, Clone, Copy)]
@@ -90,6 +90,36 @@ fn unlock(
     code: u32,
 ) -> String {
     format!("{door} is open (not really), by a code whose digits add up to {}", digits(code))
+}
+
+#[derive(ToolArgs)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Inside,
+    Garden,
+}
+
+#[derive(ToolArgs)]
+struct Table {
+    /// How many people come.
+    #[arg(range(1..=12))]
+    seats: u8,
+    place: Place,
+}
+
+/// Pretends to reserve a table. The tool asks you what it has to know.
+#[tool(asks)]
+async fn reserve(
+    /// Name of the restaurant, such as Sole.
+    restaurant: String,
+    cx: &ToolContext,
+) -> Result<String, ToolError> {
+    let table: Table = cx.ask(format!("Which table at {restaurant}?")).await?;
+    let place = match table.place {
+        Place::Inside => "inside",
+        Place::Garden => "in the garden",
+    };
+    Ok(format!("{} seats {place} of {restaurant} are reserved (not really)", table.seats))
 }
 
 fn digits(code: u32) -> u32 {

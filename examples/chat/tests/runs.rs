@@ -156,6 +156,55 @@ fn sub_agents_are_shown_further_in_and_ask_with_their_path() {
 }
 
 #[test]
+fn questions_of_tools_are_asked_until_the_answer_fits() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("reserve a table at Sole");
+    chat.wait_for("? reserve asks: Which table at Sole?");
+    chat.wait_for("answer ›");
+    let screen = chat.screen();
+    for shown in ["seats: integer from 1 to 12 — How many people come.", "place: one of inside, garden"] {
+        assert!(screen.contains(shown), "{shown:?} is missing in\n{screen}");
+    }
+    chat.say("seven");
+    chat.wait_for("write one field, as in seats: …; they are seats, place");
+    chat.say("seats: 70");
+    chat.say("place: garden");
+    chat.wait_for("✗ /seats: out of range; got number 70");
+    chat.say(r#"{"seats": "7", "place": "garden"}"#);
+    chat.wait_for("7 seats in the garden of Sole are reserved");
+    chat.wait_for_prompt();
+
+    // Of a sub-agent, line by line; declined, dismissed, and cancelled.
+    chat.say("delegate reserve a table at Luna");
+    chat.wait_for("? delegate > reserve asks: Which table at Luna?");
+    chat.wait_for("answer ›");
+    chat.say("place: inside");
+    chat.say("seats: 2");
+    chat.wait_for("2 seats inside of Luna are reserved");
+    chat.wait_for_prompt();
+    for (said, shown) in
+        [("/decline", "the person declined to answer"), ("", "the person dismissed the question")]
+    {
+        chat.ask("/new");
+        chat.say("reserve a table at Mare");
+        chat.wait_for("Which table at Mare?");
+        chat.wait_until(|screen| screen.contents().trim_end().ends_with("answer ›"));
+        chat.send(&format!("{said}\r"));
+        chat.wait_for(shown);
+        chat.wait_for_prompt();
+    }
+    chat.say("reserve a table at Ponte");
+    chat.wait_for("Which table at Ponte?");
+    chat.wait_until(|screen| screen.contents().trim_end().ends_with("answer ›"));
+    chat.send("\x03");
+    chat.wait_for("the user cancelled it");
+    chat.wait_for_prompt();
+    chat.send("\x03");
+    assert!(chat.end().success());
+}
+
+#[test]
 fn arguments_are_edited_until_they_fit() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]));

@@ -30,9 +30,7 @@ pub(crate) use node::{
     Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, StrSpec,
 };
 
-#[cfg(feature = "studio")]
-pub(crate) use secrets::secret_names;
-pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
+pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
 pub(crate) use token::{before_quote, before_special, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;

@@ -1,9 +1,11 @@
 //! Arguments without their secrets.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::finish::mark_secrets;
 use super::{Graph, Kind, Plan};
 
 /// Replaces a secret.
@@ -35,8 +37,21 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Returns the plan with these parameters as secrets, at any depth: the schema of an application has no marks that are read.
+    pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
+        if let Some(graph) = Arc::get_mut(&mut self.graph) {
+            for node in &mut graph.nodes {
+                let Kind::Object(object) = &mut node.kind else { continue };
+                object.props.iter_mut().for_each(|prop| prop.secret |= names.contains(&&*prop.name));
+            }
+            mark_secrets(&mut graph.nodes);
+        }
+        self
+    }
+}
+
 /// Returns the names of the secret arguments.
-#[cfg(feature = "studio")]
 pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     let mut names: Vec<&str> = Names::of(graph).secret.into_iter().collect();
     names.sort_unstable();

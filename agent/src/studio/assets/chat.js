@@ -4,6 +4,7 @@ import { coercions, faults, longText, outcomeKind, textOf } from "./calls.js";
 import { chip, duration, h, pretty, usageText, visible } from "./dom.js";
 import { codeEditor } from "./editor.js";
 import { parseJson, rangesOf } from "./json.js";
+import { questionForm } from "./question.js";
 
 /** A text grows in blocks of about this length, so that a long one is not laid out anew for each delta. */
 const BLOCK = 8_000;
@@ -55,19 +56,22 @@ function markedArguments(text, issues) {
 function callCard(name, isOpen) {
   const status = h("span", { class: "inline" }, chip("arguments arrive", "pulse"));
   const args = growingText({ class: "args" });
+  const inner = h("div", { class: "inner", hidden: true });
   const end = h("div", {});
   const element = h("article", { class: "call", "aria-label": `Call of ${name}` },
-    h("details", { open: isOpen }, h("summary", {}, h("strong", { class: "name" }, name), status), args.element, end));
-  return { element, name, args, end, raw: null, setStatus: (...parts) => status.replaceChildren(...parts) };
+    h("details", { open: isOpen }, h("summary", {}, h("strong", { class: "name" }, name), status), args.element, inner, end));
+  return { element, name, args, inner, end, raw: null, setStatus: (...parts) => status.replaceChildren(...parts) };
 }
 
 /**
  * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; `message(message)`, which shows a stored one;
  * and `queued(text)`, which shows a message until the run takes it.
- * `run()` returns the id of the run.
+ * `run()` returns the id of the run. A run of a sub-agent has a log of its own, in the card of the call that began it: `within` is its tool.
  */
-export function chatLog(run) {
-  const element = h("div", { class: "log", role: "log", "aria-label": "Conversation" });
+export function chatLog(run, within = null) {
+  const element = within === null ? h("div", { class: "log", role: "log", "aria-label": "Conversation" })
+    : h("div", { class: "log", role: "group", "aria-label": `Run of ${within}` });
+  const logs = new Map();
   const calls = new Map();
   let parts = new Map();
   let turn = null;
@@ -88,9 +92,22 @@ export function chatLog(run) {
     }
     return parts.get(at);
   };
-  const decide = (id, decision) => post(`/api/runs/${run()}/decide`, { decisions: [{ call_id: id, ...decision }] }).catch((error) => {
-    calls.get(id)?.end.append(h("p", { class: "bad" }, error.message));
-  });
+  /** Returns the log of the run at a path: a list of calls, from the run that this log shows. */
+  const logOf = (path = [], depth = 0) => {
+    if (!path[depth]) return api;
+    const { call_id: id, tool, run_id: key } = path[depth];
+    if (!logs.has(key)) {
+      const made = card(id, tool);
+      logs.set(key, chatLog(run, tool));
+      made.inner.append(logs.get(key).element);
+      made.inner.hidden = false;
+    }
+    return logs.get(key).logOf(path, depth + 1);
+  };
+  const send = (id, decision) => post(`/api/runs/${run()}/decide`, { decisions: [{ id, ...decision }] });
+  const decide = (made, id, decision) => send(id, decision).catch((error) => { made.end.append(h("p", { class: "bad" }, error.message)); });
+  /** Shows a card, and those around it. */
+  const open = (made) => { for (let at = made.element; at; at = at.parentElement?.closest(".call")) at.querySelector("details").open = true; };
   const grow = {
     text_start: (event) => textPart(event.content_index, "text"),
     text_delta: (event) => textPart(event.content_index, "text").append(event.delta),
@@ -102,7 +119,7 @@ export function chatLog(run) {
   const finished = (made, event) => {
     const facts = [event.duration_ms != null && event.ran !== false && duration(event.duration_ms), event.attempt > 1 && `attempt ${event.attempt}`, event.cached && "from the cache", event.ran === false && "did not run"];
     made.setStatus(chip(event.code || event.outcome, outcomeKind(event.outcome)), h("span", { class: "dim small" }, facts.filter(Boolean).join(" · ")));
-    const whole = run() && (async () => textOf((await get(`/api/runs/${run()}/calls/${encodeURIComponent(event.call_id)}`)).content));
+    const whole = within === null && run() && (async () => textOf((await get(`/api/runs/${run()}/calls/${encodeURIComponent(event.call_id)}`)).content));
     const text = textOf(event.content);
     const result = h("div", { class: "result" }, h("h3", {}, event.code === "invalid_arguments" ? "What the model reads" : "Result"), longText(text, whole));
     made.end.replaceChildren(...[coercions(event.coercions), event.code === "invalid_arguments" ? h("div", { class: "refusal" }) : "", result].filter(Boolean));
@@ -116,7 +133,7 @@ export function chatLog(run) {
     made.end.querySelector(".refusal")?.append(h("h3", {}, "Arguments, with their faults"), markedArguments(made.raw, answer.report.issues));
     result.replaceWith(h("details", {}, h("summary", {}, "What the model reads"), result.querySelector("pre")));
   };
-  const asked = ({ call }) => {
+  const asked = ({ request_id: id, call }) => {
     const made = card(call.id, call.name);
     const fault = h("p", { class: "bad" });
     const edited = codeEditor("Changed arguments", { onchange: () => { fault.textContent = ""; } });
@@ -131,22 +148,30 @@ export function chatLog(run) {
         edited.mark(checked.report.issues.flatMap((issue) => rangesOf(issue, edited.area.value, parsed).map(([start, end]) => ({ start, end, label: issue.message }))));
         return fault.replaceChildren(h("span", {}, checked.report.issues.map((issue) => issue.message).join("; ")));
       }
-      decide(call.id, { decision: "allow_with", arguments: JSON.parse(edited.area.value) });
+      decide(made, id, { decision: "allow_with", arguments: JSON.parse(edited.area.value) });
     };
     made.setStatus(chip("waits for your decision", "warn"));
     made.args.element.hidden = true;
-    made.end.replaceChildren(edited.element, fault, h("div", { class: "actions" },
-      h("button", { class: "main", "data-key": "a", title: "a", onclick: () => decide(call.id, { decision: "allow" }) }, "Allow"),
+    made.end.replaceChildren(h("div", { "data-wait": id }, edited.element, fault, h("div", { class: "actions" },
+      h("button", { class: "main", "data-key": "a", title: "a", onclick: () => decide(made, id, { decision: "allow" }) }, "Allow"),
       h("button", { onclick: change }, "Allow with these arguments"),
-      h("button", { "data-key": "d", title: "d", onclick: () => decide(call.id, { decision: "deny", reason: "denied in the studio" }) }, "Deny")));
-    made.element.querySelector("details").open = true;
+      h("button", { "data-key": "d", title: "d", onclick: () => decide(made, id, { decision: "deny", reason: "denied in the studio" }) }, "Deny"))));
+    open(made);
   };
-  const awaited = ({ call_id: id, tool, handle }) => {
+  /** The questions of a call are asked together: its body needs all of them. */
+  const questioned = (id, tool, questions) => {
     const made = card(id, tool);
+    made.setStatus(chip("asks you", "warn"));
+    made.end.replaceChildren(...questions.map((question) => h("div", { "data-wait": question.request_id }, questionForm(question, (decision) => send(question.request_id, decision)))));
+    open(made);
+  };
+  const awaited = ({ id, call_id: call, tool, handle }) => {
+    const made = card(call, tool);
     const text = h("textarea", { "aria-label": "Result to deliver", rows: "3", placeholder: "What the tool answers" });
     made.setStatus(chip("waits for its result", "warn"), h("span", { class: "dim small" }, handle));
-    made.end.replaceChildren(text, h("div", { class: "actions" }, h("button", { class: "main", onclick: () => decide(id, { decision: "deliver", text: text.value }) }, "Deliver this result")));
-    made.element.querySelector("details").open = true;
+    made.end.replaceChildren(h("div", { "data-wait": id }, text, h("div", { class: "actions" },
+      h("button", { class: "main", onclick: () => decide(made, id, { decision: "deliver", text: text.value }) }, "Deliver this result"))));
+    open(made);
   };
   const shownMessage = (message) => {
     if (message.role === "user") {
@@ -169,7 +194,11 @@ export function chatLog(run) {
   const show = {
     // Ids of calls may be repeated by another run.
     agent_start: () => calls.clear(),
-    turn_start: (event) => { turn = add(h("div", { class: "turn" }, h("a", { href: `#timeline/${run()}/${event.turn}`, title: "its request and reply" }, `Turn ${event.turn}`), h("span", { class: "facts" }))); },
+    turn_start: (event) => {
+      const name = `Turn ${event.turn}`;
+      const link = within === null ? h("a", { href: `#timeline/${run()}/${event.turn}`, title: "its request and reply" }, name) : h("span", {}, name);
+      turn = add(h("div", { class: "turn" }, link, h("span", { class: "facts" })));
+    },
     turn_end: (event) => turn?.lastChild.replaceChildren(usageText(event.usage)),
     message_start: () => { parts = new Map(); },
     message_update: (event) => grow[event.update]?.(event),
@@ -193,17 +222,33 @@ export function chatLog(run) {
       made.end.replaceChildren();
     },
     studio_waiting: ({ requests, pending }) => {
-      requests.forEach(asked);
-      pending.filter((one) => one.wants === "deferred").forEach(awaited);
+      requests.forEach((one) => logOf(one.path).asked(one));
+      const asking = new Map();
+      for (const one of pending) {
+        if (one.wants === "deferred") logOf(one.path).awaited(one);
+        if (one.wants !== "question") continue;
+        const key = JSON.stringify([one.path, one.call_id]);
+        asking.set(key, [...(asking.get(key) || []), one]);
+      }
+      for (const [first, ...more] of asking.values()) logOf(first.path).questioned(first.call_id, first.tool, [first, ...more].map((one) => one.question));
+    },
+    studio_answered: ({ ids }) => element.querySelectorAll("[data-wait]").forEach((one) => {
+      if (ids.includes(one.dataset.wait)) one.replaceChildren(h("p", { class: "dim" }, "Answered. The run continues when everything is answered."));
+    }),
+    question_resolved: (event) => {
+      const made = calls.get(event.call_id);
+      if (!made) return;
+      made.setStatus(chip(event.accepted ? "answered" : "not answered", event.accepted ? "good" : "bad"));
+      made.end.replaceChildren();
     },
     run_resumed: () => element.querySelectorAll(".call .actions button").forEach((one) => { one.disabled = true; }),
     studio_error: (event) => add(h("p", { class: "callout bad" }, event.message)),
     studio_abandoned: (event) => add(h("p", { class: "dim" }, `The run was given up: ${event.reason}.`)),
     log_full: () => add(h("p", { class: "callout warn" }, "The log of this run is full. The run continues; its session has the rest.")),
-    agent_end: (event) => event.stop !== "suspended" && add(h("p", { class: `end ${event.stop === "completed" ? "dim" : "bad"}` },
+    agent_end: (event) => event.stop !== "suspended" && (within === null || event.stop !== "completed") && add(h("p", { class: `end ${event.stop === "completed" ? "dim" : "bad"}` },
       `${event.stop}${event.detail ? `: ${event.detail}` : ""} · ${usageText(event.usage) || "no usage reported"} · ${duration(event.at)}`)),
   };
-  const event = (one) => show[one.type]?.(one);
+  const event = (one, depth = 0) => depth < (one.path || []).length ? logOf(one.path.slice(0, depth + 1), depth).event(one, depth + 1) : show[one.type]?.(one);
   /** Shows a message that was sent while the run works. It waits for the next request, or for the next run. */
   const queued = (text) => waiting.push(add(h("div", { class: "text user queued", title: "waits for the next request" }, text)));
   const message = (one) => {
@@ -212,5 +257,6 @@ export function chatLog(run) {
     shownMessage(one);
     if (one.role === "tool_result") finished(card(one.call_id, one.tool), { ...one, coercions: [] });
   };
-  return { element, event, message, queued };
+  const api = { element, event, message, queued, logOf, asked, questioned, awaited };
+  return api;
 }

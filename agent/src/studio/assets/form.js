@@ -88,9 +88,9 @@ function limits(schema) {
 
 /**
  * Makes a form: `element`, and `read(text)`, which shows a text. `write(text)` is called with the text after each edit. `isSecret(path)` tells
- * whether a field has a password. A text that is not one JSON object has no form.
+ * whether a field has a password. A text that is not one JSON object has no form. `nothing` is said of a schema without fields.
  */
-export function argumentsForm(schema, write, isSecret) {
+export function argumentsForm(schema, write, isSecret, nothing = "The tool has no arguments.") {
   const element = h("div", { class: "form", role: "group", "aria-label": "Form" });
   let tree = null;
   const changed = () => write(writeJson(tree));
@@ -107,7 +107,7 @@ export function argumentsForm(schema, write, isSecret) {
     const whole = resolved(schema, schema);
     const variants = variantsOf(whole, schema);
     element.replaceChildren(...(variants ? [union(variants, tree, (value) => { tree = value; }, "", "arguments", context)] : objectFields(whole, tree, "", context)));
-    if (!element.firstChild) element.append(h("p", { class: "dim" }, "The tool has no arguments."));
+    if (!element.firstChild) element.append(h("p", { class: "dim" }, nothing));
   };
   const read = (text) => {
     const { root, fault } = parseJson(text);

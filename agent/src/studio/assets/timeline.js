@@ -166,6 +166,8 @@ function draw(area, run, firstTurn, leaving) {
   let offset = 0;
   let waits = false;
   follow(`/api/runs/${run}/events`, (event) => {
+    // Runs of sub-agents are within their call.
+    if (event.path) return;
     events[event.type]?.(event);
     if (event.type === "studio_waiting") waits = true;
     if (event.at == null) return;

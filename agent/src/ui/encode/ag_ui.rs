@@ -10,6 +10,7 @@ use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, Wants, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::Part;
 use crate::tool::progress::Progress;
+use crate::tool::question::Question;
 
 /// The version of the protocol.
 pub(in crate::ui) const VERSION: &str = "1.0";
@@ -243,6 +244,20 @@ impl WireFormat for AgUiFormat {
         Self::custom(w, "agent.approval", &value);
     }
 
+    fn questions(&mut self, _w: &mut ChunkWriter<'_>, _call: &UiCall, _questions: &[&Question]) {}
+
+    fn question_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        call: &UiCall,
+        id: &str,
+        _is_first: bool,
+        accepted: bool,
+    ) {
+        let value = json!({"toolCallId": self.call_id(call), "interruptId": id, "accepted": accepted});
+        Self::custom(w, "agent.question", &value);
+    }
+
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, _input: &Value, end: &CallEnding) {
         let id = self.call_id(call);
         let (content, issues) = match &end.shown {
@@ -300,6 +315,13 @@ impl WireFormat for AgUiFormat {
             match wants {
                 Wants::Approval { request_id, message, schema } => {
                     json!({"id": request_id, "reason": "tool_call", "message": message, "toolCallId": id, "responseSchema": schema})
+                }
+                Wants::Question(question) => {
+                    let mut asked = json!({"id": question.request_id, "reason": "input_required", "message": question.message, "toolCallId": id, "responseSchema": question.schema});
+                    if let Some(report) = &question.report {
+                        asked["metadata"] = json!({"report": report});
+                    }
+                    asked
                 }
                 Wants::Browser | Wants::Result => {
                     json!({"id": format!("waiting/{}", call.id), "reason": "waiting", "message": format!("{} waits for its result", call.tool), "toolCallId": id})

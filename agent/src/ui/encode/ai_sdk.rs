@@ -10,6 +10,7 @@ use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
+use crate::tool::question::Question;
 
 pub(super) struct AiSdkFormat {
     run_id: String,
@@ -202,6 +203,35 @@ impl WireFormat for AiSdkFormat {
         }
     }
 
+    /// The protocol knows one request for each call, so that all questions of the call are in it.
+    fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]) {
+        let Some(first) = questions.first() else { return };
+        let asked: Vec<Value> = questions.iter().map(|question| shown_question(question)).collect();
+        w.push(&json!({
+            "type": "tool-approval-request", "approvalId": first.request_id, "toolCallId": call.unique_id,
+            "approvalDescriptor": {"type": "questions", "questions": asked},
+        }));
+    }
+
+    fn question_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        _call: &UiCall,
+        id: &str,
+        is_first: bool,
+        accepted: bool,
+    ) {
+        if !is_first || self.is_old() {
+            return;
+        }
+        // The call continues in any case. A client takes a result for invalid whose call was not approved.
+        let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
+        if !accepted {
+            chunk["reason"] = json!("not answered");
+        }
+        w.push(&chunk);
+    }
+
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding) {
         let id = &call.unique_id;
         self.has_calls |= !call.is_provider;
@@ -305,4 +335,13 @@ impl WireFormat for AiSdkFormat {
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData) {
         Self::data_part(w, &data.name, data.id.as_deref(), &data.data, data.is_transient);
     }
+}
+
+fn shown_question(question: &Question) -> Value {
+    let mut shown =
+        json!({"id": question.request_id, "message": question.message, "schema": question.schema});
+    if let Some(report) = &question.report {
+        shown["report"] = json!(report);
+    }
+    shown
 }

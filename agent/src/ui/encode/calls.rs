@@ -26,6 +26,8 @@ pub(super) struct UiCall {
     pub(super) request: Option<String>,
     /// The approval request that the run announced.
     pub(super) wanted_request: Option<String>,
+    /// The ids of the questions that the page was asked. The first of them is also `request`.
+    pub(super) questions: Vec<String>,
     pub(super) was_denied: bool,
     pub(super) was_edited: bool,
     /// The end of a call with edited arguments: these are known from the result message, which follows.
@@ -82,6 +84,7 @@ impl UiCalls {
             streamed: 0,
             request: None,
             wanted_request: None,
+            questions: Vec::new(),
             was_denied: false,
             was_edited: false,
             held_end: None,

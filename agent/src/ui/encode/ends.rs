@@ -10,6 +10,7 @@ use super::{ResponsePhase, UiEncoder};
 use crate::loop_core::{PendingCall, RunPath, RunStop};
 use crate::message::{ToolArguments, Usage};
 use crate::tool::outcome::ToolResult;
+use crate::tool::question::Question;
 
 /// Maximum length of the text of an interrupt, in bytes.
 const MAX_MESSAGE: usize = 2000;
@@ -115,6 +116,7 @@ impl UiEncoder {
         self.close_texts(w, format);
         self.waiting.clear();
         let mut waiting_calls = Vec::new();
+        let mut asking: Vec<(usize, Vec<&Question>)> = Vec::new();
         for one in pending {
             let (call_id, tool, path, request, args) = match one {
                 PendingCall::Approval { call_id, tool, path, request_id, args } => {
@@ -131,6 +133,16 @@ impl UiEncoder {
                 }
             };
             waiting_calls.push(at);
+            if let PendingCall::Question { question, .. } = one {
+                match asking.iter_mut().find(|(of, _)| *of == at) {
+                    Some((_, questions)) => questions.push(question),
+                    None => asking.push((at, vec![&**question])),
+                }
+                if let Some(call) = self.calls.get(at).cloned() {
+                    self.waiting.push(WaitingCall { call, wants: Wants::Question(question.clone()) });
+                }
+                continue;
+            }
             let is_browser = self.view.runs_in_browser(tool);
             match request {
                 Some(id) => {
@@ -155,8 +167,18 @@ impl UiEncoder {
             };
             self.waiting.push(WaitingCall { call, wants });
         }
+        for (at, questions) in asking {
+            let Some(call) = self.calls.get_mut(at) else { continue };
+            let first = questions.first().map(|question| question.request_id.clone());
+            if call.request != first {
+                call.request = first;
+                call.questions = questions.iter().map(|question| question.request_id.clone()).collect();
+                format.questions(w, call, &questions);
+            }
+        }
         // A call that is held back by the decision on another one would stop the chat of the AI SDK.
-        if self.waiting.iter().any(|one| matches!(one.wants, Wants::Approval { .. })) {
+        let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
+        if self.waiting.iter().any(asks_page) {
             let tells_held = self.protocol_has_held_calls();
             for at in self.calls.open_calls() {
                 let Some(call) = self.calls.get_mut(at) else { continue };

@@ -246,6 +246,9 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, edited } => {
                 self.decided(call_id, *allowed, *edited, w, format);
             }
+            EventKind::QuestionResolved { request_id, call_id, accepted } => {
+                self.question_end(request_id, call_id, *accepted, w, format);
+            }
             EventKind::ToolExecutionEnd { result, ran, .. } => {
                 self.end_calls_within(&result.call_id, w, format);
                 self.call_end(result, *ran, w, format);
@@ -269,7 +272,6 @@ impl UiEncoder {
             // What concerns the context is shown as data, if at all.
             EventKind::AgentStart
             | EventKind::QuestionAsked { .. }
-            | EventKind::QuestionResolved { .. }
             | EventKind::ContextNear { .. }
             | EventKind::ContextCleared { .. }
             | EventKind::CompactionStart { .. }
@@ -383,6 +385,34 @@ impl UiEncoder {
         let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
         call.wanted_request = None;
         format.decision(w, call, request_id.as_deref(), is_allowed);
+    }
+
+    /// Tells a page that a question which it was asked has its input. One that was answered in place it does not know.
+    fn question_end(
+        &mut self,
+        id: &str,
+        call_id: &str,
+        accepted: bool,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+    ) {
+        let known = self.calls.open(call_id).and_then(|at| self.calls.get(at));
+        let was_asked = known.is_some_and(|call| call.questions.iter().any(|asked| asked == id));
+        let is_first = if was_asked {
+            known.is_some_and(|call| call.request.as_deref() == Some(id))
+        } else if self.request.answers.iter().any(|answer| answer.id() == id) {
+            // The page was asked in an earlier response.
+            true
+        } else {
+            return;
+        };
+        let at = self.known_call(call_id, "");
+        let Some(call) = self.calls.get_mut(at) else { return };
+        if is_first {
+            call.request = None;
+        }
+        call.questions.retain(|asked| asked != id);
+        format.question_end(w, call, id, is_first, accepted);
     }
 
     fn request_approval(

@@ -12,6 +12,7 @@ use super::calls::{CallEnding, UiCall};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
+use crate::tool::question::Question;
 
 /// A part of a reply that is not text.
 pub(super) enum UiPart<'a> {
@@ -40,6 +41,8 @@ pub(super) enum Wants {
         message: String,
         schema: Value,
     },
+    /// An input to a question of the tool.
+    Question(Box<Question>),
     /// A result from the browser.
     Browser,
     /// A result from elsewhere.
@@ -91,6 +94,17 @@ pub(super) trait WireFormat: Send + Sync {
         call: &UiCall,
         request_id: Option<&str>,
         is_allowed: bool,
+    );
+    /// A call waits for the inputs to these questions.
+    fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
+    /// A question that the page was asked has its input. `is_first`: it is the first of its call.
+    fn question_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        call: &UiCall,
+        id: &str,
+        is_first: bool,
+        accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
     /// A call waits for a result from elsewhere, or from the browser.

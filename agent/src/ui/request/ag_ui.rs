@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::super::encode::ag_ui::VERSION;
-use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional, tools};
+use super::{UiAnswer, UiRequest, UiRequestError, content, id, list, optional, tools};
 use crate::message::{Media, Part, UserMessage};
+use crate::tool::question::QuestionInput;
 
 /// Limit of the facts of a page, in bytes.
 const MAX_CONTEXT: usize = 32 << 10;
@@ -28,7 +29,8 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         last_messages(messages, &mut request)?;
     } else {
         for (at, entry) in resume.iter().enumerate() {
-            request.answers.push(resume_entry(entry, &format!("resume/{at}"))?);
+            let answer = resume_entry(entry, &format!("resume/{at}"), &mut request)?;
+            request.answers.push(answer);
         }
     }
     for known in
@@ -166,7 +168,8 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-fn resume_entry(entry: &Value, field: &str) -> Result<UiAnswer, UiRequestError> {
+/// Reads an answer. Whether it is one to a question is known with the run that waits.
+fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {
         Some("resolved") => false,
@@ -177,24 +180,29 @@ fn resume_entry(entry: &Value, field: &str) -> Result<UiAnswer, UiRequestError> 
         return Ok(UiAnswer::Waiting { call_id: call_id.to_owned(), is_abandoned: is_cancelled });
     }
     if is_cancelled {
+        request.inputs.insert(id.clone(), QuestionInput::Cancel);
         return Ok(UiAnswer::Deny { id, call_id: None, reason: "cancelled by the user".to_owned() });
     }
-    let field = format!("{field}/payload");
     let payload = entry.get("payload").unwrap_or(&Value::Null);
-    let reason = optional(payload.get("reason"), &format!("{field}/reason"), "a text", Value::as_str)?;
-    let edited = optional(payload.get("editedArgs"), &format!("{field}/editedArgs"), "an object", Some)?;
-    match payload.get("approved") {
-        Some(Value::Bool(true)) => match edited {
-            Some(args) => {
-                let args = edited_args(args, &format!("{field}/editedArgs"))?;
-                Ok(UiAnswer::AllowWith { id, call_id: None, args })
-            }
-            None => Ok(UiAnswer::Allow { id, call_id: None }),
-        },
-        Some(Value::Bool(false)) => {
-            let reason = reason.unwrap_or("denied by the user").to_owned();
-            Ok(UiAnswer::Deny { id, call_id: None, reason })
+    request.inputs.insert(id.clone(), QuestionInput::Accept(payload.clone()));
+    let decided = decision(payload, &id);
+    Ok(decided.unwrap_or_else(|| UiAnswer::Input { id, call_id: None, input: payload.clone() }))
+}
+
+/// Returns the decision in a payload, if it is one.
+fn decision(payload: &Value, id: &str) -> Option<UiAnswer> {
+    let (id, call_id) = (id.to_owned(), None);
+    let reason = payload.get("reason").filter(|reason| !reason.is_null());
+    let edited = payload.get("editedArgs").filter(|args| !args.is_null());
+    if reason.is_some_and(|reason| !reason.is_string()) || edited.is_some_and(|args| !args.is_object()) {
+        return None;
+    }
+    match (payload.get("approved")?.as_bool()?, edited) {
+        (true, Some(args)) => Some(UiAnswer::AllowWith { id, call_id, args: args.clone() }),
+        (true, None) => Some(UiAnswer::Allow { id, call_id }),
+        (false, _) => {
+            let reason = reason.and_then(Value::as_str).unwrap_or("denied by the user").to_owned();
+            Some(UiAnswer::Deny { id, call_id, reason })
         }
-        _ => Err(UiRequestError::invalid(format!("{field}/approved"), "true or false")),
     }
 }

@@ -1,9 +1,12 @@
 //! Requests of `DefaultChatTransport`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{UiAnswer, UiRequest, UiRequestError, content, edited_args, id, list, optional, tools};
 use crate::message::{Part, UserMessage};
+use crate::tool::question::QuestionInput;
 
 pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
     let mut request = UiRequest::new(id(body.get("id"), "id")?);
@@ -13,7 +16,8 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         Some("regenerate-message") => true,
         Some(_) => return Err(UiRequestError::invalid("trigger", "a trigger of the protocol")),
     };
-    let edits = optional(body.get("edits"), "edits", "an object", Value::as_object)?;
+    let sent = |key: &'static str| optional(body.get(key), key, "an object", Value::as_object);
+    let (edits, inputs) = (sent("edits")?, sent("inputs")?);
     let (last, field) = if let Some(message) = body.get("message") {
         (Some(message), "message".to_owned())
     } else {
@@ -25,7 +29,10 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
     let parts = list(message.get("parts"), &format!("{field}/parts"))?;
     match message.get("role").and_then(Value::as_str) {
         Some("user") => request.prompt = Some(prompt(parts, &field)?),
-        Some("assistant") => request.answers = answers(parts, edits, &field)?,
+        Some("assistant") => {
+            request.answers = answers(parts, edits, inputs, &field)?;
+            request.inputs = question_inputs(&request.answers, inputs)?;
+        }
         Some(role @ "system") => return Err(UiRequestError::Role { role: role.to_owned() }),
         _ => {
             return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
@@ -37,7 +44,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         let tools = tools.iter().zip(&named);
         request.tools = tools::declared(tools.map(|((key, tool), name)| (key.clone(), Some(name), tool)))?;
     }
-    for known in ["id", "messages", "message", "messageId", "trigger", "edits"] {
+    for known in ["id", "messages", "message", "messageId", "trigger", "edits", "inputs"] {
         body.shift_remove(known);
     }
     request.extra = body;
@@ -81,6 +88,7 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
 fn answers(
     parts: &[Value],
     edits: Option<&Map<String, Value>>,
+    inputs: Option<&Map<String, Value>>,
     field: &str,
 ) -> Result<Vec<UiAnswer>, UiRequestError> {
     let kind = |part: &Value| part.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -99,7 +107,8 @@ fn answers(
             Some("approval-responded") => {
                 let approval = part.get("approval").unwrap_or(&Value::Null);
                 if approval.get("isAutomatic") != Some(&Value::Bool(true)) {
-                    answers.push(decision(approval, call_id, edits, &format!("{field}/approval"))?);
+                    let field = format!("{field}/approval");
+                    answers.push(decision(approval, call_id, edits, inputs, &field)?);
                 }
             }
             Some("output-available") if part.get("preliminary") != Some(&Value::Bool(true)) => {
@@ -117,14 +126,34 @@ fn answers(
     Ok(answers)
 }
 
+/// Returns what the request says to questions. Those of one call have one request, which a person approves or declines.
+fn question_inputs(
+    answers: &[UiAnswer],
+    inputs: Option<&Map<String, Value>>,
+) -> Result<BTreeMap<String, QuestionInput>, UiRequestError> {
+    let given = inputs.into_iter().flatten();
+    if inputs.is_some_and(|inputs| inputs.len() > super::MAX_PARTS) {
+        return Err(UiRequestError::invalid("inputs", "at most 256 inputs"));
+    }
+    let given = given.map(|(id, input)| (id.clone(), QuestionInput::Accept(input.clone())));
+    let declined = answers.iter().filter(|answer| matches!(answer, UiAnswer::Deny { .. }));
+    Ok(given.chain(declined.map(|answer| (answer.id().to_owned(), QuestionInput::Decline))).collect())
+}
+
 fn decision(
     approval: &Value,
     call_id: String,
     edits: Option<&Map<String, Value>>,
+    inputs: Option<&Map<String, Value>>,
     field: &str,
 ) -> Result<UiAnswer, UiRequestError> {
     let id = id(approval.get("id"), &format!("{field}/id"))?;
     let call_id = Some(call_id);
+    if approval.get("approved") == Some(&Value::Bool(true))
+        && let Some(input) = inputs.and_then(|inputs| inputs.get(&id))
+    {
+        return Ok(UiAnswer::Input { id, call_id, input: input.clone() });
+    }
     match approval.get("approved") {
         Some(Value::Bool(true)) => match edits.and_then(|edits| edits.get(&id)) {
             Some(args) => {

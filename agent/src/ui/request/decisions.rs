@@ -7,9 +7,10 @@ use crate::loop_core::PendingCall;
 use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
+use crate::tool::question::{Question, QuestionInput};
 
 impl UiRequest {
-    /// Returns the decisions and results in this request that the suspended run waits for. The arguments of allowed calls are those of the
+    /// Returns the decisions, inputs and results in this request that the suspended run waits for. The arguments of allowed calls are those of the
     /// run, whatever the request has.
     ///
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
@@ -40,35 +41,44 @@ impl UiRequest {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if a call that waits for a decision has none, if one is answered twice, or if nothing in the request is waited for.
+    /// Returns an error if a call that waits for a decision or an input has none, if one is answered twice, if an input does not fit its question
+    /// ([`InputRefused`](UiRequestError::InputRefused)), or if nothing in the request is waited for.
     pub fn decisions(&self, suspended: &SuspendedRun) -> Result<Decisions, UiRequestError> {
         let mut decisions = Decisions::new();
         let mut unanswered = Vec::new();
         let mut count = 0;
         for request in suspended.requests() {
-            let mut answers = self.answers.iter().filter(|answer| {
-                let is_decision = matches!(
-                    answer,
-                    UiAnswer::Allow { .. } | UiAnswer::AllowWith { .. } | UiAnswer::Deny { .. }
-                );
-                is_decision && answer.id() == request.request_id
-            });
-            let Some(answer) = answers.next() else {
+            let Some(answer) = self.answer_to(&request.request_id)? else {
                 unanswered.push(request.request_id);
                 continue;
             };
-            if answers.next().is_some() {
-                return Err(UiRequestError::AnsweredTwice { id: request.request_id });
-            }
             count += 1;
             decisions = decisions.decide(
                 &request,
                 match answer {
                     UiAnswer::AllowWith { args, .. } => Decision::AllowWith(args.clone()),
                     UiAnswer::Deny { reason, .. } => Decision::Deny(reason.clone()),
+                    UiAnswer::Input { id, .. } => {
+                        let expected = "a decision: `approved` is true or false, `editedArgs` an object and `reason` a text, if they are there";
+                        return Err(UiRequestError::invalid(format!("answer to {id}"), expected));
+                    }
                     _ => Decision::Allow,
                 },
             );
+        }
+        let questions = suspended.questions();
+        for question in &questions {
+            let Some(input) = self.input_to(question, &questions)? else {
+                unanswered.push(question.request_id.clone());
+                continue;
+            };
+            if let QuestionInput::Accept(value) = input {
+                question
+                    .check(value)
+                    .map_err(|error| UiRequestError::refused_input(&question.request_id, &error))?;
+            }
+            count += 1;
+            decisions = decisions.input(question, input.clone());
         }
         for pending in suspended.pending() {
             let PendingCall::Deferred { call_id, tool, path, .. } = &pending else { continue };
@@ -90,6 +100,38 @@ impl UiRequest {
             (_, false) => Err(UiRequestError::Unanswered { ids: unanswered }),
             _ => Ok(decisions),
         }
+    }
+
+    /// Returns the answer to the request with this id, which is that of an approval or of a question.
+    fn answer_to(&self, request_id: &str) -> Result<Option<&UiAnswer>, UiRequestError> {
+        let mut answers = self.answers.iter().filter(|answer| {
+            let is_result = matches!(
+                answer,
+                UiAnswer::Output { .. } | UiAnswer::Failed { .. } | UiAnswer::Waiting { .. }
+            );
+            !is_result && answer.id() == request_id
+        });
+        let answer = answers.next();
+        match answers.next() {
+            Some(_) => Err(UiRequestError::AnsweredTwice { id: request_id.to_owned() }),
+            None => Ok(answer),
+        }
+    }
+
+    /// Returns what the request says to a question. An answer to the first question of a call is one to all of them, because the AI SDK has
+    /// one request for each call; AG-UI has an answer to each.
+    fn input_to(
+        &self,
+        question: &Question,
+        all: &[Question],
+    ) -> Result<Option<&QuestionInput>, UiRequestError> {
+        let same_call = |other: &&Question| other.call_id == question.call_id && other.path == question.path;
+        let first = all.iter().find(same_call).map_or(&question.request_id, |first| &first.request_id);
+        if self.answer_to(&question.request_id)?.is_none() && self.answer_to(first)?.is_none() {
+            return Ok(None);
+        }
+        let of_call = self.inputs.get(first).filter(|input| matches!(input, QuestionInput::Decline));
+        Ok(of_call.or_else(|| self.inputs.get(&question.request_id)))
     }
 }
 

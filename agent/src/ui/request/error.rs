@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+#[cfg(feature = "runtime")]
+use crate::tool::question::AskError;
+
 /// Why a request of a front end is rejected. Nothing has run, and a run that waits still waits.
 ///
 /// ```
@@ -56,6 +59,15 @@ pub enum UiRequestError {
     Unanswered {
         /// The ids of the approval requests.
         ids: Vec<String>,
+    },
+    /// An input to a question does not fit. The question is still open.
+    #[error("the input does not fit: {report}")]
+    #[non_exhaustive]
+    InputRefused {
+        /// The id of the question.
+        id: String,
+        /// The issues, without secrets.
+        report: String,
     },
     /// The request answers nothing that waits: the decision was made before, or its id is not known.
     #[error("nothing waits for this answer")]
@@ -124,6 +136,7 @@ impl UiRequestError {
             Self::Address { .. } => "address",
             Self::Empty => "empty",
             Self::Unanswered { .. } => "unanswered",
+            Self::InputRefused { .. } => "input_refused",
             Self::NotPending => "not_pending",
             Self::AnsweredTwice { .. } => "answered_twice",
             Self::Busy { .. } => "busy",
@@ -135,9 +148,22 @@ impl UiRequestError {
         }
     }
 
-    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`.
+    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`. If an input is refused, also its `id` and `report`.
     pub fn to_json(&self) -> Value {
-        json!({"error": {"code": self.code(), "message": self.to_string()}})
+        let mut error = json!({"code": self.code(), "message": self.to_string()});
+        if let Self::InputRefused { id, report } = self {
+            (error["id"], error["report"]) = (json!(id), json!(report));
+        }
+        json!({"error": error})
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(in crate::ui) fn refused_input(id: &str, error: &AskError) -> Self {
+        let report = match error {
+            AskError::Refused { report } => report.clone(),
+            error => error.to_string(),
+        };
+        Self::InputRefused { id: id.to_owned(), report }
     }
 
     pub(in crate::ui) fn invalid(field: impl Into<String>, expected: &'static str) -> Self {

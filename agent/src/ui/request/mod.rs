@@ -12,13 +12,14 @@ mod tools;
 
 pub use error::UiRequestError;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::UiProtocol;
 use crate::message::UserMessage;
+use crate::tool::question::QuestionInput;
 
 /// The default limit of a body, in bytes.
 pub(super) const MAX_BODY: usize = 4 << 20;
@@ -57,7 +58,7 @@ pub struct UiRequest {
     pub prompt: Option<UserMessage>,
     /// Facts of the page for the model, which precede the prompt.
     pub context: Option<UserMessage>,
-    /// Decisions and results for a run that waits.
+    /// Decisions, inputs and results for a run that waits.
     pub answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
     pub tools: Vec<BrowserTool>,
@@ -72,11 +73,13 @@ pub struct UiRequest {
     pub(super) is_current: bool,
     /// Tools whose results the front end may deliver.
     pub(super) browser: BTreeSet<String>,
+    /// Inputs by the id of their question. Whether an id is that of a question is not known yet.
+    inputs: BTreeMap<String, QuestionInput>,
 }
 
-/// A decision on a call, or the result of a call, as a front end sends it.
+/// A decision on a call, an input to a question, or the result of a call, as a front end sends it.
 ///
-/// Its `Debug` text has no arguments and no results.
+/// Its `Debug` text has no arguments, inputs and results.
 ///
 /// ```
 /// use agent::ui::{UiAnswer, UiProtocol, UiRequest};
@@ -119,6 +122,16 @@ pub enum UiAnswer {
         /// The reason, which the model reads.
         reason: String,
     },
+    /// An input to a question of a tool. The question is not known before [`decisions`](UiRequest::decisions).
+    #[non_exhaustive]
+    Input {
+        /// The id of the question.
+        id: String,
+        /// The id of the call, if the protocol sends it.
+        call_id: Option<String>,
+        /// The input.
+        input: Value,
+    },
     /// The result of a tool that the front end ran.
     #[non_exhaustive]
     Output {
@@ -146,10 +159,13 @@ pub enum UiAnswer {
 }
 
 impl UiAnswer {
-    /// Returns the id of the approval request, or of the call.
+    /// Returns the id of the approval request, of the question, or of the call.
     pub fn id(&self) -> &str {
         match self {
-            Self::Allow { id, .. } | Self::AllowWith { id, .. } | Self::Deny { id, .. } => id,
+            Self::Allow { id, .. }
+            | Self::AllowWith { id, .. }
+            | Self::Deny { id, .. }
+            | Self::Input { id, .. } => id,
             Self::Output { call_id, .. } | Self::Failed { call_id, .. } | Self::Waiting { call_id, .. } => {
                 call_id
             }
@@ -159,9 +175,10 @@ impl UiAnswer {
     /// Returns the id of the call, if it is known.
     pub fn call_id(&self) -> Option<&str> {
         match self {
-            Self::Allow { call_id, .. } | Self::AllowWith { call_id, .. } | Self::Deny { call_id, .. } => {
-                call_id.as_deref()
-            }
+            Self::Allow { call_id, .. }
+            | Self::AllowWith { call_id, .. }
+            | Self::Deny { call_id, .. }
+            | Self::Input { call_id, .. } => call_id.as_deref(),
             Self::Output { call_id, .. } | Self::Failed { call_id, .. } | Self::Waiting { call_id, .. } => {
                 Some(call_id)
             }
@@ -175,6 +192,7 @@ impl fmt::Debug for UiAnswer {
             Self::Allow { .. } => "Allow",
             Self::AllowWith { .. } => "AllowWith",
             Self::Deny { .. } => "Deny",
+            Self::Input { .. } => "Input",
             Self::Output { .. } => "Output",
             Self::Failed { .. } => "Failed",
             Self::Waiting { .. } => "Waiting",

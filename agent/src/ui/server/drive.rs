@@ -13,7 +13,7 @@ use super::client_tools::ClientTools;
 use super::response::{UiBody, UiResponse};
 use super::thread::{KEPT, Reservation, UiThread};
 use crate::loop_core::{Event, EventKind};
-use crate::runtime::{Run, RunError, SuspendedRun};
+use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces that wait for a reader.
 pub(super) const QUEUE: usize = 256;
@@ -245,6 +245,9 @@ fn code_of(error: &RunError) -> &'static str {
 /// Returns why a run does not begin. Details are in the log.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
+        RunError::Resume(ResumeError::InputRefused { request_id, error }) => {
+            UiRequestError::refused_input(request_id, error)
+        }
         RunError::Resume(error) => {
             tracing::warn!(%error, "a run that waited cannot be resumed");
             UiRequestError::NotPending
