@@ -133,9 +133,9 @@ fn kind(schema: &Value) -> String {
     };
     match (&schema["minimum"], &schema["maximum"]) {
         (Value::Null, Value::Null) => {}
-        (least, Value::Null) => kind.push_str(&format!(" from {least}")),
-        (Value::Null, most) => kind.push_str(&format!(" up to {most}")),
-        (least, most) => kind.push_str(&format!(" from {least} to {most}")),
+        (least, Value::Null) => kind.extend([" from ", &least.to_string()]),
+        (Value::Null, most) => kind.extend([" up to ", &most.to_string()]),
+        (least, most) => kind.extend([" from ", &least.to_string(), " to ", &most.to_string()]),
     }
     one_line(&kind)
 }
@@ -174,11 +174,11 @@ impl Draft {
                 Err(error) => Step::Wrong(format!("this is no JSON: {error}")),
             };
         }
-        let named = line.split_once(':').and_then(|(name, text)| {
+        let answered = line.split_once(':').and_then(|(name, text)| {
             let field = fields.iter().find(|field| field.name == name.trim())?;
             Some((field, text.trim()))
         });
-        match (named, fields) {
+        match (answered, fields) {
             (Some((field, text)), _) => {
                 self.0.insert(field.name.clone(), field.value(text));
                 if self.0.len() == fields.len() { self.complete() } else { Step::More }
