@@ -8,7 +8,6 @@ pub(crate) use corrected::{Offer, corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
-use super::diagnose::WrappedValues;
 use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
@@ -113,13 +112,15 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the same mistakes at the places of the values as they were sent, before some of them were put into lists.
-    pub(crate) fn before_wrapping(mut self, wrapped: &WrappedValues) -> InvalidArguments {
-        if !wrapped.is_empty() {
-            let inner = Arc::make_mut(&mut self.inner);
-            wrapped.move_back(&mut inner.issues);
-            inner.unchecked.iter_mut().for_each(|at| wrapped.move_pointer_back(at));
-        }
+    /// Returns the same mistakes at other places.
+    pub(crate) fn moved(mut self, move_pointer: impl Fn(&mut String)) -> InvalidArguments {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner
+            .issues
+            .iter_mut()
+            .map(|issue| &mut issue.path)
+            .chain(&mut inner.unchecked)
+            .for_each(move_pointer);
         self
     }
 
