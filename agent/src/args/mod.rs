@@ -182,9 +182,9 @@ impl Plan {
         // Its structure was mended, as the policy allows.
         let cx = Context::after(self.graph(), &text, coercions);
         let Ok(parsed) = read_exactly(cx, &text) else {
-            return Err(self.refused_by_type(&text, again).before_wrapping(&wrapped));
+            return Err(self.refused_by_type(&text, again).moved(|at| wrapped.move_pointer_back(at)));
         };
-        self.pass_as_a_whole(&text).map_err(|refusal| refusal.before_wrapping(&wrapped))?;
+        self.pass_as_a_whole(&text).map_err(|refusal| refusal.moved(|at| wrapped.move_pointer_back(at)))?;
         Ok(parsed)
     }
 

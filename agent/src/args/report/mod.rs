@@ -113,13 +113,15 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the same mistakes at the places of the values as they were sent, before some of them were put into lists.
-    pub(crate) fn before_wrapping(mut self, wrapped: &WrappedValues) -> InvalidArguments {
-        if !wrapped.is_empty() {
-            let inner = Arc::make_mut(&mut self.inner);
-            wrapped.move_back(&mut inner.issues);
-            inner.unchecked.iter_mut().for_each(|at| wrapped.move_pointer_back(at));
-        }
+    /// Returns the same mistakes at other places.
+    pub(crate) fn moved(mut self, move_pointer: impl Fn(&mut String)) -> InvalidArguments {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner
+            .issues
+            .iter_mut()
+            .map(|issue| &mut issue.path)
+            .chain(&mut inner.unchecked)
+            .for_each(move_pointer);
         self
     }
 
