@@ -30,7 +30,7 @@ impl TryFrom<u8> for Even {
     type Error = String;
 
     fn try_from(number: u8) -> Result<Self, String> {
-        if number % 2 == 0 { Ok(Self(number)) } else { Err("it is odd".into()) }
+        if number.is_multiple_of(2) { Ok(Self(number)) } else { Err("it is odd".into()) }
     }
 }
 
@@ -120,7 +120,9 @@ async fn encoded(protocol: UiProtocol, inputs: &[QuestionInput]) -> (Vec<String>
     let new = |request: &UiRequest| UiEncoder::new(protocol, assistant.registry(), &options, request);
     let write = |encoder: &mut UiEncoder, events: &[Event]| {
         let mut chunks = Vec::new();
-        events.iter().for_each(|event| encoder.encode(event, &mut chunks));
+        for event in events {
+            encoder.encode(event, &mut chunks);
+        }
         encoder.end(&mut chunks);
         lines(&chunks)
     };
