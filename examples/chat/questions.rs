@@ -126,18 +126,18 @@ fn kind(schema: &Value) -> String {
         let more = if words.len() > WORDS { ", …" } else { "" };
         return one_line(&format!("one of {}{more}", shown.join(", ")));
     }
-    let mut kind = match &schema["type"] {
+    let kind = match &schema["type"] {
         Value::String(word) => word.clone(),
         Value::Array(words) => words.iter().map(plain).collect::<Vec<_>>().join(" or "),
         _ => "JSON".to_owned(),
     };
-    match (&schema["minimum"], &schema["maximum"]) {
-        (Value::Null, Value::Null) => {}
-        (least, Value::Null) => kind.extend([" from ", &least.to_string()]),
-        (Value::Null, most) => kind.extend([" up to ", &most.to_string()]),
-        (least, most) => kind.extend([" from ", &least.to_string(), " to ", &most.to_string()]),
-    }
-    one_line(&kind)
+    let range = match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Null, Value::Null) => String::new(),
+        (least, Value::Null) => format!(" from {least}"),
+        (Value::Null, most) => format!(" up to {most}"),
+        (least, most) => format!(" from {least} to {most}"),
+    };
+    one_line(&format!("{kind}{range}"))
 }
 
 fn plain(value: &Value) -> String {
@@ -174,11 +174,11 @@ impl Draft {
                 Err(error) => Step::Wrong(format!("this is no JSON: {error}")),
             };
         }
-        let answered = line.split_once(':').and_then(|(name, text)| {
+        let of_field = line.split_once(':').and_then(|(name, text)| {
             let field = fields.iter().find(|field| field.name == name.trim())?;
             Some((field, text.trim()))
         });
-        match (answered, fields) {
+        match (of_field, fields) {
             (Some((field, text)), _) => {
                 self.0.insert(field.name.clone(), field.value(text));
                 if self.0.len() == fields.len() { self.complete() } else { Step::More }
