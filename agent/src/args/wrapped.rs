@@ -15,10 +15,6 @@ impl WrappedValues {
         WrappedValues { places: wrapped.map(|coercion| coercion.path.clone()).collect() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Moves issues of the repaired arguments to the values as they were sent.
     pub(crate) fn move_back(&self, issues: &mut [Issue]) {
         for issue in issues {

@@ -12,7 +12,6 @@ use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
-use super::wrapped::WrappedValues;
 use serde_json::{Map, Value, json};
 use signature::{parameter_lines, parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};

@@ -289,6 +289,7 @@ fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequ
 }
 
 /// Returns the arguments that a person changed.
+#[cfg(feature = "ui-ai-sdk")]
 fn edited_args(value: &Value, field: &str) -> Result<Value, UiRequestError> {
     if value.is_object() { Ok(value.clone()) } else { Err(UiRequestError::invalid(field, "an object")) }
 }
