@@ -232,7 +232,9 @@ impl Plan {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
             unchecked = looked.flatten();
-            unchecked.iter_mut().for_each(|at| refusal.wrapped.move_pointer_back(at));
+            if let Some(at) = &mut unchecked {
+                refusal.wrapped.move_pointer_back(at);
+            }
             count = (count + issues.len()).saturating_sub(walked);
         }
         if let Some(sent) = refusal.sent.as_deref() {

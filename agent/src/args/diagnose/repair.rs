@@ -54,7 +54,9 @@ impl WrappedValues {
 
     /// Moves issues of the repaired arguments to the values as they were sent.
     pub(crate) fn move_back(&self, issues: &mut [Issue]) {
-        issues.iter_mut().for_each(|issue| self.move_pointer_back(&mut issue.path));
+        for issue in issues {
+            self.move_pointer_back(&mut issue.path);
+        }
     }
 
     pub(crate) fn move_pointer_back(&self, pointer: &mut String) {

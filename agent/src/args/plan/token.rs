@@ -84,13 +84,13 @@ const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 
 /// Returns how many of eight bytes come before the first quote or escape.
 #[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
 pub(crate) fn before_quote(word: u64) -> usize {
     before_mark(quote_or_escape(word) & HIGH)
 }
 
 /// Returns how many of eight bytes come before the first quote.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 pub(super) fn before_bare_quote(word: u64) -> usize {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     let quote = word ^ QUOTES;
@@ -107,7 +107,6 @@ pub(crate) fn before_special(word: u64) -> usize {
 
 /// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is exact.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a few instructions")]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
     const ESCAPES: u64 = u64::from_le_bytes([b'\\'; WORD]);

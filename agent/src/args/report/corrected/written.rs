@@ -32,19 +32,18 @@ pub(super) fn put<'k>(entries: &mut Vec<NewEntry<'k>>, key: &'k str, value: Cow<
     }
 }
 
-pub(super) fn object_text<'k>(entries: &[NewEntry<'k>]) -> String {
+pub(super) fn object_text(entries: &[NewEntry<'_>]) -> String {
     let mut out = String::with_capacity(128);
     out.push('{');
     for NewEntry { key, written, value } in entries {
         if out.len() > 1 {
             out.push(',');
         }
-        match written {
-            Some(written) => out.push_str(written),
-            None => {
-                push_json(&mut out, key);
-                out.push(':');
-            }
+        if let Some(written) = written {
+            out.push_str(written);
+        } else {
+            push_json(&mut out, key);
+            out.push(':');
         }
         out.push_str(value);
     }
