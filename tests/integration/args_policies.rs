@@ -246,7 +246,7 @@ impl TryFrom<u8> for Even {
     type Error = &'static str;
 
     fn try_from(number: u8) -> Result<Even, &'static str> {
-        if number % 2 == 0 { Ok(Even(number)) } else { Err("must be even") }
+        if number.is_multiple_of(2) { Ok(Even(number)) } else { Err("must be even") }
     }
 }
 
