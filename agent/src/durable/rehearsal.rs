@@ -90,8 +90,8 @@ impl Crash {
         Self { point: CrashPoint::BeforeStep(count) }
     }
 
-    /// Crashes after the work of this step, before its result is recorded. The name of a step is the text of its [`StepKey`]. The begin of a
-    /// `once` tool is a separate step, `…/begin`.
+    /// Crashes after the work of this step, before its result is recorded. The name of a step is the text of its
+    /// [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`.
     pub fn after(step: impl Into<String>) -> Self {
         Self { point: CrashPoint::AfterWork(step.into()) }
     }
