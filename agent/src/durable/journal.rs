@@ -97,7 +97,7 @@ pub(super) struct ToolRequest {
     /// The state of the run.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// What a person said to the questions of its tool.
+    /// The inputs to the questions of its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
     /// How often its body was started again for that.

@@ -42,7 +42,7 @@ pub(super) struct Slot {
     /// Whether the call was allowed to run with its arguments.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// What a person said to the questions of its tool.
+    /// The inputs to the questions of its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
     /// The number of further requests for a decision, each made because the call would run in another way than was decided on.

@@ -63,7 +63,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records what a person said to the questions of a call. It runs again.
+    /// Records the inputs to the questions of a call, which runs again.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_inputs(&mut self, ord: u32, inputs: Vec<QuestionInput>) {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);

@@ -94,7 +94,7 @@ impl PriceList {
     /// ```
     ///
     /// # Errors
-    /// The file cannot be read, or is no list of prices.
+    /// The file cannot be read, or is not a list of prices.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ParseError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)

@@ -265,7 +265,7 @@ pub(crate) struct JournaledCall {
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, with its first call.
     pub(crate) text: String,
-    /// What a person said to the questions of its tool.
+    /// The inputs to the questions of its tool.
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether it may have begun before, and must not begin again.
     pub(crate) is_lost: bool,

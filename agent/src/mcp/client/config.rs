@@ -415,7 +415,7 @@ impl ClientConfig {
     /// Lets the tools of the server ask a person (elicitation, by forms): the function of the assistant
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended, see the [guide](crate::guide::questions). An input is
     /// checked before it is sent. Outside of a run without a function, and where a server of the older versions would have to wait, questions
-    /// are declined. Without this setting, servers know that nobody can be asked.
+    /// are declined. Without this setting, servers know that no person can be asked.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;

@@ -16,7 +16,7 @@ pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<Fo
     }
 }
 
-/// Returns what a person said, in the form of the protocol.
+/// Returns an input in the form of the protocol.
 pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
     match input {
         QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),

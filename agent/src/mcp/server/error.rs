@@ -31,7 +31,7 @@ pub enum McpServerError {
         /// The reason.
         reason: String,
     },
-    /// The key of [`state_key`](super::McpServer::state_key) is too short, or there is no randomness for one.
+    /// The key of [`state_key`](super::McpServer::state_key) is too short, or the operating system gave no random one.
     #[error("there is no key for the state of questions: {reason}")]
     #[non_exhaustive]
     StateKey {

@@ -521,7 +521,7 @@ fn a_paused_reply_is_continued_by_its_token_and_sent_as_one_turn_once_it_is_comp
         assert_eq!(contents[1]["parts"].as_array().unwrap().len(), hops + 1);
         assert_eq!(contents[1]["parts"][hops]["text"], "upon a time.");
     }
-    // Another protocol gets what was said so far.
+    // Another protocol gets the reply as far as it arrived.
     let other = ModelInfo::new("other", "gemini-generate-content", "m");
     let request = ModelRequest::new([user(), piece("Once ", "T")]);
     let sent = api().encode(&other, &request).unwrap().body.value();

@@ -16,7 +16,7 @@ use crate::tool::question::{Question, QuestionInput, RecordedInput};
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// What was said to the questions of a call, in their order. None if the function that answers questions is asked.
+    /// The inputs to the questions of a call, in their order. Empty if the function that answers questions is asked.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
     /// The children that continue. The others still wait.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
