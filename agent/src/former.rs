@@ -52,7 +52,6 @@ moved! {
     Prompt = run::Prompt, "write `agent::run::Prompt`";
     Run = run::Run, "write `agent::run::Run`";
     RunHandle = run::RunHandle, "write `agent::run::RunHandle`";
-    EventStream = run::EventStream, "write `agent::run::EventStream`";
     Subscription = run::Subscription, "write `agent::run::Subscription`";
     Receipt = run::Receipt, "write `agent::run::Receipt`";
     Delivery = run::Delivery, "write `agent::run::Delivery`";

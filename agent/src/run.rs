@@ -32,6 +32,6 @@ pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
     Budget, BudgetWindow, BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery,
-    EventStream, InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache, ResumeError, Run, RunHandle,
+    InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache, ResumeError, Run, RunHandle,
     Subscription,
 };

@@ -98,7 +98,6 @@ fn watched(assistant: &Assistant) -> Arc<Mutex<Vec<String>>> {
             write.lock().unwrap().push(word);
         })
         .forever();
-    assistant.subscribe_async(|_| async { tokio::task::yield_now().await }).forever();
     told
 }
 

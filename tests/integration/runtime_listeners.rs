@@ -48,62 +48,13 @@ async fn a_listener_that_owns_another_subscription_can_be_removed() {
         tokio::task::spawn_blocking(|| {
             let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap();
             let inner = assistant.subscribe(|_| {});
-            let events = assistant.events();
             let outer = assistant.subscribe(move |_| {
-                let _ = (&inner, &events);
-            });
-            drop(outer);
-            let events = assistant.events();
-            let outer = assistant.subscribe_async(move |_| {
-                let _ = &events;
-                async {}
+                let _ = &inner;
             });
             drop(outer);
         }),
     );
     removed.await.expect("it is removed").unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stream_that_is_not_read_does_not_stop_its_run() {
-    let model =
-        ScriptedModel::new([reply().text("x".repeat(1000)), reply().text("short")]).with_chunk_size(1);
-    let assistant = Assistant::builder(model).build().unwrap();
-    let (mut unread, begun) = (assistant.events(), Instant::now());
-    let mut read = assistant.events();
-    let reader = tokio::spawn(async move {
-        let mut count = 0;
-        while read.next().await.is_some() {
-            count += 1;
-        }
-        (count, read.has_lagged())
-    });
-    assert_eq!(assistant.prompt("Write").await.unwrap().text().len(), 1000);
-    assert_eq!(begun.elapsed(), Duration::from_secs(60));
-    let (count, has_lagged) = reader.await.unwrap();
-    assert!(count > 1000 && !has_lagged);
-    let mut held = 0;
-    while unread.next().await.is_some() {
-        held += 1;
-    }
-    assert!(unread.has_lagged() && held == 257, "{held}");
-    assert!(unread.next().await.is_none());
-    assert_eq!(assistant.prompt("Again").await.unwrap().text(), "short", "nobody is waited for again");
-    assert_eq!(begun.elapsed(), Duration::from_secs(60));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_listener_that_does_not_return_is_given_up() {
-    let assistant = assistant(&calling()).build().unwrap();
-    let calls = Arc::new(AtomicUsize::new(0));
-    let count = calls.clone();
-    let _waits = assistant.subscribe_async(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-        std::future::pending()
-    });
-    let begun = Instant::now();
-    assert_eq!(assistant.prompt("go").await.unwrap().text(), "done");
-    assert_eq!((begun.elapsed(), calls.load(Ordering::SeqCst)), (Duration::from_secs(60), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +64,7 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
         async move { assistant.wait_until_idle().await }
     };
     let own = Arc::<Mutex<Option<Assistant>>>::default();
-    let (listener, hook, body) = (own.clone(), own.clone(), own.clone());
+    let (turn, hook, body) = (own.clone(), own.clone(), own.clone());
     let wait =
         Tool::new("wait_here", "Waits.", json!({"type": "object"}), move |_: Value, _: ToolContext| {
             let waited = waits(&body);
@@ -136,10 +87,16 @@ async fn waiting_for_the_end_of_the_run_within_it_returns() {
                 Ok(agent::BeforeCall::Continue)
             }
         })
+        .on_turn_end(move |_| {
+            let waited = waits(&turn);
+            async move {
+                waited.await;
+                Ok(None)
+            }
+        })
         .build()
         .unwrap();
     *own.lock().unwrap() = Some(assistant.clone());
-    assistant.subscribe_async(move |_| waits(&listener)).forever();
     let begun = Instant::now();
     assistant.prompt("go").await.unwrap();
     assert_eq!(begun.elapsed(), Duration::ZERO);
@@ -185,19 +142,6 @@ impl<T: Unpin> Future for BadFuture<T> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
         self.output.take().map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-/// A future that is never done and panics when it is dropped.
-struct Waits {
-    _bomb: Bomb,
-}
-
-impl Future for Waits {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
     }
 }
 
@@ -275,26 +219,12 @@ async fn whatever_panics_the_run_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listeners_and_models_may_panic_when_they_are_dropped() {
+async fn listeners_may_panic_when_they_are_dropped() {
     let assistant = assistant(&calling()).build().unwrap();
-    let bad = assistant.subscribe_async(|_| BadFuture::new(()));
-    assistant.prompt("go").await.unwrap();
-    drop(bad);
     let bomb = Arc::new(Bomb);
     let owns = assistant.subscribe(move |_| {
         let _ = &bomb;
     });
     drop(owns);
-    assert_sound(&assistant);
-    // One that is waited for when its run is dropped.
-    let model = ScriptedModel::new([reply().text("one"), reply().text("two")]);
-    let assistant = crate::assistant_support::assistant(&model).build().unwrap();
-    let waits = assistant.subscribe_async(|_| Waits { _bomb: Bomb });
-    let run = assistant.prompt("go").start().unwrap();
-    tokio::task::yield_now().await;
-    run.cancel("enough");
-    assistant.wait_until_idle().await;
-    drop(waits);
-    drop(timeout(Duration::from_millis(1), assistant.prompt("go")).await);
     assert_sound(&assistant);
 }

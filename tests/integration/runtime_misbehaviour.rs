@@ -212,30 +212,18 @@ async fn whoever_converts_or_approves_may_panic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listeners_that_panic_or_hang_do_not_keep_a_run() {
-    let assistant = assistant(&ScriptedModel::new(["fine", "fine", "and on"])).build().unwrap();
+async fn a_listener_that_panics_does_not_end_a_run() {
+    let assistant = assistant(&ScriptedModel::new(["fine", "and on"])).build().unwrap();
     let told = Arc::new(AtomicUsize::new(0));
     let count = told.clone();
-    assistant.subscribe(|_| panic!("at once")).forever();
     assistant
-        .subscribe_async(move |_| {
+        .subscribe(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
-            async { panic!("later") }
+            panic!("at once")
         })
         .forever();
     assistant.prompt("go").await.unwrap();
     assert_eq!(told.load(Ordering::SeqCst), 1, "who panicked is not told again");
-
-    let hangs = assistant.subscribe_async(|_| std::future::pending());
-    let (canceller, begun) = (assistant.clone(), Instant::now());
-    let (result, ()) = tokio::join!(assistant.prompt("go").into_future(), async {
-        sleep(Duration::from_secs(1)).await;
-        canceller.cancel("enough");
-    });
-    assert!(result.unwrap_err().is_aborted());
-    // Each event that is left has its grace.
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    drop(hangs);
     assert_goes_on(&assistant).await;
 }
 

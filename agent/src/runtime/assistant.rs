@@ -9,7 +9,7 @@ use super::cache::ResultCache;
 use super::config::Config;
 use super::context::ContextState;
 use super::growing::Growing;
-use super::listener::{EventStream, Listener, Listeners, Subscription};
+use super::listener::{Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueuedMessage, Receipt};
 use super::records::{SessionState, UnrecordedEnds};
 use super::spill::{SpilledFile, SpilledResults};
@@ -296,35 +296,12 @@ impl Assistant {
 
     /// Calls a function with every event, in order, until the returned subscription is dropped.
     ///
-    /// The run waits for the function, so it should not block. If it panics, it is not called again, and the run continues.
+    /// The run waits for the function, so it should not block: to let a run wait for something, use a [hook](crate::hooks::Hooks), and to
+    /// read events in your own time, [stream](super::Prompt::stream) the run. If the function panics, it is not called again, and the run
+    /// continues.
     pub fn subscribe(&self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
-        self.subscribe_listener(Listener::new(on_event))
-    }
-
-    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes, for at most 60 seconds;
-    /// then it continues, and the function is not called again.
-    pub fn subscribe_async<F>(
-        &self,
-        on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static,
-    ) -> Subscription
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.subscribe_listener(Listener::asynchronous(on_event))
-    }
-
-    /// Returns a stream of all events from now on, to be read in another task. It ends after the next `agent_end`.
-    /// A run that is suspended does not end it.
-    ///
-    /// The stream holds up to 256 events that were not read. Then the run waits for the reader, for at most 60 seconds, and continues
-    /// without it: see [`EventStream`]. Drop a stream that is not read.
-    pub fn events(&self) -> EventStream {
-        EventStream::pair(|listener| self.subscribe_listener(listener))
-    }
-
-    fn subscribe_listener(&self, listener: Listener) -> Subscription {
         let mut state = self.state();
-        let listener = state.listeners.add(listener);
+        let listener = state.listeners.add(Listener::new(on_event));
         if let Some(active) = &mut state.active {
             active.run.lock().mute(false);
         }

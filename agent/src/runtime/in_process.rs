@@ -303,11 +303,10 @@ impl InProcessSteps {
 
     /// Notifies the listeners and the reader of an event, one after the other.
     async fn notify(&mut self, event: Arc<Event>) {
-        let (cancel, grace) = (&self.stop.cancel, self.performer.config.cancel_grace);
         let listeners = self.assistant.state().listeners.clone();
-        listeners.notify_all(&event, cancel, grace).await;
+        listeners.notify(&event);
         if let Some(parent) = &self.parent {
-            Box::pin(parent.notify(&event, cancel, grace)).await;
+            Box::pin(parent.notify(&event)).await;
         }
         if let Some(reader) = &self.reader {
             reader.hand_over(event).await;
@@ -454,7 +453,7 @@ impl Drop for InProcessSteps {
         while let Some(event) = next() {
             let event = Arc::new(event);
             let listeners = self.assistant.state().listeners.clone();
-            listeners.iter().for_each(|listener| listener.notify(&event));
+            listeners.notify(&event);
             self.parent.iter().for_each(|parent| parent.notify_at_once(&event));
         }
         self.deliver();

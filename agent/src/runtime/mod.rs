@@ -64,7 +64,7 @@ pub use context::{ContextError, ContextErrorKind};
 pub use error::{BuildError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
-pub use listener::{EventStream, Subscription};
+pub use listener::Subscription;
 pub use observe::Metric;
 pub use prompt::Prompt;
 pub use queue::{Delivery, QueueMode, Receipt};

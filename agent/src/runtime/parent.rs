@@ -14,7 +14,6 @@ use crate::message::ToolCall;
 use crate::step_key::StepKey;
 use crate::steps::SharedLoop;
 use crate::tool::asking::Answerer;
-use crate::tool::cancel::CancelToken;
 use crate::tool::definition::ToolDefinition;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
@@ -44,11 +43,11 @@ pub(super) struct ParentRun {
 
 impl ParentRun {
     /// Notifies the listeners of this run and of all above it.
-    pub(super) async fn notify(&self, event: &Arc<Event>, cancel: &CancelToken, grace: Duration) {
+    pub(super) async fn notify(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
             let listeners = run.assistant.state().listeners.clone();
-            listeners.notify_all(event, cancel, grace).await;
+            listeners.notify(event);
             if let Some(reader) = &run.reader {
                 reader.hand_over(event.clone()).await;
             }
@@ -66,7 +65,7 @@ impl ParentRun {
         let mut parent = Some(self);
         while let Some(run) = parent {
             let listeners = run.assistant.state().listeners.clone();
-            listeners.iter().for_each(|listener| listener.notify(event));
+            listeners.notify(event);
             parent = run.above.as_deref();
         }
     }

@@ -188,11 +188,7 @@ impl ServedAssistant {
 
     /// Notifies the assistant's listeners.
     pub(crate) fn notify(&self, event: Event) {
-        let event = Arc::new(event);
-        for listener in self.config.listeners.iter() {
-            // Listeners of a builder do not wait.
-            listener.notify(&event);
-        }
+        self.config.listeners.notify(&event);
     }
 
     /// Returns the end of a call that reads a result of the conversation; `None` for any other call.
