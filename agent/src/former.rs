@@ -21,7 +21,6 @@ moved! {
     NotExpressible = lint::NotExpressible, "write `agent::lint::NotExpressible`";
     ToolManifest = lint::ToolManifest, "write `agent::lint::ToolManifest`";
     ToolDrift = lint::ToolDrift, "write `agent::lint::ToolDrift`";
-    LoopGuard = run::LoopGuard, "write `agent::run::LoopGuard`";
     SteeringPolicy = run::SteeringPolicy, "write `agent::run::SteeringPolicy`";
     RecordedTurn = run::RecordedTurn, "write `agent::run::RecordedTurn`";
     StateError = run::StateError, "write `agent::run::StateError`";
@@ -48,14 +47,13 @@ moved! {
 moved! {
     AfterCall = hooks::AfterCall, "write `agent::hooks::AfterCall`";
     ToolCallInfo = hooks::ToolCallInfo, "write `agent::hooks::ToolCallInfo`";
-    TurnTools = hooks::TurnTools, "write `agent::hooks::TurnTools`";
+    TurnTools = hooks::TurnStart, "write `agent::hooks::TurnStart`";
     Prompt = run::Prompt, "write `agent::run::Prompt`";
     Run = run::Run, "write `agent::run::Run`";
     RunHandle = run::RunHandle, "write `agent::run::RunHandle`";
     Subscription = run::Subscription, "write `agent::run::Subscription`";
     Receipt = run::Receipt, "write `agent::run::Receipt`";
     Delivery = run::Delivery, "write `agent::run::Delivery`";
-    QueueMode = run::QueueMode, "write `agent::run::QueueMode`";
     BuildError = run::BuildError, "write `agent::run::BuildError`";
     ResumeError = run::ResumeError, "write `agent::run::ResumeError`";
     InvokeError = run::InvokeError, "write `agent::run::InvokeError`";

@@ -36,4 +36,4 @@
 //! # Ok(()) }
 //! ```
 
-pub use crate::runtime::{AfterCall, HookError, Hooks, ModelChoice, ModelTurn, ToolCallInfo, TurnTools};
+pub use crate::runtime::{AfterCall, HookError, Hooks, ToolCallInfo, TurnStart};

@@ -22,7 +22,7 @@
 //! # #[cfg(not(feature = "runtime"))] fn main() {}
 //! ```
 
-pub use crate::loop_core::config::{LoopGuard, SteeringPolicy};
+pub use crate::loop_core::config::SteeringPolicy;
 pub use crate::loop_core::end::{Limit, LimitReached};
 pub use crate::loop_core::inputs::CallCoercions;
 pub use crate::loop_core::record::RecordedTurn;
@@ -31,7 +31,6 @@ pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummar
 pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    Budget, BudgetWindow, BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery,
-    InvokeError, Metric, Prompt, QueueMode, Receipt, ResultCache, ResumeError, Run, RunHandle,
-    Subscription,
+    Budget, BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery, InvokeError, Metric,
+    Prompt, Receipt, ResultCache, ResumeError, Run, RunHandle, Subscription,
 };

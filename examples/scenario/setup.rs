@@ -9,7 +9,7 @@ use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part,
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Control, Decision, ScriptedModel, UsageLimits,
     hooks::AfterCall,
-    run::{LoopGuard, QueueMode, SteeringPolicy},
+    run::{Queue, SteeringPolicy},
 };
 
 use super::given::{After, Before, Given, Going, Guard, Limits, Mode, Past, Ruling, Steering, Taken, Word};
@@ -19,18 +19,22 @@ pub(crate) fn assistant(given: &Arc<Given>, model: ScriptedModel) -> Result<Assi
     let mut builder = Assistant::builder(model)
         .tools(tools::tools(&given.tools)?)
         .conversation(history(&given.history))
-        .steering_mode(mode(&given.steering_mode))
-        .follow_up_mode(mode(&given.follow_up_mode))
         .steering_policy(match given.steering_policy {
             Steering::AfterBatch => SteeringPolicy::AfterBatch,
             Steering::SkipUnstarted => SteeringPolicy::SkipUnstarted,
             Steering::CancelRunning => SteeringPolicy::CancelRunning,
-        })
-        .loop_guard(match given.loop_guard {
-            None | Some(Guard::Switch(false)) => None,
-            Some(Guard::Switch(true)) => Some(LoopGuard::default()),
-            Some(Guard::Own { refuse_at, end_at }) => Some(LoopGuard { refuse_at, end_at }),
         });
+    for (taken, queue) in [(&given.steering_mode, Queue::Steering), (&given.follow_up_mode, Queue::FollowUp)]
+    {
+        if *taken == Taken::All {
+            builder = builder.deliver_all(queue);
+        }
+    }
+    builder = match given.loop_guard {
+        None | Some(Guard::Switch(false)) => builder.without_loop_guard(),
+        Some(Guard::Switch(true)) => builder,
+        Some(Guard::Own { refuse_at, end_at }) => builder.loop_guard(refuse_at, end_at),
+    };
     if given.mode == Mode::Sequential {
         builder = builder.sequential();
     }
@@ -53,10 +57,6 @@ pub(crate) fn assistant(given: &Arc<Given>, model: ScriptedModel) -> Result<Assi
         async move { decision }
     });
     Ok(builder.build()?)
-}
-
-fn mode(given: &Taken) -> QueueMode {
-    if *given == Taken::All { QueueMode::All } else { QueueMode::OneAtATime }
 }
 
 fn limits(given: &Limits) -> UsageLimits {

@@ -18,7 +18,7 @@ use agent::ScriptedModel;
 use agent::durable::{DurableClient, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
-use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::QueueMode, tool, tools};
+use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::Queue, tool, tools};
 use tokio::time::sleep;
 
 /// Where things are noted, line by line.
@@ -105,7 +105,7 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
     let model = ScriptedModel::from_async_fn(move |request| answer(notes.clone(), request));
     let builder = Assistant::builder(model).tools(tools![put, send, pay]).shared_state(log);
     // Calls say the same in every turn.
-    Ok(builder.steering_mode(QueueMode::All).loop_guard(None).build()?)
+    Ok(builder.deliver_all(Queue::Steering).without_loop_guard().build()?)
 }
 
 async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {

@@ -65,7 +65,7 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
 async fn at_most_so_many_calls_run_at_once() {
     let many = (0..40).fold(reply(), |reply, _| reply.tool_call("slow", "{}"));
     let model = ScriptedModel::new([many, reply().text("ok")]);
-    let assistant = assistant(&model).loop_guard(None).build().unwrap();
+    let assistant = assistant(&model).without_loop_guard().build().unwrap();
     let begun = tokio::time::Instant::now();
     assistant.prompt("go").await.unwrap();
     assert_eq!(begun.elapsed().as_millis(), 450, "40 calls of 150 ms, 16 at a time");
@@ -205,7 +205,7 @@ async fn a_tool_can_end_the_run() {
     assert_eq!((output.stop, output.turns), (RunStop::Terminated, 1));
     let both = || reply().tool_call("finish", "{}").tool_call("finish", "{}");
     let model = ScriptedModel::new([both().tool_call("fast", "{}"), both()]);
-    let output = assistant(&model).loop_guard(None).build().unwrap().prompt("go").await.unwrap();
+    let output = assistant(&model).without_loop_guard().build().unwrap().prompt("go").await.unwrap();
     assert_eq!((output.stop, output.turns), (RunStop::Terminated, 2));
 }
 

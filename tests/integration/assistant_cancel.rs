@@ -35,7 +35,7 @@ async fn a_cancelled_run_gives_every_call_its_result() {
 async fn calls_that_wait_for_a_place_end_at_once_when_cancelled() {
     let calls = (0..20).fold(reply(), |reply, _| reply.tool_call("wait", "{}"));
     let builder = assistant(&ScriptedModel::new([calls]));
-    let assistant = builder.max_concurrency(2).loop_guard(None).build().unwrap();
+    let assistant = builder.max_concurrency(2).without_loop_guard().build().unwrap();
     let (asking, canceller) = (assistant.clone(), assistant.clone());
     let run = tokio::spawn(async move { asking.prompt("go").await });
     sleep(Duration::from_secs(1)).await;

@@ -6,7 +6,7 @@ use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::Usage;
 use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, ScriptedReply, reply};
 use agent::provider::{PriceList, Prices};
-use agent::run::{Budget, BudgetWindow, Limit};
+use agent::run::{Budget, Limit};
 use agent::store::{BudgetHold, MemoryStore, SqlStore, Store, StoreErrorKind};
 use agent::{Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel};
 
@@ -31,7 +31,7 @@ fn key(name: &str) -> String {
 }
 
 fn total(name: &str, tokens: u64) -> Budget {
-    Budget::tokens(tokens).named(name).per(BudgetWindow::Total)
+    Budget::tokens(tokens).named(name).in_total()
 }
 
 /// 64 runs at a time take of one budget, through these stores of one database.
@@ -196,7 +196,7 @@ async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
     let store = MemoryStore::new();
     let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
     let assistant = |dollars: f64| {
-        let budget = Budget::dollars(dollars).named("money").per(BudgetWindow::Total);
+        let budget = Budget::dollars(dollars).named("money").in_total();
         builder(&answers(), &store).prices(prices.clone()).budget(budget).build().unwrap()
     };
     assistant(0.01).prompt("Hi").await.unwrap();
@@ -212,12 +212,12 @@ async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
 async fn each_scope_and_session_has_an_amount_of_its_own() {
     let (model, store) = (answers(), MemoryStore::new());
     let budget = || Budget::tokens(190).scope(|cx| cx.get::<String>().cloned().unwrap_or_default());
-    let assistant = builder(&model, &store).budget(budget().per(BudgetWindow::Month)).build().unwrap();
+    let assistant = builder(&model, &store).budget(budget().per_month()).build().unwrap();
     for tenant in ["ann", "ben"] {
         assistant.prompt("Hi").with_state(tenant.to_owned()).await.unwrap();
         assert!(assistant.prompt("Hi").with_state(tenant.to_owned()).await.unwrap_err().is_limit());
     }
-    let session = Budget::tokens(190).per(BudgetWindow::Session);
+    let session = Budget::tokens(190).per_session();
     for name in ["ann", "ben"] {
         let assistant = builder(&model, &store).budget(session.clone()).session(name).await.unwrap();
         assistant.prompt("Hi").await.unwrap();

@@ -11,7 +11,7 @@ use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
-    Assistant, BeforeCall, CancelToken, Decision, RunStop, ToolOutput, json, run::QueueMode, tool, tools,
+    Assistant, BeforeCall, CancelToken, Decision, RunStop, ToolOutput, json, run::Queue, tool, tools,
 };
 use serde_json::Value;
 
@@ -262,7 +262,7 @@ async fn steering_comes_once_and_in_order() {
         reply().text("done"),
         reply().text("bye"),
     ]);
-    let assistant = of(model.clone(), &counts).steering_mode(QueueMode::All).build().unwrap();
+    let assistant = of(model.clone(), &counts).deliver_all(Queue::Steering).build().unwrap();
     let run = rehearse(&assistant);
     assert_eq!(run.play(Some(Crash::before_step(1))).await.unwrap(), None);
     run.steer("one");

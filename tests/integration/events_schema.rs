@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use agent::ScriptedModel;
-use agent::hooks::{ModelChoice, ModelTurn};
 use agent::message::{
     AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part,
     ProviderData, ProviderTool, Resource, ResourceLink, StopReason, ToolResultMessage, Usage,
@@ -222,9 +221,7 @@ async fn small_windows(listen: &impl Fn(&Assistant)) {
     ] {
         let assistant = Assistant::builder(model("large"))
             .named_model("small", model("small"))
-            .select_model(|turn: ModelTurn| async move {
-                Ok(if turn.last_model().is_some() { "small".into() } else { ModelChoice::default() })
-            })
+            .select_model(|turn| async move { Ok(turn.last_model().map(|_| "small".into())) })
             .request(|request| request.with_max_tokens(1_000))
             .conversation(conversation)
             .manage_context(ContextRules::new().window(8_000))

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent::durable::{Crash, Rehearsal, RunRequest, Service};
-use agent::hooks::{ModelChoice, ModelTurn};
 use agent::message::{AssistantMessage, Message, Part};
 use agent::model::{
     ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
@@ -40,9 +39,9 @@ fn two(strong: &ScriptedModel, cheap: &ScriptedModel, asked: &Arc<AtomicU32>) ->
     Assistant::builder(strong.clone())
         .named_model("cheap", cheap.clone())
         .tools(tools![look_up])
-        .select_model(move |turn: ModelTurn| {
+        .select_model(move |turn| {
             asked.fetch_add(1, Ordering::Relaxed);
-            async move { Ok(if turn.turn() == 1 { ModelChoice::default() } else { "cheap".into() }) }
+            async move { Ok((turn.turn() > 1).then(|| "cheap".into())) }
         })
 }
 
@@ -70,8 +69,8 @@ async fn each_switch_is_an_event_with_what_was_lost() {
 
 #[tokio::test]
 async fn an_unknown_name_and_a_hook_that_fails_are_errors_of_the_run() {
-    let fails: [fn() -> Result<ModelChoice, agent::hooks::HookError>; 3] =
-        [|| Ok("none".into()), || Err("no budget".into()), || panic!("no")];
+    let fails: [fn() -> Result<Option<String>, agent::hooks::HookError>; 3] =
+        [|| Ok(Some("none".into())), || Err("no budget".into()), || panic!("no")];
     for (fail, text) in fails.into_iter().zip(["no model named `none`", "no budget", "a hook panicked"]) {
         let builder = Assistant::builder(model("strong")).select_model(move |_| {
             let choice = fail();

@@ -8,8 +8,8 @@ use agent::{Control, ToolOutcome, ToolOutput, json, tool::OutcomeCode};
 use agent::{
     Event, EventKind, RunStop, UsageLimits,
     loop_core::{
-        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Signature, Step,
-        ToolEntry, TurnDecision,
+        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, ToolEntry,
+        TurnDecision,
     },
     run::SteeringPolicy,
 };
@@ -57,11 +57,7 @@ impl Chance<'_> {
                 ready.cached = Some(CallEnd::new(ToolOutcome::from(ToolOutput::text("known"))));
                 Prepared::Ready(ready)
             }
-            3 => {
-                let mut ready = Ready::default();
-                ready.signature = Some(Signature::of("t", &json!({})));
-                Prepared::Ready(ready)
-            }
+            3 => Prepared::Ready(Ready::default().guarded("t", &json!({}))),
             _ => Prepared::Ready(Ready::default()),
         }
     }

@@ -11,8 +11,8 @@ use agent::ScriptedModel;
 use agent::message::{Message, Part};
 use agent::model::{ModelError, ModelErrorKind, reply};
 use agent::{
-    Assistant, BeforeCall, EventKind, RunError, Tool, ToolContext, ToolError, ToolOutput, ToolSet, Value,
-    hooks::AfterCall, json, run::Delivery,
+    Assistant, BeforeCall, EventKind, RunError, RunOutput, Tool, ToolContext, ToolError, ToolOutput, ToolSet,
+    Value, hooks::AfterCall, json, run::Delivery,
 };
 use tokio::time::sleep;
 
@@ -40,7 +40,7 @@ impl<F: Future> Future for Polls<'_, F> {
     }
 }
 
-/// An assistant whose every part waits: hooks, tools, listeners, approvals.
+/// An assistant whose every part waits: hooks, tools, approvals.
 fn waiting() -> Assistant {
     let model = ScriptedModel::from_fn(|request| match request.messages.len() {
         n if n > 8 => reply().text("done"),
@@ -52,7 +52,7 @@ fn waiting() -> Assistant {
     });
     let nap = || sleep(Duration::from_millis(1));
     assistant(&model)
-        .loop_guard(None)
+        .without_loop_guard()
         .max_concurrency(2)
         .before_tool_call(move |_| async move {
             nap().await;
@@ -108,12 +108,21 @@ fn assert_balanced(told: &[String]) {
     assert_eq!(count('+'), count('-'), "{told:?}");
 }
 
+/// A run that waits for its reader after each event.
+async fn read(assistant: &Assistant) -> Result<RunOutput, RunError> {
+    let mut run = assistant.prompt("go").stream();
+    while run.next().await.is_some() {
+        tokio::task::yield_now().await;
+    }
+    run.output().await
+}
+
 /// How many polls a whole run takes.
 async fn length() -> usize {
     let assistant = waiting();
     let _told = watched(&assistant);
     let mut polls = 0;
-    let mut run = pin!(assistant.prompt("go").into_future());
+    let mut run = pin!(read(&assistant));
     let output = std::future::poll_fn(|cx| {
         polls += 1;
         run.as_mut().poll(cx)
@@ -131,7 +140,7 @@ async fn a_run_can_be_dropped_wherever_it_waits() {
         let assistant = waiting();
         let told = watched(&assistant);
         {
-            let mut run = pin!(assistant.prompt("go").into_future());
+            let mut run = pin!(read(&assistant));
             assert!(Polls { future: run.as_mut(), left }.await.is_none(), "{left} of {polls}");
         }
         // The pinned future is dropped at the end of its block.
@@ -153,7 +162,7 @@ async fn a_run_can_be_cancelled_wherever_it_waits() {
         let assistant = waiting();
         let told = watched(&assistant);
         let kept = assistant.follow_up("later");
-        let mut run = pin!(assistant.prompt("go").into_future());
+        let mut run = pin!(read(&assistant));
         assert!(Polls { future: run.as_mut(), left }.await.is_none());
         assistant.cancel("enough");
         assistant.cancel("too late");

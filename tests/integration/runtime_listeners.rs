@@ -3,7 +3,6 @@
 use std::fmt;
 use std::panic::panic_any;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -172,7 +172,7 @@ async fn a_failure_can_end_the_run_and_the_last_of_many_tries_keeps_it() {
             reply().text("done")
         }
     });
-    let assistant = Assistant::builder(model).tools(tools![act]).loop_guard(None).build().unwrap();
+    let assistant = Assistant::builder(model).tools(tools![act]).without_loop_guard().build().unwrap();
     assistant.prompt("go").await.unwrap();
     let messages = assistant.messages();
     let results: Vec<_> = messages.iter().filter_map(Message::as_tool_result).collect();

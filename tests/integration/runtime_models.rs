@@ -178,7 +178,7 @@ async fn a_request_shares_the_conversation_however_long_it_is() {
         .tools(tools![{
             ToolBuilder::new("list").description("Lists.").build(|_: Value, _: ToolContext| async {}).unwrap()
         }])
-        .loop_guard(None)
+        .without_loop_guard()
         .max_turns(u32::try_from(turns).unwrap() + 1)
         .build()
         .unwrap();

@@ -10,7 +10,7 @@ use agent::model::{ModelRequest, reply};
 use agent::testing::EventLog;
 use agent::{
     Assistant, AssistantBuilder, Decisions, EventKind, RunError, RunStop, ToolArgs, ToolDefinition,
-    hooks::TurnTools, tool, tools,
+    hooks::TurnStart, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -38,7 +38,7 @@ fn builder(model: &ScriptedModel) -> AssistantBuilder {
 }
 
 /// Without `open_vault`, until somebody has looked.
-fn after_a_look(turn: TurnTools) -> TurnTools {
+fn after_a_look(turn: TurnStart) -> TurnStart {
     let has_looked =
         |message: &Message| matches!(message, Message::ToolResult(result) if result.tool == "look");
     let looked = turn.messages().iter().any(|message| has_looked(message));

@@ -31,7 +31,7 @@ fn assistant(folder: &Path, text: &'static str) -> Assistant {
         }
     });
     let builder = Assistant::builder(model).tools(ToolSet::new().with(long.unwrap()));
-    builder.max_result_bytes(1000).spill_results(folder).loop_guard(None).build().unwrap()
+    builder.max_result_bytes(1000).spill_results(folder).without_loop_guard().build().unwrap()
 }
 
 /// The handle that the result of `go` names.

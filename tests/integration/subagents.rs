@@ -264,7 +264,7 @@ async fn usage_counts_once_and_the_limits_of_the_root_hold_for_all() {
     for allowed in [0_u8, 9, 40, 64] {
         let limits = UsageLimits { tool_calls: Some(allowed.into()), ..UsageLimits::default() };
         log.0.lock().unwrap().clear();
-        let root = tree(&log).max_concurrency(32).loop_guard(None).limits(limits).build().unwrap();
+        let root = tree(&log).max_concurrency(32).without_loop_guard().limits(limits).build().unwrap();
         let _ = root.prompt(calls.as_str()).await;
         let ran = log.lines().len() + usize::min(allowed.into(), width);
         assert_eq!(ran, usize::from(allowed), "{:?}", log.lines());
@@ -283,7 +283,7 @@ async fn usage_counts_once_and_the_limits_of_the_root_hold_for_all() {
     let child = Assistant::builder(model.clone()).build().unwrap();
     let build = |limits| {
         let root = Assistant::builder(model.clone()).tools(child.as_tool("first", "Thinks."));
-        root.loop_guard(None).limits(limits).build().unwrap()
+        root.without_loop_guard().limits(limits).build().unwrap()
     };
     let output = build(UsageLimits::default()).prompt("first").await.unwrap();
     assert_eq!((output.usage.input, output.usage.output), (400, 40));

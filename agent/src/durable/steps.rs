@@ -219,7 +219,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     async fn turn_tools(
         &mut self,
         turn: u32,
-        messages: impl FnOnce() -> MessageList,
+        messages: &MessageList,
+        run: &SharedLoop,
     ) -> Result<Result<Option<Arc<[ToolDefinition]>>, String>, StepError> {
         if !self.performer.chooses_tools() {
             return Ok(Ok(None));
@@ -227,9 +228,10 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
             return Ok(Ok(Some(tools.clone())));
         }
-        let (performer, messages) = (self.performer.clone(), messages());
+        let (performer, so_far) =
+            (self.performer.clone(), (turn, messages.clone(), run.lock().usage().clone()));
         let name = format!("{}/{turn}/tools", self.performer.run_id());
-        let work = Box::pin(async move { Ok(performer.chosen_names(turn, messages).await) });
+        let work = Box::pin(async move { Ok(performer.chosen_names(so_far).await) });
         let names: Result<Vec<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
         Ok(names.map(|names| {
             let tools = self.served.assistant.definitions(&names);
@@ -331,18 +333,18 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     ) -> Result<ModelReply, StepError> {
         self.select_model(&key, run).await?;
         self.fit_context(&key, run, None).await?;
-        let mut reply = self.ask(key.clone(), key.to_string(), messages.clone()).await?;
+        let mut reply = self.ask(key.clone(), key.to_string(), messages.clone(), run).await?;
         if let Some(overflow) = overflow_of(&mut reply, run)? {
             self.fit_context(&key, run, Some(overflow)).await?;
             let name = format!("{key}/again");
-            reply = self.ask(key.clone(), name, messages.clone()).await?;
+            reply = self.ask(key.clone(), name, messages.clone(), run).await?;
             self.refuse_overflow(&mut reply, run)?;
         }
         if let Some(roomy) = self.asking().with_more_room(&reply) {
             run.lock().record_replaced_reply(reply.message)?;
             self.asking = Some((key.turn, roomy));
             let name = format!("{key}/room");
-            reply = self.ask(key, name, messages).await?;
+            reply = self.ask(key, name, messages, run).await?;
             self.refuse_overflow(&mut reply, run)?;
         }
         self.announce_switch(run, &reply);

@@ -27,7 +27,7 @@ pub struct LoopConfig {
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,
     /// The guard against a model that repeats the same call. `None` turns it off.
-    pub loop_guard: Option<LoopGuard>,
+    pub(crate) loop_guard: Option<LoopGuard>,
     /// Whether every call runs alone.
     pub sequential: bool,
     /// The effect of a steering message on the calls of the turn it arrives in.
@@ -45,6 +45,20 @@ pub struct LoopConfig {
     pub max_result_bytes: usize,
     /// Settings of individual tools. A tool that is not listed has [`ToolEntry::default`].
     pub tools: BTreeMap<String, ToolEntry>,
+}
+
+impl LoopConfig {
+    /// Sets the numbers of the equal calls that are [refused and end the run](crate::AssistantBuilder::loop_guard).
+    pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
+        self.loop_guard = Some(LoopGuard { refuse_at, end_at });
+        self
+    }
+
+    /// Lets a model make the same call as often as the other limits permit.
+    pub fn without_loop_guard(mut self) -> Self {
+        self.loop_guard = None;
+        self
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
@@ -98,22 +112,13 @@ pub struct UsageLimits {
     pub cost: Option<f64>,
 }
 
-/// The guard against a model that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran, the
-/// same result. A user message restarts the count.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, run::LoopGuard};
-///
-/// let guard = LoopGuard { refuse_at: 2, end_at: 3 };
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).loop_guard(Some(guard)).build()?;
-/// # Ok::<(), agent::run::BuildError>(())
-/// ```
+/// The guard against a model that makes the same call repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoopGuard {
-    /// The call with this number is not run, and fails with the code `repeated_call`; 3 by default.
-    pub refuse_at: u32,
-    /// The call with this number ends the run after its batch; 5 by default.
-    pub end_at: u32,
+pub(crate) struct LoopGuard {
+    /// The call with this number is not run.
+    pub(crate) refuse_at: u32,
+    /// The call with this number ends the run after its batch.
+    pub(crate) end_at: u32,
 }
 
 impl Default for LoopGuard {

@@ -11,23 +11,12 @@ use crate::tool::outcome::ToolOutcome;
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
 /// It has 128 bits and is the same on every machine.
-///
-/// ```
-/// use agent::loop_core::Signature;
-/// use serde_json::json;
-///
-/// let one = Signature::of("add", &json!({"a": 1, "b": 2}));
-/// assert_eq!(one, Signature::of("add", &json!({"b": 2, "a": 1})));
-/// let other = Signature::of("add", &json!({"b": 1, "a": 2}));
-/// assert_ne!(one, other);
-/// assert_ne!(one.short(), other.short());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Signature(u128);
+pub(crate) struct Signature(u128);
 
 impl Signature {
     /// Returns the signature of a call of `tool` with these arguments.
-    pub fn of(tool: &str, args: &Value) -> Self {
+    pub(crate) fn of(tool: &str, args: &Value) -> Self {
         let mut hash = Fnv128::new();
         hash.text(tool);
         hash.value(args);
@@ -36,7 +25,8 @@ impl Signature {
 
     /// Returns the lower half of the hash, for uses where 64 bits suffice.
     #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
-    pub fn short(self) -> u64 {
+    #[cfg(feature = "runtime")]
+    pub(crate) fn short(self) -> u64 {
         self.0 as u64
     }
 

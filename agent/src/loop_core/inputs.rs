@@ -1,6 +1,7 @@
 //! The values that a driver records, and the error for a value that does not fit.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{LimitReached, Signature};
 use crate::args::Coercions;
@@ -67,11 +68,10 @@ pub enum Prepared {
 /// A call that may run.
 ///
 /// ```
-/// use agent::loop_core::{Ready, Signature};
+/// use agent::loop_core::Ready;
 ///
 /// let args = agent::json!({"to": "Ann", "amount": 500});
-/// let mut ready = Ready::default();
-/// ready.signature = Some(Signature::of("send", &args));
+/// let mut ready = Ready::default().guarded("send", &args);
 /// ready.approval = Some(args.to_string().into());      // needs a decision
 /// assert!(ready.cached.is_none());
 /// ```
@@ -83,7 +83,7 @@ pub struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<ToolArguments>,
     /// The signature to compare with earlier calls, or `None` if the call may be repeated.
-    pub signature: Option<Signature>,
+    pub(crate) signature: Option<Signature>,
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
@@ -93,6 +93,15 @@ pub struct Ready {
     /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<CallEnd>,
+}
+
+impl Ready {
+    /// Lets the loop compare the call with earlier ones, by its tool and its validated arguments, whatever the order of their keys. Without
+    /// it, the call may be repeated.
+    pub fn guarded(mut self, tool: &str, args: &Value) -> Self {
+        self.signature = Some(Signature::of(tool, args));
+        self
+    }
 }
 
 /// How a call ended.
@@ -137,7 +146,7 @@ pub struct CallEnd {
     pub edited_args: Option<ToolArguments>,
     /// The signature of a call that was refused after validation, to compare with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signature: Option<Signature>,
+    pub(crate) signature: Option<Signature>,
     /// The questions for which the call waits, if its tool asked any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<Question>,

@@ -81,7 +81,7 @@ pub(crate) use config::{LoopGuard, SteeringPolicy};
 pub use end::End;
 pub(crate) use end::{Limit, LimitReached, RunStop};
 pub(crate) use event::{Event, EventKind};
-pub use guard::Signature;
+pub(crate) use guard::Signature;
 pub(crate) use inputs::CallCoercions;
 pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
 #[cfg(feature = "runtime")]

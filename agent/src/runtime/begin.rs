@@ -10,7 +10,7 @@ use super::growing::Growing;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::suspended::SuspendedRun;
-use crate::loop_core::{AgentLoop, RecordedTurn, RunState};
+use crate::loop_core::{AgentLoop, Queue, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
@@ -170,10 +170,10 @@ impl Assistant {
             _ => match state.conversation.last() {
                 None => return Err(RunError::NothingToContinue),
                 Some(Message::Assistant(_)) => {
-                    taken = state.steering.take(config.steering_mode);
+                    taken = state.steering.take(config.takes_all(Queue::Steering));
                     polls = taken.is_empty();
                     if taken.is_empty() {
-                        taken = state.follow_ups.take(config.follow_up_mode);
+                        taken = state.follow_ups.take(config.takes_all(Queue::FollowUp));
                     }
                     if taken.is_empty() {
                         return Err(RunError::LastMessageIsAssistant);

@@ -23,12 +23,10 @@ use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
 use super::output::AnswerReader;
-use super::queue::QueueMode;
 use super::records::{StoreAccess, StoreOptions};
-use super::select::Selector;
 use super::spill::{READ_RESULT, SpillFolder, read_result};
 use super::state_types::StateType;
-use super::turn_tools::Preparer;
+use super::turn_start::{Preparer, Selector};
 use crate::loop_core::{Event, LoopConfig, StateError};
 use crate::message::Conversation;
 use crate::model::{ContextRules, ManagedTool, Model, ModelRequest, TokenCounter, TokenEstimator};
@@ -85,8 +83,8 @@ pub struct AssistantBuilder {
     approver: Option<Approver>,
     answerer: Option<Answerer>,
     approval_keys: ApprovalKeys,
-    steering_mode: QueueMode,
-    follow_up_mode: QueueMode,
+    takes_all_steering: bool,
+    takes_all_follow_ups: bool,
     cache: bool,
     shared_cache: Option<ResultCache>,
     spill: Option<SpillFolder>,
@@ -133,8 +131,8 @@ impl AssistantBuilder {
             approver: None,
             answerer: None,
             approval_keys: ApprovalKeys::default(),
-            steering_mode: QueueMode::default(),
-            follow_up_mode: QueueMode::default(),
+            takes_all_steering: false,
+            takes_all_follow_ups: false,
             cache: false,
             shared_cache: None,
             spill: None,
@@ -529,8 +527,8 @@ impl AssistantBuilder {
             answerer: self.answerer,
             signer,
             listeners: self.listeners,
-            steering_mode: self.steering_mode,
-            follow_up_mode: self.follow_up_mode,
+            takes_all_steering: self.takes_all_steering,
+            takes_all_follow_ups: self.takes_all_follow_ups,
             cache: self.cache,
             shared_cache: self.shared_cache,
             uncached: uncached.into(),

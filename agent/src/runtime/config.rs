@@ -15,13 +15,11 @@ use super::hooks::Hooks;
 use super::listener::Listeners;
 use super::observe::Meter;
 use super::output::{AnswerReader, ExpectedOutput};
-use super::queue::QueueMode;
 use super::records::StoreAccess;
-use super::select::Selector;
 use super::spill::SpillFolder;
 use super::state_types::StateTypes;
-use super::turn_tools::Preparer;
-use crate::loop_core::{AgentLoop, LoopConfig, ModelReply, Signature, ToolEntry};
+use super::turn_start::{Preparer, Selector};
+use crate::loop_core::{AgentLoop, LoopConfig, ModelReply, Queue, Signature, ToolEntry};
 use crate::message::{StopReason, ToolCall};
 use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
 use crate::tool::asking::Answerer;
@@ -54,8 +52,8 @@ pub(super) struct Config {
     pub(super) signer: Option<Arc<Signer>>,
     /// The listeners of the builder. A new assistant starts with these.
     pub(super) listeners: Listeners,
-    pub(super) steering_mode: QueueMode,
-    pub(super) follow_up_mode: QueueMode,
+    pub(super) takes_all_steering: bool,
+    pub(super) takes_all_follow_ups: bool,
     pub(super) max_concurrency: usize,
     /// The maximum number of runs within one another below a run of this assistant.
     pub(super) max_depth: u8,
@@ -101,6 +99,14 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// Whether a turn takes all waiting messages of this queue, and not the first alone.
+    pub(super) fn takes_all(&self, queue: Queue) -> bool {
+        match queue {
+            Queue::Steering => self.takes_all_steering,
+            Queue::FollowUp => self.takes_all_follow_ups,
+        }
+    }
+
     /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
     pub(super) fn secrets(&self) -> SecretArguments {
         SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])

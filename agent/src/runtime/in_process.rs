@@ -21,7 +21,7 @@ use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
 use super::stop::StopSignal;
 use super::telemetry;
-use super::turn_tools::before_reply;
+use super::turn_start::before_reply;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
     SteeringPolicy, TurnDecision, TurnSummary, steered,
@@ -102,8 +102,8 @@ impl Steps for InProcessSteps {
         let config = &self.performer.config;
         let mut state = self.assistant.state();
         let taken = match queue {
-            Queue::Steering => state.steering.take(config.steering_mode),
-            Queue::FollowUp => state.follow_ups.take(config.follow_up_mode),
+            Queue::Steering => state.steering.take(config.takes_all(queue)),
+            Queue::FollowUp => state.follow_ups.take(config.takes_all(queue)),
         };
         drop(state);
         let messages = taken.iter().map(|queued| queued.message.clone()).collect();
@@ -329,15 +329,15 @@ impl InProcessSteps {
         if !self.performer.chooses_tools() {
             return Some(Ok(self.performer.config.request.tools.clone()));
         }
-        let (turn, messages) = {
+        let (turn, messages, usage) = {
             let run = self.run.lock();
-            (run.turn(), run.conversation().list())
+            (run.turn(), run.conversation().list(), run.usage().clone())
         };
         if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
             return Some(Ok(tools.clone()));
         }
         let messages = if has_replied { before_reply(&messages) } else { messages };
-        let tools = match Box::pin(self.performer.choose_tools(turn, messages)).await? {
+        let tools = match Box::pin(self.performer.choose_tools((turn, messages, usage))).await? {
             Ok(tools) => tools,
             Err(error) => return Some(Err(error)),
         };

@@ -40,7 +40,6 @@ mod queue;
 mod records;
 mod run_output;
 mod segment;
-mod select;
 #[cfg(feature = "durable-restate")]
 mod served;
 mod spill;
@@ -49,11 +48,11 @@ mod stop;
 mod streamed;
 mod suspended;
 mod telemetry;
-mod turn_tools;
+mod turn_start;
 
 pub use approval::{Decision, Decisions};
 pub use assistant::Assistant;
-pub use budget::{Budget, BudgetWindow};
+pub use budget::Budget;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
 #[cfg(feature = "mcp-server")]
@@ -67,13 +66,12 @@ pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 pub use listener::Subscription;
 pub use observe::Metric;
 pub use prompt::Prompt;
-pub use queue::{Delivery, QueueMode, Receipt};
+pub use queue::{Delivery, Receipt};
 pub use records::InvokeError;
 pub use run_output::RunOutput;
-pub use select::{ModelChoice, ModelTurn};
 pub use streamed::Run;
 pub use suspended::SuspendedRun;
-pub use turn_tools::TurnTools;
+pub use turn_start::TurnStart;
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;

@@ -7,8 +7,7 @@ use futures_util::future::{Either, select};
 use super::config::Config;
 use super::hooks::{HookError, Hooks, call_hook};
 use super::output::TOOL;
-use super::select::{ModelTurn, switched};
-use super::turn_tools::TurnTools;
+use super::turn_start::TurnStart;
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CallEnd;
 use crate::loop_core::{AgentLoop, EventKind, ModelReply, TurnSummary};
@@ -82,12 +81,9 @@ impl Performer {
     /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped first.
     pub(super) async fn choose_tools(
         &self,
-        turn: u32,
-        messages: MessageList,
+        so_far: (u32, MessageList, Usage),
     ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
-        let Config { request, registry, output_tool, .. } = &*self.config;
-        let context = registry.context(&self.context);
-        let mut tools = TurnTools::new(request.tools.clone(), output_tool.clone(), turn, messages, context);
+        let mut tools = self.turn_start(so_far);
         for choose in &self.config.preparers {
             tools = match self.hook(|| choose(tools)).await? {
                 Ok(tools) => tools,
@@ -101,13 +97,15 @@ impl Performer {
     /// stopped first.
     pub(crate) async fn select_model(
         &self,
-        turn: u32,
-        messages: MessageList,
-        usage: Usage,
+        so_far: (u32, MessageList, Usage),
     ) -> Option<Result<Option<String>, HookError>> {
         let Some(select) = &self.config.selector else { return Some(Ok(None)) };
-        let chosen = self.hook(|| select(ModelTurn { turn, messages, usage })).await?;
-        Some(chosen.map(|choice| choice.name().map(str::to_owned)))
+        self.hook(|| select(self.turn_start(so_far))).await
+    }
+
+    fn turn_start(&self, so_far: (u32, MessageList, Usage)) -> TurnStart {
+        let Config { request, registry, output_tool, .. } = &*self.config;
+        TurnStart::new(request.tools.clone(), output_tool.clone(), so_far, registry.context(&self.context))
     }
 
     /// Returns the performer of requests to the model of this name, or to the assistant's own.
@@ -218,4 +216,12 @@ impl Performer {
     pub(super) fn stopped(&self) -> CallEnd {
         CallEnd::new(crate::tool::outcome::ToolOutcome::aborted(&self.stop_reason()))
     }
+}
+
+/// Returns the models of two replies, if they are known and differ: `PROVIDER/MODEL`.
+fn switched(messages: &[Arc<Message>], to: (&str, &str, &str)) -> Option<(String, String)> {
+    let last = messages.iter().rev().find_map(|message| message.as_assistant())?;
+    let from = (&*last.provider, &*last.api, &*last.model);
+    let is_known = !from.2.is_empty() && !to.2.is_empty();
+    (is_known && from != to).then(|| (format!("{}/{}", from.0, from.2), format!("{}/{}", to.0, to.2)))
 }

@@ -4,33 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::message::{Message, UserMessage};
-
-/// The number of messages that a run takes from a queue at a time.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, run::QueueMode};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new(["One.", "Two and three."]);
-/// let assistant = Assistant::builder(model).follow_up_mode(QueueMode::All).build()?;
-/// assistant.follow_up("And two?");
-/// assistant.follow_up("And three?");
-/// assert_eq!(assistant.prompt("One?").await?.turns, 2);
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueMode {
-    /// The oldest message.
-    #[default]
-    OneAtATime,
-    /// All queued messages.
-    All,
-}
 
 /// The capacity of a queue. Further messages are refused, and their receipts report this.
 const MAX_QUEUED: usize = 1024;
@@ -228,12 +204,9 @@ impl MessageQueue {
         self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages with which a turn begins.
-    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<QueuedMessage> {
-        let count = match mode {
-            QueueMode::OneAtATime => self.waiting.len().min(1),
-            QueueMode::All => self.waiting.len(),
-        };
+    /// Takes the messages with which a turn begins: all, or the first.
+    pub(super) fn take(&mut self, takes_all: bool) -> Vec<QueuedMessage> {
+        let count = self.waiting.len().min(if takes_all { usize::MAX } else { 1 });
         let taken = self.waiting.drain(..count).collect();
         self.defer_current();
         taken

@@ -7,14 +7,13 @@ use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
 use super::config::Config;
 use super::perform::Performer;
-use super::queue::QueueMode;
 use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::StateType;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
     RunState, StateError, SteeringPolicy,
 };
-use crate::message::{Conversation, Message, MessageList, ToolCall};
+use crate::message::{Conversation, Message, MessageList, ToolCall, Usage};
 use crate::panics::catch_future;
 use crate::tool::{
     cancel::CancelToken,
@@ -174,11 +173,7 @@ impl ServedAssistant {
 
     /// Whether a turn takes all waiting messages of this queue, and not the first alone.
     pub(crate) fn takes_all(&self, queue: Queue) -> bool {
-        let mode = match queue {
-            Queue::Steering => self.config.steering_mode,
-            Queue::FollowUp => self.config.follow_up_mode,
-        };
-        mode == QueueMode::All
+        self.config.takes_all(queue)
     }
 
     /// Whether the call must not run again once it has begun. A call of an unknown tool never begins.
@@ -220,8 +215,11 @@ impl Performer {
     ///
     /// # Errors
     /// Returns the message of a hook that failed, or the reason why the run was stopped.
-    pub(crate) async fn chosen_names(&self, turn: u32, messages: MessageList) -> Result<Vec<String>, String> {
-        match self.choose_tools(turn, messages).await {
+    pub(crate) async fn chosen_names(
+        &self,
+        so_far: (u32, MessageList, Usage),
+    ) -> Result<Vec<String>, String> {
+        match self.choose_tools(so_far).await {
             Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
             Some(Err(error)) => Err(error.to_string()),
             None => Err(self.stop_reason().to_string()),

@@ -32,8 +32,9 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         key: StepKey,
         name: String,
         messages: MessageList,
+        run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        let tools = match self.turn_tools(key.turn, || messages.clone()).await? {
+        let tools = match self.turn_tools(key.turn, &messages, run).await? {
             Ok(tools) => tools.unwrap_or_else(|| self.served.assistant.all_definitions()),
             Err(error) => {
                 let error = ModelError::new(ModelErrorKind::InvalidRequest, error);
@@ -76,7 +77,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         };
         let (performer, turn) = (self.performer.clone(), key.turn);
         let work = Box::pin(async move {
-            Ok(match performer.select_model(turn, messages, usage).await {
+            Ok(match performer.select_model((turn, messages, usage)).await {
                 Some(chosen) => chosen.map_err(|error| error.to_string()),
                 None => Err(performer.stop_reason().to_string()),
             })

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(super) use gate::BudgetGate;
-pub use window::BudgetWindow;
+use window::BudgetWindow;
 
 use super::error::BuildError;
 use super::records::{StoreAccess, now};
@@ -38,7 +38,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// fit, nothing is sent, and the run ends with [`Limit::Budget`]. A process that dies has spent what it had reserved, half an hour later.
 ///
 /// ```
-/// use agent::run::{Budget, BudgetWindow, Limit};
+/// use agent::run::{Budget, Limit};
 /// use agent::store::MemoryStore;
 /// use agent::{Assistant, ScriptedModel};
 ///
@@ -47,7 +47,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let budget = Budget::tokens(2_500)
 ///     .named("daily")
-///     .per(BudgetWindow::Day)
+///     .per_day()
 ///     .scope(|cx| cx.get::<Tenant>().map(|tenant| tenant.id.clone()).unwrap_or_default());
 /// let model = ScriptedModel::from_fn(|_| agent::model::reply().text("Hello!").usage(agent::message::Usage::new(700, 300)));
 /// let assistant = Assistant::builder(model)
@@ -62,6 +62,8 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// assistant.prompt("Hi").with_state(Tenant { id: "ben".into() }).await?;
 /// # Ok(()) }
 /// ```
+///
+/// Without another time, it is the amount of each run, which needs no store.
 #[derive(Clone)]
 pub struct Budget {
     name: Arc<str>,
@@ -92,11 +94,11 @@ impl Budget {
     /// [price list](crate::AssistantBuilder::prices).
     ///
     /// ```
-    /// use agent::run::{Budget, BudgetWindow};
+    /// use agent::run::Budget;
     /// use agent::{Assistant, ScriptedModel, provider::{PriceList, Prices}};
     ///
     /// let builder = || {
-    ///     Assistant::builder(ScriptedModel::new(["Hello!"])).budget(Budget::dollars(0.5).per(BudgetWindow::Run))
+    ///     Assistant::builder(ScriptedModel::new(["Hello!"])).budget(Budget::dollars(0.5))
     /// };
     /// let error = builder().build().unwrap_err();
     /// assert!(error.to_string().contains("the model `scripted/scripted` has no price"), "{error}");
@@ -113,10 +115,28 @@ impl Budget {
         Self { name: Arc::from("budget"), unit, limit, window: BudgetWindow::Run, scope: None, problem }
     }
 
-    /// Sets for how long the amount is. Default: [`BudgetWindow::Run`].
-    pub fn per(mut self, window: BudgetWindow) -> Self {
-        self.window = window;
-        self
+    /// Makes it the amount for each session. A run without a session fails.
+    pub fn per_session(self) -> Self {
+        self.within(BudgetWindow::Session)
+    }
+
+    /// Makes it the amount for each day, in UTC.
+    pub fn per_day(self) -> Self {
+        self.within(BudgetWindow::Day)
+    }
+
+    /// Makes it the amount for each month, in UTC.
+    pub fn per_month(self) -> Self {
+        self.within(BudgetWindow::Month)
+    }
+
+    /// Makes it the amount for all time.
+    pub fn in_total(self) -> Self {
+        self.within(BudgetWindow::Total)
+    }
+
+    fn within(self, window: BudgetWindow) -> Self {
+        Self { window, ..self }
     }
 
     /// Sets for whom the amount is: each text that the function returns has an amount of its own. Default: all share one.

@@ -1,27 +1,13 @@
 //! The times for which budgets are.
 
 /// For how long the amount of a [`Budget`](super::Budget) is. Days and months are those of UTC.
-///
-/// ```
-/// use agent::run::{Budget, BudgetWindow};
-///
-/// let monthly = Budget::tokens(50_000_000).named("team").per(BudgetWindow::Month);
-/// let burst = Budget::tokens(200_000).named("run").per(BudgetWindow::Run);
-/// # let _ = (monthly, burst);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BudgetWindow {
-    /// For each run. No store is needed.
+pub(super) enum BudgetWindow {
     #[default]
     Run,
-    /// For each session. A run without one fails.
     Session,
-    /// For each day.
     Day,
-    /// For each month.
     Month,
-    /// For all time.
     Total,
 }
 

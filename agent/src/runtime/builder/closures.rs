@@ -7,7 +7,7 @@ use crate::loop_core::TurnSummary;
 use crate::message::MessageList;
 use crate::model::ModelRequest;
 use crate::runtime::hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
-use crate::runtime::turn_tools::TurnTools;
+use crate::runtime::turn_start::TurnStart;
 use crate::tool::BoxFuture;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
@@ -245,8 +245,8 @@ impl AssistantBuilder {
     /// ```
     pub fn prepare_tools<F, Fut>(mut self, choose: F) -> Self
     where
-        F: Fn(TurnTools) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<TurnTools, HookError>> + Send + 'static,
+        F: Fn(TurnStart) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<TurnStart, HookError>> + Send + 'static,
     {
         self.preparers.push(Arc::new(move |tools| Box::pin(choose(tools))));
         self

@@ -7,7 +7,7 @@ use crate::model::{ContextRules, Model, TokenCounter};
 use crate::provider::PriceList;
 use crate::runtime::budget::Budget;
 use crate::runtime::hooks::HookError;
-use crate::runtime::select::{ModelChoice, ModelTurn};
+use crate::runtime::turn_start::TurnStart;
 
 impl AssistantBuilder {
     /// Keeps what is sent of a long conversation within the window of the model, by these rules. Off by default.
@@ -81,7 +81,7 @@ impl AssistantBuilder {
     ///
     /// ```
     /// use agent::message::Usage;
-    /// use agent::run::{Budget, BudgetWindow, Limit};
+    /// use agent::run::{Budget, Limit};
     /// use agent::store::MemoryStore;
     /// use agent::{Assistant, ScriptedModel, model::reply};
     ///
@@ -90,7 +90,7 @@ impl AssistantBuilder {
     /// let assistant = Assistant::builder(model)
     ///     .request(|request| request.with_max_tokens(100))
     ///     .store(MemoryStore::new())
-    ///     .budget(Budget::tokens(150).per(BudgetWindow::Month))
+    ///     .budget(Budget::tokens(150).per_month())
     ///     .build()?;
     /// assistant.prompt("Hi").await?;                                          // 100 are left
     /// let error = assistant.fork().prompt("Hi").await.unwrap_err();           // a request, and a reply of 100
@@ -125,23 +125,23 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the hook that chooses the model of each turn, before its request. A name that does not exist is an error of the run.
+    /// Sets the function that chooses the model of each turn, before its request: the name of one, or `None` for the assistant's own. A name
+    /// that does not exist is an error of the run.
     ///
     /// The conversation is handed to each model as it can take it: thinking and other state of a provider are not sent to another one. An
     /// event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. Answers with a schema are asked for
     /// as the assistant's own model takes it.
     ///
     /// ```
-    /// use agent::hooks::{ModelChoice, ModelTurn};
     /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let (strong, cheap) = (ScriptedModel::new(["I think."]), ScriptedModel::new(["Sure."]));
     /// let assistant = Assistant::builder(strong.clone())
     ///     .named_model("cheap", cheap.clone())
-    ///     .select_model(|turn: ModelTurn| async move {
-    ///         let is_long = turn.messages().last().is_some_and(|message| message.text().len() > 20);
-    ///         Ok(if is_long { ModelChoice::default() } else { "cheap".into() })
+    ///     .select_model(|turn| async move {
+    ///         let is_short = turn.messages().last().is_some_and(|message| message.text().len() < 20);
+    ///         Ok(is_short.then(|| "cheap".into()))
     ///     })
     ///     .build()?;
     /// assert_eq!(assistant.prompt("Prove that it is sound.").await?.text(), "I think.");
@@ -151,8 +151,8 @@ impl AssistantBuilder {
     /// ```
     pub fn select_model<F, Fut>(mut self, select: F) -> Self
     where
-        F: Fn(ModelTurn) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ModelChoice, HookError>> + Send + 'static,
+        F: Fn(TurnStart) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<String>, HookError>> + Send + 'static,
     {
         self.selector = Some(Arc::new(move |turn| Box::pin(select(turn))));
         self

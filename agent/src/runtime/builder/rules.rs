@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::AssistantBuilder;
-use crate::loop_core::{LoopGuard, SteeringPolicy, UsageLimits};
+use crate::loop_core::{LoopGuard, Queue, SteeringPolicy, UsageLimits};
 use crate::runtime::child::ChildTool;
-use crate::runtime::queue::QueueMode;
 
 impl AssistantBuilder {
     /// Sets the maximum number of replies for a prompt; 50 by default, at least 1.
@@ -92,13 +91,14 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the guard that stops a model that repeats the same call, or turns it off with `None`. By default, the third equal call with an
-    /// equal result is refused, and the fifth ends the run.
+    /// Sets when a model is stopped that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran,
+    /// the same result. The call with the number `refuse_at` is not run, and fails with the code `repeated_call`; the one with the number
+    /// `end_at` ends the run after its batch. By default these are the third and the fifth. A user message restarts the count.
     ///
     /// ```
     /// use agent::run::Limit;
     /// use agent::model::reply;
-    /// use agent::{Assistant, ScriptedModel, run::LoopGuard, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, tool, tools};
     ///
     /// /// Says whether the build is done.
     /// #[tool(read_only)]
@@ -108,14 +108,19 @@ impl AssistantBuilder {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::from_fn(|_| reply().tool_call("is_done", "{}"));
-    /// let guard = LoopGuard { refuse_at: 2, end_at: 3 };
-    /// let assistant = Assistant::builder(model).tools(tools![is_done]).loop_guard(Some(guard)).build()?;
+    /// let assistant = Assistant::builder(model).tools(tools![is_done]).loop_guard(2, 3).build()?;
     /// let error = assistant.prompt("Is it done?").await.unwrap_err();
     /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::RepeatedCalls));
     /// # Ok(()) }
     /// ```
-    pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
-        self.rules.loop_guard = guard;
+    pub fn loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
+        self.rules.loop_guard = Some(LoopGuard { refuse_at, end_at });
+        self
+    }
+
+    /// Lets a model make the same call as often as the other [limits](Self::limits) permit.
+    pub fn without_loop_guard(mut self) -> Self {
+        self.rules.loop_guard = None;
         self
     }
 
@@ -217,28 +222,25 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how many queued steering messages are delivered when a turn begins; one by default.
-    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.steering_mode = mode;
-        self
-    }
-
-    /// Sets how many queued follow-ups are delivered when a turn begins; one by default.
+    /// Delivers all messages of a queue when a turn begins. By default one is delivered in each turn.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, run::QueueMode};
+    /// use agent::{Assistant, ScriptedModel, run::Queue};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new(["One.", "Two and three."]);
-    /// let assistant = Assistant::builder(model).follow_up_mode(QueueMode::All).build()?;
+    /// let assistant = Assistant::builder(model).deliver_all(Queue::FollowUp).build()?;
     /// assistant.follow_up("And two?");
     /// assistant.follow_up("And three?");
     /// let output = assistant.prompt("One?").await?;
     /// assert_eq!((output.turns, output.messages.len()), (2, 5));
     /// # Ok(()) }
     /// ```
-    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.follow_up_mode = mode;
+    pub fn deliver_all(mut self, queue: Queue) -> Self {
+        match queue {
+            Queue::Steering => self.takes_all_steering = true,
+            Queue::FollowUp => self.takes_all_follow_ups = true,
+        }
         self
     }
 

@@ -198,7 +198,7 @@ impl InProcessSteps {
             let run = self.run.lock();
             (run.conversation().list(), run.usage().clone())
         };
-        let chosen = self.performer.select_model(key.turn, messages, usage).await;
+        let chosen = self.performer.select_model((key.turn, messages, usage)).await;
         let chosen = chosen.ok_or_else(|| self.stopped())?;
         match chosen.and_then(|choice| self.performer.with_model(choice.as_deref())) {
             Ok(performer) => self.asking = Some((key.turn, performer)),

@@ -16,7 +16,6 @@ use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, 
 use crate::runtime::assistant::Assistant;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
-use crate::runtime::queue::QueueMode;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, StoreErrorKind};
 use crate::{
@@ -96,10 +95,8 @@ impl Steps for RecordingSteps {
         let mut stored = Vec::new();
         if queue == Queue::Steering {
             let is_empty = self.inner.assistant.state().steering.is_empty();
-            let room = match self.inner.performer.config.steering_mode {
-                QueueMode::OneAtATime => usize::from(is_empty),
-                QueueMode::All => usize::MAX,
-            };
+            let takes_all = self.inner.performer.config.takes_all(queue);
+            let room = if takes_all { usize::MAX } else { usize::from(is_empty) };
             stored = Box::pin(self.records.clone().inbox(key.clone(), room)).await;
         }
         let mut messages = self.inner.poll(key, queue, run).await?;

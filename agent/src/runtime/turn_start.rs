@@ -1,23 +1,28 @@
-//! The choice of the tools that a model sees in a turn.
+//! A turn that begins: the choice of its model and of its tools.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::hooks::HookError;
-use crate::message::{Message, MessageList};
+use crate::message::{Message, MessageList, Usage};
 use crate::tool::BoxFuture;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 
+/// A function of the application that chooses the model of a turn: the name of one, or `None` for that of the assistant.
+pub(super) type Selector =
+    Arc<dyn Fn(TurnStart) -> BoxFuture<'static, Result<Option<String>, HookError>> + Send + Sync>;
+
 /// A function of the application that chooses the tools of a turn.
 pub(super) type Preparer =
-    Arc<dyn Fn(TurnTools) -> BoxFuture<'static, Result<TurnTools, HookError>> + Send + Sync>;
+    Arc<dyn Fn(TurnStart) -> BoxFuture<'static, Result<TurnStart, HookError>> + Send + Sync>;
 
-/// The tools of a turn, with the conversation so far. The function of [`prepare_tools`](super::AssistantBuilder::prepare_tools) receives this
-/// value and returns the chosen tools in it.
+/// A turn that begins, for the functions that choose its [model](super::AssistantBuilder::select_model) and its
+/// [tools](super::AssistantBuilder::prepare_tools): the conversation, what the run used, and the tools. The second returns the chosen tools in
+/// it.
 ///
 /// ```
-/// use agent::{Assistant, ScriptedModel, hooks::TurnTools, tool, tools};
+/// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};
 ///
 /// /// Reads the plan.
 /// #[tool(read_only)]
@@ -31,7 +36,7 @@ pub(super) type Preparer =
 /// let model = ScriptedModel::new(["Read."]);
 /// let assistant = Assistant::builder(model.clone())
 ///     .tools(tools![read_plan, carry_out])
-///     .prepare_tools(|turn: TurnTools| async move {
+///     .prepare_tools(|turn: TurnStart| async move {
 ///         let first = turn.turn() == 1;
 ///         Ok(turn.filter(|tool| !first || tool.annotations().read_only == Some(true)))
 ///     })
@@ -41,25 +46,25 @@ pub(super) type Preparer =
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct TurnTools {
+pub struct TurnStart {
     tools: Arc<[ToolDefinition]>,
     /// The name of the tool that the run itself added, which is never removed. Empty if there is none.
     added: Arc<str>,
     messages: MessageList,
     turn: u32,
+    usage: Usage,
     context: ToolContext,
 }
 
-impl TurnTools {
-    /// Creates the choice for one turn. The tool that was `added` for the answer of the run always stays.
+impl TurnStart {
+    /// Creates the start of a turn. The tool that was `added` for the answer of the run always stays.
     pub(super) fn new(
         tools: Arc<[ToolDefinition]>,
         added: Arc<str>,
-        turn: u32,
-        messages: MessageList,
+        (turn, messages, usage): (u32, MessageList, Usage),
         context: ToolContext,
     ) -> Self {
-        Self { tools, added, messages, turn, context }
+        Self { tools, added, messages, turn, usage, context }
     }
 
     pub(super) fn into_tools(self) -> Arc<[ToolDefinition]> {
@@ -89,15 +94,26 @@ impl TurnTools {
         &self.messages
     }
 
+    /// Returns the name that the provider gives the model of the last reply.
+    pub fn last_model(&self) -> Option<&str> {
+        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
+        reply.map(|reply| &*reply.model).filter(|model| !model.is_empty())
+    }
+
     /// Returns the turn, counted from 1 in each run.
     pub fn turn(&self) -> u32 {
         self.turn
     }
 
+    /// Returns the tokens and cost of the run so far.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// Returns the context of the run: the state of the prompt and of the assistant, the source and the ids.
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, hooks::TurnTools, tool, tools};
+    /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};
     ///
     /// struct Admin;
     ///
@@ -113,7 +129,7 @@ impl TurnTools {
     /// let model = ScriptedModel::new(["Hello!", "Hello!"]);
     /// let assistant = Assistant::builder(model.clone())
     ///     .tools(tools![list_users, delete_user])
-    ///     .prepare_tools(|turn: TurnTools| async move {
+    ///     .prepare_tools(|turn: TurnStart| async move {
     ///         let (is_admin, asked) = (turn.context().get::<Admin>().is_some(), turn.messages().len());
     ///         let chosen = turn.filter(|tool| tool.name() != "delete_user" || (is_admin && asked > 1));
     ///         assert!(!chosen.definitions().is_empty());
@@ -131,10 +147,11 @@ impl TurnTools {
     }
 }
 
-impl fmt::Debug for TurnTools {
+/// Shows no messages, because they may contain secrets.
+impl fmt::Debug for TurnStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.tools.iter().map(ToolDefinition::name).collect();
-        f.debug_struct("TurnTools").field("turn", &self.turn).field("tools", &names).finish_non_exhaustive()
+        f.debug_struct("TurnStart").field("turn", &self.turn).field("tools", &names).finish_non_exhaustive()
     }
 }
 
