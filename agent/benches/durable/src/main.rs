@@ -113,7 +113,7 @@ impl Model for Script {
 
 async fn serve(ours: u16, bare: u16) -> Outcome<()> {
     let assistant =
-        Assistant::builder(Script).tools(tools![work]).max_turns(1000).loop_guard(None).build()?;
+        Assistant::builder(Script).tools(tools![work]).max_turns(1000).without_loop_guard().build()?;
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let endpoint = Endpoint::builder().bind(Bare).bind(Flow).build();
     let (served, ()) = tokio::join!(

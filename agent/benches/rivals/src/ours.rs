@@ -91,7 +91,7 @@ pub async fn turns(n: usize) -> Measured {
     .without_record();
     let assistant = Assistant::builder(model)
         .tools(tools![add])
-        .loop_guard(None)
+        .without_loop_guard()
         .max_turns(u32::try_from(n + 1).expect("not that many"))
         .build()
         .expect("it builds");
