@@ -140,7 +140,7 @@ async fn the_error_says_what_was_needed_and_the_next_prompt_may_fit() {
     let error = assistant.prompt("Again").await.unwrap_err();
     assert!(matches!(&error, RunError::Limit(reached) if reached.limit == Limit::Budget), "{error}");
     assert!(
-        error.to_string().starts_with("the limit of 150 units of a budget is reached (100 used)"),
+        error.to_string().starts_with("the limit of 150 units of the budget `team` is reached (100 used)"),
         "{error}"
     );
     let last = assistant.messages().last().unwrap().as_assistant().unwrap().error.clone().unwrap();
@@ -205,7 +205,8 @@ async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
     assert_eq!(store.budget(key).await.unwrap().spent, 780_000);
     let error = assistant(0.001).prompt("Hi").await.unwrap_err();
     let reached = error.as_limit().unwrap();
-    assert_eq!((reached.allowed, reached.used), (0.001, 0.000_78));
+    assert_eq!((reached.allowed, reached.used, reached.budget.as_deref()), (0.001, 0.000_78, Some("money")));
+    assert!(error.to_string().contains("of the budget `money` is reached"), "{error}");
 }
 
 #[tokio::test]
@@ -256,8 +257,10 @@ async fn a_store_that_fails_lets_nothing_be_sent() {
     let broken = Faulty::new(&MemoryStore::new(), Fault::Fails(StoreErrorKind::Unavailable), 0, usize::MAX);
     let assistant = builder(&model, &broken).budget(total("team", 1_000)).build().unwrap();
     let error = assistant.prompt("Hi").await.unwrap_err();
-    assert!(error.to_string().contains("the budget could not be reserved"), "{error}");
-    assert_eq!(model.requests().len(), 0);
+    let kind = error.as_store_error().map(agent::store::StoreError::kind);
+    assert_eq!((error.code(), kind), ("store", Some(StoreErrorKind::Unavailable)));
+    assert!(assistant.last_error().unwrap().contains("the budget could not be reserved"));
+    assert_eq!((model.requests().len(), assistant.messages().len()), (0, 2));
 }
 
 #[tokio::test(start_paused = true)]

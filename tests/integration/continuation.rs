@@ -6,7 +6,8 @@ use agent::message::{CustomMessage, Message, Part, StopReason, Usage};
 use agent::model::{ModelRequest, OutputSchema, ScriptedReply, reply};
 use agent::run::Limit;
 use agent::store::MemoryStore;
-use agent::{Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel, json, tool, tools};
+use agent::testing::EventLog;
+use agent::{Assistant, AssistantBuilder, EventKind, RunError, RunStop, ScriptedModel, json, tool, tools};
 
 use crate::assistant_support::assert_sound;
 
@@ -70,8 +71,14 @@ async fn a_cut_text_is_continued_as_often_as_asked() {
         [(1, 0, "0 ", 1), (1, 1, "0 1 ", 2), (2, 1, "0 1 ", 2), (3, 3, "0 1 2 3 ", 4), (9, 3, "0 1 2 3 ", 4)]
     {
         let model = model(cuts);
-        let assistant = builder(&model).continue_length(times).build().unwrap();
+        let log = EventLog::new();
+        let assistant = builder(&model).continue_length(times).on_event(log.listener()).build().unwrap();
         let output = assistant.prompt("Count.").await.unwrap();
+        let continued = log.events().into_iter().filter_map(|event| match event.kind {
+            EventKind::ReplyContinued { count, .. } => Some(count as usize),
+            _ => None,
+        });
+        assert_eq!(continued.collect::<Vec<_>>(), (1..requests).collect::<Vec<_>>());
         assert_eq!((output.text().as_str(), model.requests().len()), (text, requests), "{cuts} {times}");
         assert_eq!((output.stop, output.turns as usize), (RunStop::Completed, requests));
         assert_sound(&assistant);

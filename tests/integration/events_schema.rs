@@ -232,6 +232,11 @@ async fn small_windows(listen: &impl Fn(&Assistant)) {
             assistant.prompt(prompt).await.unwrap();
         }
     }
+    let cut = reply().text("One, ").stop_reason(StopReason::MaxTokens);
+    let model = ScriptedModel::new([cut, reply().text("two.")]);
+    let assistant = Assistant::builder(model).continue_length(1).build().unwrap();
+    listen(&assistant);
+    assistant.prompt("Count.").await.unwrap();
 }
 
 #[tokio::test]

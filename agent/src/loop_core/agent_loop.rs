@@ -264,7 +264,8 @@ impl AgentLoop {
 
     /// Ends the run like [`abort`](Self::abort), because of a limit that the driver measures, such as time.
     pub fn abort_by_limit(&mut self, reached: LimitReached) {
-        self.stop(End::Limit(reached), &reached.to_string());
+        let reason = reached.to_string();
+        self.stop(End::Limit(reached), &reason);
     }
 
     fn stop(&mut self, end: End, reason: &str) {

@@ -1,6 +1,7 @@
 //! The ends of runs, and the limits that can cause them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +140,7 @@ impl fmt::Display for RunStop {
 /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Requests));
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitReached {
     /// The limit.
@@ -148,19 +149,26 @@ pub struct LimitReached {
     pub allowed: f64,
     /// The used amount, in the same unit.
     pub used: f64,
+    /// The name of the [budget](super::Budget) that has too little left, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Arc<str>>,
 }
 
 impl LimitReached {
     /// Creates a report of a reached limit.
     pub fn new(limit: Limit, allowed: f64, used: f64) -> Self {
-        Self { limit, allowed, used }
+        Self { limit, allowed, used, budget: None }
     }
 }
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, allowed, used } = self;
-        write!(f, "the limit of {allowed} {} is reached ({} used)", limit.unit(), rounded(*used))
+        let Self { limit, allowed, used, budget } = self;
+        match budget {
+            Some(budget) => write!(f, "the limit of {allowed} units of the budget `{budget}`")?,
+            None => write!(f, "the limit of {allowed} {}", limit.unit())?,
+        }
+        write!(f, " is reached ({} used)", rounded(*used))
     }
 }
 

@@ -301,6 +301,12 @@ pub enum EventKind {
         /// The reason why there is no summary.
         error: Option<String>,
     },
+    /// The token limit cut the answer, and the model is asked to [continue](crate::AssistantBuilder::continue_length) it.
+    #[non_exhaustive]
+    ReplyContinued {
+        /// The number of continuations in a row, counted from 1.
+        count: u32,
+    },
     /// Another model than that of the last reply answers.
     #[non_exhaustive]
     ModelSwitched {

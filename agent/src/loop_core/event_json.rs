@@ -205,6 +205,9 @@ enum EventKindJson<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     },
+    ReplyContinued {
+        count: u32,
+    },
     ModelSwitched {
         from: &'a str,
         to: &'a str,
@@ -316,6 +319,7 @@ impl<'a> EventKindJson<'a> {
                     error: error.as_deref(),
                 }
             }
+            EventKind::ReplyContinued { count } => Self::ReplyContinued { count: *count },
             EventKind::ModelSwitched { from, to, losses } => Self::ModelSwitched { from, to, losses },
         }
     }

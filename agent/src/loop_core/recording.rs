@@ -34,6 +34,7 @@ impl AgentLoop {
             }
             Phase::PollSteering(_) if messages.is_empty() && self.continues_text() => {
                 self.next_turn(vec![Arc::new(continuation())]);
+                self.emit(|run| EventKind::ReplyContinued { count: run.continued });
             }
             Phase::PollSteering(_) if !messages.is_empty() || self.is_reply_needed() => {
                 self.next_turn(messages);

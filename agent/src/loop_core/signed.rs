@@ -77,7 +77,7 @@ impl AgentLoop {
             "tool_calls": self.tool_calls,
             "usage": usage(&self.usage),
             "turn_usage": usage(&self.turn_usage),
-            "reached": self.reached.map(|reached| reached.limit.as_str()),
+            "reached": self.reached.as_ref().map(|reached| reached.limit.as_str()),
             "repeats": &self.repeats,
             "retries": &self.retries,
             "tries": &self.tries,

@@ -6,6 +6,7 @@ use tracing::Instrument as _;
 
 use super::assistant::Assistant;
 use super::begin::{RunStart, StartedRun};
+use super::budget::budget_store_error;
 use super::config::{Config, fingerprint};
 use super::error::RunError;
 use super::in_process::InProcessSteps;
@@ -192,7 +193,14 @@ fn output(
         Some(End::Limit(reached)) => return Err(RunError::Limit(reached)),
         Some(End::Aborted { reason }) => return Err(RunError::Aborted { reason }),
         Some(End::Error { message }) => {
-            return Err(steps.error.take().unwrap_or(RunError::Request { message }));
+            let error = steps.error.take().unwrap_or(RunError::Request { message });
+            return Err(match &error {
+                RunError::Model(failed) => match budget_store_error(failed) {
+                    Some(error) => RunError::Store { error, output: Box::new(output) },
+                    None => error,
+                },
+                _ => error,
+            });
         }
         _ => {}
     }

@@ -37,7 +37,7 @@ impl StopSignal {
 
     /// Returns the limit, if it stopped the run.
     pub(super) fn limit(&self) -> Option<LimitReached> {
-        self.time_limit.as_ref()?.reached.get().copied()
+        self.time_limit.as_ref()?.reached.get().cloned()
     }
 
     /// Whether the run has to stop now. Reads the clock, because a timer does not fire while a task never yields.
@@ -66,8 +66,9 @@ impl StopSignal {
             let used = limit.begun.elapsed().as_secs_f64();
             let reached = LimitReached::new(Limit::WallTime, limit.allowed.as_secs_f64(), used);
             // Set before the token, which is what others wait for.
+            let reason = reached.to_string();
             if limit.reached.set(reached).is_ok() {
-                self.cancel.cancel(reached.to_string());
+                self.cancel.cancel(reason);
             }
         }
     }

@@ -201,6 +201,7 @@ fn own_line(event: &Event) -> Option<String> {
             Some(error) => format!("compaction fails: {}", cut(error)),
             None => "compaction ends".to_owned(),
         },
+        EventKind::ReplyContinued { count } => format!("answer is continued: {count}"),
         EventKind::ModelSwitched { from, to, losses } => format!("model {from} to {to}, lost {losses}"),
         _ => return None,
     })

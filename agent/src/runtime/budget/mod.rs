@@ -18,7 +18,7 @@ use crate::message::Usage;
 use crate::model::{Model, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
 use crate::panics::catch;
 use crate::provider::{PriceList, Prices};
-use crate::store::{BudgetHold, BudgetUse};
+use crate::store::{BudgetHold, BudgetUse, StoreError};
 use crate::tool::context::ToolContext;
 
 /// Billionths of a dollar.
@@ -27,6 +27,8 @@ const NANOS: f64 = 1e9;
 const MIN_REPLY: u64 = 1_024;
 /// The reply that is expected of a model whose maximum is unknown.
 const MAX_REPLY: u64 = 32_000;
+/// The code of the error of a request that was not sent because the store failed.
+const STORE_FAILED: &str = "budget_store";
 /// The time for which a hold waits for its settlement, in milliseconds.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
@@ -297,7 +299,13 @@ struct BudgetRefusal(LimitReached);
 /// Returns the limit of a budget because of which a request was not sent.
 pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
     let source = std::error::Error::source(error)?;
-    source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0)
+    source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0.clone())
+}
+
+/// Returns the error of the store because of which a request was not sent.
+pub(super) fn budget_store_error(error: &ModelError) -> Option<StoreError> {
+    let error = error.code().filter(|code| *code == STORE_FAILED).and(std::error::Error::source(error))?;
+    error.downcast_ref().cloned()
 }
 
 impl BoundBudgets {
@@ -334,7 +342,7 @@ impl BoundBudgets {
                 self.budgets.store.reserve(&plan.id, holds.collect(), at, at.saturating_add(HOLD_MS));
             let refused = refused.await.map_err(|error| {
                 let text = format!("the budget could not be reserved: {error}");
-                ModelError::new(ModelErrorKind::Other, text).with_code("budget_store").with_source(error)
+                ModelError::new(ModelErrorKind::Other, text).with_code(STORE_FAILED).with_source(error)
             })?;
             let Some(refused) = refused else {
                 let limited = (plan.output < output).then_some(plan.output);
@@ -457,7 +465,8 @@ impl Budgets {
             shown(used.held),
         );
         let used = used.spent.saturating_add(used.held);
-        let reached = LimitReached::new(Limit::Budget, shown(budget.limit), shown(used));
+        let mut reached = LimitReached::new(Limit::Budget, shown(budget.limit), shown(used));
+        reached.budget = Some(budget.name.clone());
         ModelError::aborted(text).with_code("budget").with_source(BudgetRefusal(reached))
     }
 }

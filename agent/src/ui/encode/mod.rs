@@ -276,6 +276,7 @@ impl UiEncoder {
             | EventKind::ContextCleared { .. }
             | EventKind::CompactionStart { .. }
             | EventKind::CompactionEnd { .. }
+            | EventKind::ReplyContinued { .. }
             | EventKind::ModelSwitched { .. } => {}
         }
     }
