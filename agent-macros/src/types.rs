@@ -91,10 +91,10 @@ pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
 }
 
 /// Whether one of these words, keywords included, stands somewhere in `tokens`.
-pub(crate) fn says(tokens: TokenStream, words: &[&str]) -> bool {
+pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => words.iter().any(|word| ident == word),
-        TokenTree::Group(group) => says(group.stream(), words),
+        TokenTree::Group(group) => contains_word(group.stream(), words),
         _ => false,
     })
 }

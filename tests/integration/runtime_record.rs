@@ -58,7 +58,7 @@ fn cases() -> Vec<(RecordedTurn, bool)> {
         (one("export", &json!({"table": "orders"}), "1,200 rows"), true),
         // Any of them is enough.
         (RecordedTurn::new().with_call(looked(), "noted").with_call(exported(), "1,200 rows"), true),
-        (RecordedTurn::new().said("Here it is.").with_call(looked(), "noted"), false),
+        (RecordedTurn::new().with_text("Here it is.").with_call(looked(), "noted"), false),
         // The tool itself says so, of each record.
         (one("job", &nightly, "failed"), true),
         (one("job", &nightly, "fine"), false),
@@ -66,7 +66,7 @@ fn cases() -> Vec<(RecordedTurn, bool)> {
         (one("job", &nightly, "panic"), false),
         // Nobody knows the tool any more.
         (one("gone", &json!({}), "done"), false),
-        (RecordedTurn::new().said("Nothing was called."), false),
+        (RecordedTurn::new().with_text("Nothing was called."), false),
     ]
 }
 
@@ -124,7 +124,7 @@ async fn it_is_a_turn_like_any_other() {
     let build = || builder(&model).store(store.clone()).session("s");
     let assistant = build().await.unwrap();
     let turn = RecordedTurn::new()
-        .said("It is done.")
+        .with_text("It is done.")
         .with_call(call("export", &json!({"table": "orders"})), ToolOutput::text("1,200 rows"))
         .with_call(ToolCall::new("ui_2", "looked_at", r#"{"page": "orders"}"#), ToolOutcome::aborted("left"));
     let mut run = assistant.record(turn).with_message(Message::user("Tell me when it is done.")).stream();

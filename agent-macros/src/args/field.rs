@@ -3,7 +3,7 @@
 use super::Kind;
 use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
 use super::checks::field_name;
-use super::foreign::{Serde, keep, says, schemars_has};
+use super::foreign::{Serde, keep, names_key, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, bare, string_of};
 use crate::path::{Private, hidden, ours};
@@ -354,7 +354,7 @@ impl FieldLowering<'_> {
         }
         let of_validators = ["email", "url", "ip", "ipv4", "ipv6"];
         let said =
-            VALIDATING.iter().any(|name| of_validators.iter().any(|key| says(&field.attrs, name, key)));
+            VALIDATING.iter().any(|name| of_validators.iter().any(|key| names_key(&field.attrs, name, key)));
         said.then(|| quote!("x-format" = true)).into_iter().collect()
     }
 

@@ -97,7 +97,7 @@ impl Serde {
 
 /// Whether the user says `schemars(key …)`.
 pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
-    says(attrs, "schemars", key)
+    names_key(attrs, "schemars", key)
 }
 
 /// The last type of `schemars(with = "…")`.
@@ -107,7 +107,7 @@ pub(crate) fn described_by(attrs: &[Attribute]) -> Option<Type> {
 }
 
 /// Whether the user says `name(key …)`.
-pub(super) fn says(attrs: &[Attribute], name: &str, key: &str) -> bool {
+pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 

@@ -214,18 +214,18 @@ struct Words {
 impl Words {
     fn of(data: &Data, untagged: bool) -> Self {
         let Data::Enum(data) = data else { return Self { in_order: false, has_other: false, untagged } };
-        let says = |variant: &Variant, key| Serde::of(&variant.attrs).has(key);
+        let has_key = |variant: &Variant, key| Serde::of(&variant.attrs).has(key);
         let stands_apart = |variant: &Variant| {
             let is_own = |attr: &Attribute| attr.path().is_ident("doc") || attr.path().is_ident("arg");
             !variant.fields.is_empty()
                 || schemars_has(&variant.attrs, "description")
                 || variant.attrs.iter().any(is_own)
-                || says(variant, "alias")
-                || says(variant, "other")
+                || has_key(variant, "alias")
+                || has_key(variant, "other")
         };
         Self {
             in_order: data.variants.iter().any(stands_apart),
-            has_other: data.variants.iter().any(|variant| says(variant, "other")),
+            has_other: data.variants.iter().any(|variant| has_key(variant, "other")),
             untagged,
         }
     }

@@ -184,9 +184,9 @@ fn check_receiver(method: &Function, errors: &mut Errors) {
 fn check_names(tools: &[(Vec<Attribute>, Tool)], errors: &mut Errors) {
     let mut seen: Vec<(String, Ident)> = Vec::new();
     for (_, tool) in tools.iter().filter(|(cfgs, _)| cfgs.is_empty()) {
-        let name = tool.said.name.value();
+        let name = tool.header.name.value();
         if seen.iter().any(|(other, _)| *other == name) {
-            errors.at(&tool.said.name, format!("two tools of this block are named `{name}`: rename one"));
+            errors.at(&tool.header.name, format!("two tools of this block are named `{name}`: rename one"));
         }
         seen.push((name, tool.function.clone()));
     }

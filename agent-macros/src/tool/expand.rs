@@ -32,13 +32,18 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
     let this_type = tool.receiver.as_ref().map(|receiver| &receiver.this);
-    let rule =
-        approval::of_function(tool.said.options.approval.as_ref(), &tool.params, &types, this_type, private);
+    let rule = approval::of_function(
+        tool.header.options.approval.as_ref(),
+        &tool.params,
+        &types,
+        this_type,
+        private,
+    );
     let output = tool.output.as_ref().map(|ty| match this_type {
         Some(this) => replace_self(ty.to_token_stream(), this),
         None => ty.to_token_stream(),
     });
-    let spec = spec(&tool.said, output.as_ref(), this_type, private);
+    let spec = spec(&tool.header, output.as_ref(), this_type, private);
     let Tool { receiver, params, .. } = tool;
     let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
     let this = hidden("this");
@@ -308,7 +313,7 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
         }
     };
     let call = if tool.execution == Execution::Async { quote!(#call.await) } else { call };
-    let none = tool.said.options.none.as_ref();
+    let none = tool.header.options.none.as_ref();
     let converted = converted(&call, none, ours(tool.result), private);
     let running = match tool.execution {
         Execution::Blocking => quote! {
@@ -405,12 +410,12 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
 
 /// `fn __options`: the options of the tool, in the scope of the user's names.
 pub(super) fn spec(
-    said: &ToolHeader,
+    header: &ToolHeader,
     output: Option<&TokenStream>,
     this: Option<&TokenStream>,
     private: &Private,
 ) -> TokenStream {
-    let ToolHeader { name, description, options } = said;
+    let ToolHeader { name, description, options } = header;
     let settings =
         ROWS.iter().flat_map(|row| options.settings.iter().filter(move |setting| setting.row.key == row.key));
     let mut calls: Vec<TokenStream> = settings.map(|setting| setting.emit(this, private)).collect();

@@ -3,7 +3,7 @@
 use super::attr::{Options, ToolItem};
 use super::item::Function;
 use super::model::{Execution, Receiver, Tool};
-use super::{cfgs, expand, param, parse_options, refuse_second, said};
+use super::{cfgs, expand, param, parse_options, refuse_second, tool_header};
 use crate::args::quiet;
 use crate::diag::Errors;
 use crate::path::Private;
@@ -53,7 +53,7 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
         let errors = errors.finish();
         return quote!(#errors #function);
     }
-    let name = tool.said.name.clone();
+    let name = tool.header.name.clone();
     let entry = if errors.is_empty() { Some(expand::entry(tool, &private, &mut errors)) } else { None };
     let body = entry.filter(|_| errors.is_empty()).unwrap_or_else(|| quote!(::core::unreachable!()));
     let (vis, cfgs, errors, quiet) = (&function.vis, cfgs(&function.attrs), errors.finish(), quiet());
@@ -111,15 +111,15 @@ pub(super) fn tool(
         (None, None) => Execution::Blocking,
     };
     let require_docs = options.require_docs;
-    let (said, listed) = said(options, &function.sig.ident, false, &function.attrs, errors);
+    let (header, listed) = tool_header(options, &function.sig.ident, false, &function.attrs, errors);
     let params = param::take(&mut function.sig, &listed, require_docs, errors);
-    if let Some(approval) = &said.options.approval {
+    if let Some(approval) = &header.options.approval {
         approval.check(&params, errors);
     }
     if let Some(receiver) = &receiver {
         let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
         for param in params.iter().filter(|param| param.is_argument()) {
-            let is_own = !names.is_empty() && types::says(param.ty.to_token_stream(), &["Self"]);
+            let is_own = !names.is_empty() && types::contains_word(param.ty.to_token_stream(), &["Self"]);
             if is_own || types::mentions(param.ty.to_token_stream(), &names) {
                 errors.at(
                     &param.ty,
@@ -140,11 +140,11 @@ pub(super) fn tool(
         let names: Vec<_> = names.iter().map(|parameter| &parameter.ident).collect();
         // A block with parameters has one schema for all of them, and says nothing where that could differ.
         !types::mentions(ty.to_token_stream(), &names)
-            && (names.is_empty() || !types::says(ty.to_token_stream(), &["Self"]))
+            && (names.is_empty() || !types::contains_word(ty.to_token_stream(), &["Self"]))
     });
     let takes_self = function.sig.receiver().is_some();
     let function = function.sig.ident.clone();
-    Tool { said, function, receiver, takes_self, params, execution, result, output }
+    Tool { header, function, receiver, takes_self, params, execution, result, output }
 }
 
 /// The type of the result with its lifetimes taken out, where nothing in it is hidden.
@@ -152,7 +152,7 @@ fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     let declared: Vec<_> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
     let mut ty = ty.clone();
     types::make_static(&mut ty, &declared);
-    let hides = types::says(ty.to_token_stream(), &["impl", "dyn"]);
+    let hides = types::contains_word(ty.to_token_stream(), &["impl", "dyn"]);
     (!hides && !matches!(ty, Type::Never(_))).then_some(ty)
 }
 

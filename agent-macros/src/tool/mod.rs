@@ -41,7 +41,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
 }
 
 /// Name and description, from the options or from the item, and what its docs say about arguments.
-fn said(
+fn tool_header(
     options: Options,
     item: &Ident,
     snake: bool,

@@ -8,7 +8,7 @@ use syn::{Attribute, Generics, LitStr, Type};
 
 /// A function or method that is a tool.
 pub(crate) struct Tool {
-    pub(crate) said: ToolHeader,
+    pub(crate) header: ToolHeader,
     /// The function to call.
     pub(crate) function: Ident,
     pub(crate) receiver: Option<Receiver>,

@@ -3,7 +3,7 @@
 
 use super::approval::Approval;
 use super::attr::{Options, ToolItem};
-use super::{approval, cfgs, expand, parse_options, refuse_second, said};
+use super::{approval, cfgs, expand, parse_options, refuse_second, tool_header};
 use crate::args::foreign::Serde;
 use crate::args::quiet;
 use crate::diag::Errors;
@@ -27,7 +27,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         input.attrs.push(parse_quote!(#[arg(require_docs)]));
     }
     let none = options.none.clone();
-    let (said, _) = said(options, &name, true, &input.attrs, &mut errors);
+    let (header, _) = tool_header(options, &name, true, &input.attrs, &mut errors);
     if is_enum {
         tag(&mut input.attrs);
     }
@@ -49,8 +49,8 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         }> as #private::OrIdle<#name>>::Output
     };
     let (spec, tool_name) =
-        (expand::spec(&said, Some(&output), Some(&name.to_token_stream()), &private), &said.name);
-    let rule = approval::of_type(said.options.approval.as_ref(), &name, &private);
+        (expand::spec(&header, Some(&output), Some(&name.to_token_stream()), &private), &header.name);
+    let rule = approval::of_type(header.options.approval.as_ref(), &name, &private);
     let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
     // Of an enum, its plan knows.

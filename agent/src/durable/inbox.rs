@@ -108,7 +108,7 @@ impl Inbox {
     }
 
     /// Returns the requests that the run waits for.
-    pub(super) fn asks(&self) -> Vec<PendingAsk> {
+    pub(super) fn pending(&self) -> Vec<PendingAsk> {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let step = StepKey::new("r", 1, StepKind::Tool, 0);
         let ask = PendingAsk::Deferred { step, handle: "h".to_owned() };
         inbox.ask(vec![(ask.clone(), "promise".to_owned())]);
-        assert_eq!(inbox.asks(), [ask]);
+        assert_eq!(inbox.pending(), [ask]);
         assert_eq!(inbox.answer("other"), None);
         assert_eq!(inbox.answer("h").as_deref(), Some("promise"));
         assert_eq!(inbox.answer("h"), None);

@@ -20,7 +20,7 @@ pub(crate) struct ReadyCall {
 
 impl ReadyCall {
     /// Returns the call that hooks are asked about: that of the model, or of the person who changed it.
-    pub(crate) fn asked<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
+    pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
 }

@@ -17,7 +17,7 @@ use crate::tool::outcome::{IntoOutcome, OutcomeCode, ToolOutcome};
 /// use agent::message::ToolCall;
 ///
 /// let turn = RecordedTurn::new()
-///     .said("The export is done.")
+///     .with_text("The export is done.")
 ///     .with_call(ToolCall::new("job_7", "export", r#"{"table": "orders"}"#), "1,200 rows");
 /// assert_eq!(turn.calls().len(), 1);
 /// ```
@@ -36,7 +36,7 @@ impl RecordedTurn {
     }
 
     /// Sets the text of the model beside the calls.
-    pub fn said(mut self, text: impl Into<String>) -> Self {
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::batch::{Slot, SlotState};
-use super::{
-    AgentLoop, CallDecision, CallEnd, End, EventKind, ModelReply, Prepared, RecordError, Step, TurnDecision,
-};
+use super::batch::SlotState;
+use super::{AgentLoop, End, EventKind, ModelReply, RecordError, Step, TurnDecision};
 use crate::message::{Message, continued::continuation};
 use crate::model::ModelEvent;
-use crate::tool::progress::Progress;
 
 /// # Recording
 ///
-/// Each [effect](super::Step) names the method that records its result. A result that does not fit is refused, and changes nothing.
+/// Each [step](super::Step) names the method that records its result. A result that does not fit is refused, and changes nothing.
 impl AgentLoop {
     /// Records the messages that a queue had; none if it was empty. For [`Step::Poll`](super::Step::Poll).
     ///
@@ -86,79 +83,6 @@ impl AgentLoop {
             return Err(self.unexpected());
         }
         self.take_reply(reply);
-        self.settle();
-        Ok(())
-    }
-
-    /// Records that the call at this position is being prepared. Optional: the event follows from the result.
-    ///
-    /// # Errors
-    /// Returns an error if the call is not the next one of a segment that is being prepared.
-    pub fn record_call_start(&mut self, ord: u32) -> Result<(), RecordError> {
-        let at = self.next_to_prepare(ord)?;
-        self.start_call(at);
-        Ok(())
-    }
-
-    /// Records the result of preparing the call at this position. For [`Step::Prepare`](super::Step::Prepare), once for each call, in
-    /// call order.
-    ///
-    /// # Errors
-    /// Returns an error if the call is not the next one of a segment that is being prepared.
-    pub fn record_prepared(&mut self, ord: u32, prepared: Prepared) -> Result<(), RecordError> {
-        let at = self.next_to_prepare(ord)?;
-        self.prepare_call(at, prepared);
-        self.settle();
-        Ok(())
-    }
-
-    /// Records the decision on each call that waits for one, in the order of the requests. For [`Step::Approve`](super::Step::Approve).
-    /// With a [`Later`](CallDecision::Later) among them, all calls keep waiting.
-    ///
-    /// # Errors
-    /// Returns an error if the run does not wait for as many decisions.
-    pub fn record_decisions(&mut self, decided: Vec<CallDecision>) -> Result<(), RecordError> {
-        if self.phase != Phase::Approve {
-            return Err(self.unexpected());
-        }
-        let asked = self.batch.positions(|state| matches!(state, SlotState::Undecided(_)));
-        if asked.len() != decided.len() {
-            return Err(RecordError::WrongCount { wanted: asked.len(), got: decided.len() });
-        }
-        if decided.contains(&CallDecision::Later) {
-            return Ok(());
-        }
-        for (at, decided) in asked.into_iter().zip(decided) {
-            self.decide(at, decided);
-        }
-        self.settle();
-        Ok(())
-    }
-
-    /// Records progress that the call at this position reports. Ignored after its end.
-    ///
-    /// # Errors
-    /// Returns an error if the call is not in the segment that runs.
-    pub fn record_call_update(&mut self, ord: u32, partial: Progress) -> Result<(), RecordError> {
-        let at = self.running(ord)?;
-        if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == SlotState::Ready) {
-            let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
-            self.emit(|_| EventKind::ToolExecutionUpdate { call_id, tool, partial });
-        }
-        Ok(())
-    }
-
-    /// Records how the call at this position ended, or its result from outside. For [`Step::CallTools`](super::Step::CallTools) and
-    /// [`Step::Await`](super::Step::Await), once for each call, in any order. Later ends of the same call are ignored.
-    ///
-    /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
-    pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
-        if !end.asked.is_empty() {
-            return self.record_questions(ord, end.asked);
-        }
-        let at = self.running(ord)?;
-        self.end_call(at, end);
         self.settle();
         Ok(())
     }
@@ -256,42 +180,6 @@ impl AgentLoop {
                 matches!(state, SlotState::Deferred(_) | SlotState::Asked(_) | SlotState::Child(_))
             }),
             _ => None,
-        }
-    }
-
-    /// Returns the position of the call, if it may be prepared now. The end of a call that does not run follows directly after its start, so
-    /// calls are prepared in call order.
-    fn next_to_prepare(&self, ord: u32) -> Result<usize, RecordError> {
-        if self.phase != Phase::Prepare {
-            return Err(self.unexpected());
-        }
-        let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        let is_open = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
-        let mut calls = self.batch.segment.clone().zip(self.batch.current());
-        let is_next = calls.find(|(_, slot)| is_open(slot)).is_some_and(|(first, _)| at == first);
-        if is_next && self.batch.segment.contains(&at) {
-            Ok(at)
-        } else {
-            Err(RecordError::NoSuchCall { ord })
-        }
-    }
-
-    /// Returns the position of the call, if it may end now.
-    pub(super) fn running(&self, ord: u32) -> Result<usize, RecordError> {
-        let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        let is_deferred = || {
-            let slot = self.batch.slots.get(at);
-            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_)))
-        };
-        let is_awaited = match self.phase {
-            Phase::CallTools => true,
-            Phase::Await => is_deferred(),
-            _ => return Err(self.unexpected()),
-        };
-        if is_awaited && self.batch.segment.contains(&at) {
-            Ok(at)
-        } else {
-            Err(RecordError::NoSuchCall { ord })
         }
     }
 

@@ -75,12 +75,12 @@ pub(super) struct WireTurn<'a> {
     /// Whether the turn continues the message before it.
     pub(super) joins: bool,
     /// The position of the message, if everything before it was written and encoding can continue here.
-    pub(super) start: Option<TurnStart>,
+    pub(super) start: Option<TurnBoundary>,
 }
 
 /// A position in a conversation, between two turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TurnStart {
+pub(super) struct TurnBoundary {
     /// The number of messages before it.
     pub(super) messages: usize,
     /// Whether the turn before it is a result.
@@ -138,7 +138,7 @@ impl<'a> TurnShaper<'a> {
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,
-        from: TurnStart,
+        from: TurnBoundary,
     ) -> Result<Vec<WireTurn<'a>>, ModelError> {
         let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len() - from.messages);
         // Media that follow the results of the turn.
@@ -172,7 +172,7 @@ impl<'a> TurnShaper<'a> {
             let joins = self.joins(&content, data, after_result);
             let is_result = matches!(content, TurnContent::Result(_));
             let start =
-                (!joins && !is_result).then_some(TurnStart { messages: at, follows_result: after_result });
+                (!joins && !is_result).then_some(TurnBoundary { messages: at, follows_result: after_result });
             after_result = is_result;
             turns.push(WireTurn { content, data, joins, start });
             if let Message::Assistant(reply) = &**message

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::body::write_json;
 use super::call_ids::CallIds;
-use super::turns::TurnStart;
+use super::turns::TurnBoundary;
 use crate::message::kept::{KeptText, ResumePoint, TextSegment};
 use crate::message::{AssistantMessage, MessageList};
 
@@ -160,8 +160,8 @@ impl<'a> WireList<'a> {
     }
 
     /// Returns the position from which turns have to be written.
-    pub(super) fn start(&self) -> TurnStart {
-        TurnStart { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
+    pub(super) fn start(&self) -> TurnBoundary {
+        TurnBoundary { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
     }
 
     /// Returns whether the list has no item.
@@ -175,7 +175,7 @@ impl<'a> WireList<'a> {
     }
 
     /// Appends an item.
-    pub(super) fn push(&mut self, start: Option<TurnStart>, item: Value) {
+    pub(super) fn push(&mut self, start: Option<TurnBoundary>, item: Value) {
         self.begin(start);
         self.last = LastItem::Open(item);
     }
@@ -183,7 +183,7 @@ impl<'a> WireList<'a> {
     /// Appends an item as text. If turns can join it, its last field is its content, which is not empty.
     pub(super) fn push_text(
         &mut self,
-        start: Option<TurnStart>,
+        start: Option<TurnBoundary>,
         can_grow: bool,
         write: impl FnOnce(&mut String),
     ) {
@@ -192,9 +192,9 @@ impl<'a> WireList<'a> {
         self.last = LastItem::Written { can_grow };
     }
 
-    fn begin(&mut self, start: Option<TurnStart>) {
+    fn begin(&mut self, start: Option<TurnBoundary>) {
         self.close();
-        if let Some(TurnStart { messages, follows_result }) = start
+        if let Some(TurnBoundary { messages, follows_result }) = start
             && messages > self.resumed.messages
             && messages <= self.stable
         {

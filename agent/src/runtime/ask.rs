@@ -347,7 +347,8 @@ pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> Assis
 impl Config {
     /// Returns the assistant's request for these messages and tools.
     pub(super) fn request_of(&self, messages: MessageList, tools: Arc<[ToolDefinition]>) -> ModelRequest {
-        let mut request = ModelRequest { messages: self.shown(messages), tools, ..self.request.clone() };
+        let mut request =
+            ModelRequest { messages: self.with_formatted_results(messages), tools, ..self.request.clone() };
         if let Some(limits) = &self.context {
             request.compact_at = limits.by_provider.or(request.compact_at);
         }
@@ -355,7 +356,7 @@ impl Config {
     }
 
     /// Returns the messages with results in the form that their tools give them now.
-    fn shown(&self, messages: MessageList) -> MessageList {
+    fn with_formatted_results(&self, messages: MessageList) -> MessageList {
         if !self.formats_results {
             return messages;
         }

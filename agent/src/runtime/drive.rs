@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::assistant::Assistant;
@@ -24,10 +25,7 @@ use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::tool::set::ToolSet;
-use crate::{
-    Value,
-    tool::{cancel::CancelToken, context::ToolContextBuilder, source::Source},
-};
+use crate::tool::{cancel::CancelToken, context::ToolContextBuilder, source::Source};
 
 /// A run that has begun.
 pub(super) struct BegunRun {

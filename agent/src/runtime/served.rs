@@ -262,7 +262,7 @@ impl Performer {
     ) -> Vec<CheckedAgain> {
         let mut all = Vec::with_capacity(calls.len());
         for (ready, call) in calls {
-            let asked = ready.asked(&call);
+            let asked = ready.call_for_hooks(&call);
             let prepared = self.prepared(asked, reply.as_ref(), tools).await;
             all.push(checked_again(&self.config, &self.context, &ready, &call, asked, prepared));
         }

@@ -306,7 +306,7 @@ impl InboxHandlers {
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
         let Json(()) = nothing;
         let stored = context.get::<Json<Inbox>>(STATE).await?;
-        Ok(Json(stored.map(|Json(inbox)| inbox.asks()).unwrap_or_default()))
+        Ok(Json(stored.map(|Json(inbox)| inbox.pending()).unwrap_or_default()))
     }
 
     #[handler]

@@ -38,7 +38,7 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
-            let asked = ready.asked(&call).clone();
+            let asked = ready.call_for_hooks(&call).clone();
             let prepared =
                 Box::pin(self.prepare_call(key.ord, &asked)).await.ok_or_else(|| self.stopped())?;
             let Performer { config, context, .. } = &self.performer;

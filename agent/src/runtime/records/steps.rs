@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -16,16 +17,11 @@ use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, 
 use crate::runtime::assistant::Assistant;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
+use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, StoreErrorKind};
-use crate::{
-    Value,
-    step_key::{StepKey, StepKind},
-    tool::{
-        outcome::{OutcomeCode, ToolOutcome},
-        output::ToolOutput,
-    },
-};
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
+use crate::tool::output::ToolOutput;
 
 /// Steps of a run that are recorded in a store: the messages of its session, and calls that end without a body. The records of other calls
 /// are written around their bodies, by [`RunRecords`].
