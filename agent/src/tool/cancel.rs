@@ -21,13 +21,14 @@ use std::task::{Context, Poll, Waker};
 /// ```
 #[derive(Clone)]
 pub struct CancelToken {
-    /// This token first, then its parent, up to the root. A waiter registers in each of them, so a parent keeps no list of its
-    /// children and a finished child leaves nothing behind.
-    chain: Arc<[Arc<Node>]>,
+    node: Arc<Node>,
 }
 
+/// A token. A waiter registers in it and in each of its ancestors, so a parent keeps no list of its children, and a finished child leaves
+/// nothing behind.
 #[derive(Default)]
 struct Node {
+    parent: Option<Arc<Node>>,
     reason: OnceLock<Arc<str>>,
     waiters: Mutex<Waiters>,
 }
@@ -40,9 +41,28 @@ struct Waiters {
 }
 
 impl Node {
+    /// Returns this node, its parent and so on, up to the root.
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |node| node.parent.as_deref())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.chain().any(|node| node.reason.get().is_some())
+    }
+
     fn waiters(&self) -> MutexGuard<'_, Waiters> {
         // A waker that panicked does not make the list of the others wrong.
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Not recursive, because a chain may be longer than the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut parent = self.parent.take();
+        while let Some(mut last) = parent.and_then(Arc::into_inner) {
+            parent = last.parent.take();
+        }
     }
 }
 
@@ -79,33 +99,38 @@ impl Waiters {
 impl CancelToken {
     /// Creates a token without a parent.
     pub fn new() -> Self {
-        Self { chain: Arc::new([Arc::default()]) }
+        Self { node: Arc::default() }
     }
 
     /// Creates a token that is cancelled with this one, and can also be cancelled alone.
     pub fn child(&self) -> Self {
-        Self { chain: std::iter::once(Arc::default()).chain(self.chain.iter().cloned()).collect() }
+        Self {
+            node: Arc::new(Node {
+                parent: Some(self.node.clone()),
+                reason: OnceLock::new(),
+                waiters: Mutex::default(),
+            }),
+        }
     }
 
     /// Cancels this token and its children. The first reason counts; later calls change nothing.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
-        let Some(node) = self.chain.first() else { return };
-        if node.reason.set(reason.into()).is_err() {
+        if self.node.reason.set(reason.into()).is_err() {
             return;
         }
         // Woken outside of the lock: a waker may poll at once and come back here.
-        let woken: Vec<Waker> = node.waiters().slots.iter_mut().filter_map(Option::take).collect();
+        let woken: Vec<Waker> = self.node.waiters().slots.iter_mut().filter_map(Option::take).collect();
         woken.into_iter().for_each(Waker::wake);
     }
 
     /// Whether this token or one of its ancestors was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.chain.iter().any(|node| node.reason.get().is_some())
+        self.node.is_cancelled()
     }
 
     /// Returns the reason: its own, or else that of the nearest cancelled ancestor.
     pub fn reason(&self) -> Option<Arc<str>> {
-        self.chain.iter().find_map(|node| node.reason.get()).cloned()
+        self.node.chain().find_map(|node| node.reason.get()).cloned()
     }
 
     /// Completes when the token is cancelled; at once if it already is. Dropping the future removes its waiter.
@@ -121,7 +146,7 @@ impl CancelToken {
     }
 
     pub(crate) fn cancellation(&self) -> Cancelled {
-        Cancelled { chain: self.chain.clone(), slots: Vec::new() }
+        Cancelled { node: self.node.clone(), slots: Vec::new() }
     }
 }
 
@@ -140,26 +165,20 @@ impl fmt::Debug for CancelToken {
 /// The future of [`CancelToken::cancelled`]. Dropping it removes the waiter.
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Cancelled {
-    chain: Arc<[Arc<Node>]>,
+    node: Arc<Node>,
     /// The waiter's slot in each node of the chain, once it waits.
     slots: Vec<usize>,
-}
-
-impl Cancelled {
-    fn is_cancelled(&self) -> bool {
-        self.chain.iter().any(|node| node.reason.get().is_some())
-    }
 }
 
 impl Future for Cancelled {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_cancelled() {
+        if self.node.is_cancelled() {
             return Poll::Ready(());
         }
         let this = &mut *self;
-        for (at, node) in this.chain.iter().enumerate() {
+        for (at, node) in this.node.chain().enumerate() {
             let (slot, replaced) = node.waiters().enter(this.slots.get(at).copied(), cx.waker());
             drop(replaced);
             if at == this.slots.len() {
@@ -167,13 +186,13 @@ impl Future for Cancelled {
             }
         }
         // If it is cancelled between the check and the registration, no waker is called.
-        if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
+        if self.node.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl Drop for Cancelled {
     fn drop(&mut self) {
-        for (node, slot) in self.chain.iter().zip(self.slots.drain(..)) {
+        for (node, slot) in self.node.chain().zip(self.slots.drain(..)) {
             let waker = node.waiters().leave(slot);
             drop(waker);
         }
@@ -182,7 +201,7 @@ impl Drop for Cancelled {
 
 impl fmt::Debug for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled").field("cancelled", &self.is_cancelled()).finish()
+        f.debug_struct("Cancelled").field("cancelled", &self.node.is_cancelled()).finish()
     }
 }
 
@@ -231,7 +250,7 @@ mod tests {
             let mut waiting = pin!(token.child().cancelled());
             assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
         }
-        assert_eq!(token.chain[0].waiters().slots.len(), 1);
+        assert_eq!(token.node.waiters().slots.len(), 1);
     }
 
     #[test]
@@ -256,6 +275,19 @@ mod tests {
             done.send(()).unwrap();
         });
         assert!(is_done.recv_timeout(std::time::Duration::from_secs(20)).is_ok(), "a deadlock");
+    }
+
+    #[test]
+    fn a_long_chain_is_cancelled_and_dropped() {
+        let root = CancelToken::new();
+        let mut last = root.child();
+        for _ in 0..200_000 {
+            last = last.child();
+        }
+        root.cancel("stop");
+        assert!(last.is_cancelled());
+        drop(root);
+        drop(last);
     }
 
     #[test]
