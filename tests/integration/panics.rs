@@ -126,11 +126,10 @@ async fn a_key_that_panics_is_an_error_of_the_request() {
     let error = reply.unwrap_err();
     assert!(error.message().contains("the callback that gives the key panicked"), "{error}");
     assert!(server.requests().is_empty());
-    // The client's own form of the same option.
+    // A listener to traffic that panics harms no request.
     let options = HttpOptions::default().on_traffic(|_| panic_any(Bomb));
-    let client = agent::provider::http::HttpClient::new(options).unwrap();
-    let request = agent::provider::HttpRequest::post("/v1/x", json!({}));
-    assert_eq!(client.send(&server.url, &request, &[]).await.unwrap().status(), 200);
+    let model = server.openai().options(options).build().unwrap();
+    assert!(drain(model.stream(&StepCx::new(), &hi())).await.1.is_ok());
 }
 
 #[tokio::test]

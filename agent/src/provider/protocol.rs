@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::RequestBody;
+use serde_json::Value;
+
+use super::body::RequestBody;
 use super::failure;
 use super::sse::SseEvent;
 use crate::message::AssistantMessage;
@@ -55,7 +57,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// let request = ModelRequest::new([Message::user("Hi")]);
     /// let (http, number) = AnthropicMessages::default().encode_count(&model, &request).unwrap().unwrap();
     /// assert_eq!((http.path.as_str(), number), ("/v1/messages/count_tokens", "/input_tokens"));
-    /// assert_eq!(http.body.value().get("max_tokens"), None);
+    /// assert_eq!(http.json().get("max_tokens"), None);
     /// # }
     /// ```
     ///
@@ -162,7 +164,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     fn parse_request(
         &self,
         provider: &str,
-        body: &serde_json::Value,
+        body: &Value,
     ) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
         let text = format!("requests of `{}` cannot be parsed", self.api());
@@ -292,7 +294,7 @@ pub trait Decoder: Send {
     }
 }
 
-/// An encoded request, without the key.
+/// An encoded request with its JSON body, without the key.
 ///
 /// ```
 /// use agent::provider::HttpRequest;
@@ -311,19 +313,42 @@ pub struct HttpRequest {
     /// The headers of the protocol.
     pub headers: Vec<(String, String)>,
     /// The body, which is sent as JSON.
-    pub body: RequestBody,
+    pub(super) body: RequestBody,
 }
 
 impl HttpRequest {
-    /// Creates a POST request with this body: a [`Value`](serde_json::Value), or the text of one.
-    pub fn post(path: impl Into<String>, body: impl Into<RequestBody>) -> Self {
-        Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
+    /// Creates a POST request with this body.
+    pub fn post(path: impl Into<String>, body: Value) -> Self {
+        Self::with_body(path, body.into())
+    }
+
+    pub(super) fn with_body(path: impl Into<String>, body: RequestBody) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body }
+    }
+
+    /// Returns the text of the body, as it is sent.
+    ///
+    /// ```
+    /// use agent::provider::HttpRequest;
+    ///
+    /// let request = HttpRequest::post("/v1/messages", agent::json!({"model": "m"}));
+    /// assert_eq!(request.text(), r#"{"model":"m"}"#);
+    /// assert_eq!(request.json()["model"], "m");
+    /// assert!(!format!("{request:?}").contains("model"));              // arguments may hold secrets
+    /// ```
+    pub fn text(&self) -> String {
+        self.body.text()
+    }
+
+    /// Parses the body, to inspect it. Sending a request does not need it.
+    pub fn json(&self) -> Value {
+        self.body.value()
     }
 
     /// Returns the request that asks about the input of this one: at another path, with these fields of the body, answered at once.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
-        let mut body = self.body.value();
+        let mut body = self.json();
         if let Some(object) = body.as_object_mut() {
             object.retain(|key, _| fields.contains(&key.as_str()));
         }

@@ -88,7 +88,7 @@ fn streams_and_bodies_decode_to_one_message() {
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}},
         {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}}]})
     );
-    let foreign = api().encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().body.value();
+    let foreign = api().encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().json();
     assert!(foreign["messages"][1].get("reasoning_content").is_none());
 }
 

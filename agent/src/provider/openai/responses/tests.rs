@@ -116,7 +116,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     assert_eq!(body(&api(), "model", &request)["input"].as_array().unwrap()[1..], items());
     // Another provider gets nothing of its state.
     let foreign =
-        api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().body.value();
+        api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().json();
     assert_eq!(
         foreign["input"].as_array().unwrap()[1..],
         [
