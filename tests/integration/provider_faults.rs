@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use agent::CancelToken;
 use agent::model::{Model as _, ModelErrorKind as K, StepCx};
-use agent::provider::http::{ApiKey, HttpClient, HttpModel};
+use agent::provider::http::{ApiKey, HttpModel};
 
 use crate::provider_support::*;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
-use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{UiOptions, UiProtocol, UiServer};
 use agent::{Assistant, Progress, ToolArgs, ToolContext, ToolError, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -26,10 +26,6 @@ fn add(a: i64, b: i64) -> i64 {
 
 /// Sends money.
 #[tool(approval = "always")]
-fn send(to: String, amount: u64) -> String {
-    format!("{amount} to {to}")
-}
-
 #[derive(ToolArgs)]
 struct Seat {
     #[arg(range(1..=20))]
@@ -130,13 +126,6 @@ fn model() -> ScriptedModel {
     model.with_chunk_size(4)
 }
 
-fn send_response(from: UiResponse) -> Response {
-    let head = Response::builder().status(from.status);
-    let head = from.headers.iter().fold(head, |head, (name, value)| head.header(*name, *value));
-    let body = Body::from_stream(from.body.map(Ok::<_, Infallible>));
-    head.body(body).unwrap_or_default()
-}
-
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><title>Chat</title><link rel="icon" href="data:,">
 <div id="page"></div><script type="module" src="/page.js"></script>"#;
 
@@ -152,13 +141,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_runs(100)
         .single_user()
         .build();
-    let chat = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AiSdk, &body).await);
-    let ag_ui = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AgUi, &body).await);
+    let chat = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AiSdk, &body).await.map(Body::new);
+    let ag_ui = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AgUi, &body).await.map(Body::new);
     let resume = async |State(ui): Ui, Path(id): Path<String>| {
-        send_response(ui.attach(UiProtocol::AiSdk, &id, None).await)
+        ui.attach(UiProtocol::AiSdk, &id, None).await.map(Body::new)
     };
     let follow = async |State(ui): Ui, Path(id): Path<String>| {
-        send_response(ui.attach(UiProtocol::AgUi, &id, None).await)
+        ui.attach(UiProtocol::AgUi, &id, None).await.map(Body::new)
     };
     let history = async |State(ui): Ui, Path(id): Path<String>| {
         ui.messages(UiProtocol::AiSdk, &id).await.map(|list| list.to_string()).unwrap_or_default()

@@ -1,11 +1,10 @@
 //! A server after it was built, and the requests that it admitted.
 
-use super::TraceObserver;
-use super::caller::{Authenticator, Caller, RequestHead};
+use super::{ToolLoader, TraceObserver};
+use super::caller::{Authenticator, Caller};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
-use super::loader::ToolLoader;
 use super::metadata::ResourceMetadata;
 use super::running::{RunningCalls, SessionId};
 use crate::panics::catch_future;
@@ -23,7 +22,7 @@ pub(super) struct BuiltServer {
     pub(super) config: ServerConfig,
     /// The server information that is sent with each result.
     pub(super) meta: MetaObject,
-    pub(super) loader: Arc<dyn ToolLoader>,
+    pub(super) loader: Arc<ToolLoader>,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
     /// The caller of requests that are not authenticated.
     pub(super) local: Caller,
@@ -109,9 +108,8 @@ impl BuiltServer {
     pub(super) async fn load(
         &self,
         caller: Caller,
-        head: &RequestHead,
     ) -> Result<AdmittedRequest, ServiceFailure> {
-        let loaded = catch_future(|| self.loader.load(&caller, head)).await;
+        let loaded = catch_future(|| (self.loader)(caller.clone())).await;
         let loaded = loaded.map_err(|panic| {
             ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
         })?;

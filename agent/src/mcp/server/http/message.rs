@@ -23,22 +23,8 @@ const MAX_DEPTH: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a response of this server, or of the application around which it is a [layer](crate::mcp::McpServer::into_layer).
-///
-/// ```
-/// use agent::mcp::{McpServer, ResponseBody};
-/// use agent::tools;
-/// use tower_service::Service as _;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut service = McpServer::new(tools![]).allow_anonymous().into_service()?;
-/// let request = http::Request::get("http://localhost/mcp").header("host", "localhost").body(String::new())?;
-/// let response: http::Response<ResponseBody> = service.call(request).await?;
-/// assert!(!response.status().is_success());            // messages are sent by POST
-/// assert!(!http_body::Body::is_end_stream(response.body()));
-/// # Ok(()) }
-/// ```
-pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
+/// The body of a response of this server, or of the application around which it is a layer.
+pub(in super::super) struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {
     /// Wraps any body.
