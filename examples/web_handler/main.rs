@@ -8,7 +8,6 @@
 //! An application has users: its handlers find out who is asking, and call `ui.scoped(&user.id)` in the place of `single_user`.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
@@ -22,7 +21,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
-use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -59,8 +57,9 @@ fn app(ui: UiServer) -> Router {
     let ag_ui = async |State(ui): Ui, headers: HeaderMap, body: Bytes| {
         answer(&ui, UiProtocol::AgUi, &headers, &body).await
     };
-    let resume =
-        async |State(ui): Ui, Path(id): Path<String>| ui.attach(UiProtocol::AiSdk, &id, None).await.map(Body::new);
+    let resume = async |State(ui): Ui, Path(id): Path<String>| {
+        ui.attach(UiProtocol::AiSdk, &id, None).await.map(Body::new)
+    };
     let history = async |State(ui): Ui, Path(id): Path<String>| {
         let json = [(header::CONTENT_TYPE, "application/json")];
         let messages = ui.messages(UiProtocol::AiSdk, &id).await;

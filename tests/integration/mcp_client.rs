@@ -418,8 +418,7 @@ async fn names_that_become_one_cost_no_connection_and_no_other_name() {
         .on_call(|tool, _| Answer::text(tool))
         .run()
         .await;
-    let connect =
-        async |config: ClientConfig| McpClient::connect(config.name("m").legacy()).await.unwrap();
+    let connect = async |config: ClientConfig| McpClient::connect(config.name("m").legacy()).await.unwrap();
     let client = connect(ClientConfig::http(&url)).await;
     let report = client.report().await;
     assert!(report.left_out.is_empty(), "{report}");

@@ -162,7 +162,8 @@ async fn a_state_counts_for_one_call_and_unchanged() {
     let first = ask(&one, "book", rome.clone(), json!({})).await.json()["result"].clone();
     let second = ask(&two, "book", rome, accept("0", seat, &first["requestState"])).await;
     assert_eq!(second.json()["result"]["inputRequests"]["1"]["params"]["message"], "Are you sure?");
-    let error = McpServer::new(tools![book]).state_key([7; 31]).bind(([127, 0, 0, 1], 0)).await.err().unwrap();
+    let error =
+        McpServer::new(tools![book]).state_key([7; 31]).bind(([127, 0, 0, 1], 0)).await.err().unwrap();
     assert!(error.to_string().starts_with("there is no key for the state of questions"), "{error}");
 }
 

@@ -546,6 +546,23 @@ async fn lists_have_pages_and_titles_and_hints() {
     assert_eq!(version.text(), "2026-07-28");
 }
 
+/// The types of bodies follow from where a server is mounted.
+#[tokio::test]
+async fn a_server_is_mounted_in_an_application() {
+    let page = || axum::Router::new().route("/", axum::routing::get(async || "the page"));
+    let nested = page().nest_service("/mcp", plain().into_service().unwrap());
+    let around = page().layer(plain().into_layer("/mcp").unwrap());
+    for application in [nested, around] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, application).await });
+        assert_eq!(post(address, "", &message("ping", &json!({}))).await.status, 200);
+        let get = "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        assert_eq!(send(address, get).await.body, "the page");
+        serving.abort();
+    }
+}
+
 struct Tenant(u32);
 
 /// Wants what nobody gives.

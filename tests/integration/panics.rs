@@ -4,8 +4,8 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller};
 use agent::mcp::ClientConfig;
+use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::model::{Model as _, StepCx};
@@ -211,7 +211,10 @@ async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
 struct Guard;
 
 impl Authenticator for Guard {
-    fn authenticate<'a>(&'a self, head: &'a axum::http::request::Parts) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+    fn authenticate<'a>(
+        &'a self,
+        head: &'a axum::http::request::Parts,
+    ) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             match head.headers.get("x-crash") {

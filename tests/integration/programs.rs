@@ -2,8 +2,8 @@
 //!
 //! `.ci/programs` installs them and sets `AGENT_PROGRAMS` to the folder. A call that must be refused is refused before it is sent.
 
-use agent::mcp::McpClient;
 use agent::mcp::ClientConfig;
+use agent::mcp::McpClient;
 use agent::message::ToolCall;
 use agent::traffic::TrafficKind;
 use agent::{Registry, ToolContext, Value};

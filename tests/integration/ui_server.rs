@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use axum::http::Response;
 use agent::ui::{UiBody, UiOptions, UiProtocol, UiServer, UiServerBuilder};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
+use axum::http::Response;
 use serde_json::Value;
 
 use crate::ui_readers::{AgUiReader, AiSdkReader};

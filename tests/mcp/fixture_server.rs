@@ -276,10 +276,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if is_child {
         set.add(tools![panics, exit_now, sleeps, ask_seat]);
     }
-    let server = McpServer::new(set)
-        .name("agent-fixture")
-        .version(env!("CARGO_PKG_VERSION"))
-        .max_calls_per_caller(64);
+    let server =
+        McpServer::new(set).name("agent-fixture").version(env!("CARGO_PKG_VERSION")).max_calls_per_caller(64);
     let handle = server.handle();
     let server = server.state(handle).state(Cancelled::default());
     if is_child {

@@ -1,7 +1,6 @@
 //! What the clients of npm are run against by `.ci/ui`: an assistant that does what the message of the user names.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
@@ -14,9 +13,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{Html, Response};
+use axum::response::Html;
 use axum::routing::{get, post};
-use futures_util::StreamExt as _;
 
 /// Adds two numbers.
 #[tool]
@@ -26,6 +24,10 @@ fn add(a: i64, b: i64) -> i64 {
 
 /// Sends money.
 #[tool(approval = "always")]
+fn send(to: String, amount: u64) -> String {
+    format!("{amount} to {to}")
+}
+
 #[derive(ToolArgs)]
 struct Seat {
     #[arg(range(1..=20))]

@@ -38,9 +38,7 @@ mod server;
 mod trace_context;
 
 #[cfg(feature = "mcp-client")]
-pub use client::{
-    ClientConfig, ConnectErrorKind, ConnectReport, McpClient, McpClientError,
-};
+pub use client::{ClientConfig, ConnectErrorKind, ConnectReport, McpClient, McpClientError};
 pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::{

@@ -39,9 +39,17 @@ pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObje
 }
 
 /// Returns the valid values by their keys.
-fn checked(parent: Option<&str>, state: Option<&str>, baggage: Option<&str>) -> Option<HashMap<String, String>> {
+fn checked(
+    parent: Option<&str>,
+    state: Option<&str>,
+    baggage: Option<&str>,
+) -> Option<HashMap<String, String>> {
     let parent = parent.filter(|parent| is_traceparent(parent))?;
-    let values = [(PARENT, Some(parent)), (STATE, fitting(state, MAX_STATE)), (BAGGAGE, fitting(baggage, MAX_BAGGAGE))];
+    let values = [
+        (PARENT, Some(parent)),
+        (STATE, fitting(state, MAX_STATE)),
+        (BAGGAGE, fitting(baggage, MAX_BAGGAGE)),
+    ];
     Some(values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned()))).collect())
 }
 

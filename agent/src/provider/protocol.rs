@@ -161,11 +161,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// # Errors
     /// Fails when the body is not a request of this protocol; by default, always.
     #[cfg(any(test, feature = "testing"))]
-    fn parse_request(
-        &self,
-        provider: &str,
-        body: &Value,
-    ) -> Result<(String, ModelRequest), ModelError> {
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
         let text = format!("requests of `{}` cannot be parsed", self.api());
         Err(ModelError::new(crate::model::ModelErrorKind::InvalidRequest, text))

@@ -1,9 +1,9 @@
 //! The tools that a server offers and that this client uses.
 
+use super::McpClientError;
 use super::config::ClientConfig;
 use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
-use super::McpClientError;
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;

@@ -190,9 +190,7 @@ impl McpClient {
     ///
     /// # Errors
     /// Fails if the tools cannot be listed. The previous list stays in use.
-    pub async fn refresh(
-        &self,
-    ) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
+    pub async fn refresh(&self) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
         self.inner.refresh().await
     }
 

@@ -1,12 +1,12 @@
 //! A server after it was built, and the requests that it admitted.
 
-use super::{ToolLoader, TraceObserver};
 use super::caller::{Authenticator, Caller};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::metadata::ResourceMetadata;
 use super::running::{RunningCalls, SessionId};
+use super::{ToolLoader, TraceObserver};
 use crate::panics::catch_future;
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::registry::Registry;
@@ -105,10 +105,7 @@ impl ServiceFailure {
 
 impl BuiltServer {
     /// Loads the tools of a caller, and their catalogue.
-    pub(super) async fn load(
-        &self,
-        caller: Caller,
-    ) -> Result<AdmittedRequest, ServiceFailure> {
+    pub(super) async fn load(&self, caller: Caller) -> Result<AdmittedRequest, ServiceFailure> {
         let loaded = catch_future(|| (self.loader)(caller.clone())).await;
         let loaded = loaded.map_err(|panic| {
             ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))

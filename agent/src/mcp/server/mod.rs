@@ -23,21 +23,21 @@ pub use error::McpServerError;
 pub use handle::ServerHandle;
 pub use request_info::RequestInfo;
 
+use self::http::{HttpLayer, HttpService, RequestError};
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::tool::{
-    context::ToolContext,
     BoxFuture,
+    context::ToolContext,
     problem::{RegistryError, RegistryProblem},
     registry::Registry,
     set::ToolSet,
     state::StateKey,
 };
-use built::BuiltServer;
-use self::http::{HttpLayer, HttpService, RequestError};
 use ::http::{Request, Response};
+use built::BuiltServer;
 use bytes::Bytes;
 use catalogue::CatalogueCache;
 use http_body::Body;
@@ -282,7 +282,10 @@ impl McpServer {
     /// let server = McpServer::new(tools![]).on_trace_context(|trace| println!("{:?}", trace.get("traceparent")));
     /// # let _ = server;
     /// ```
-    pub fn on_trace_context(mut self, link: impl Fn(&HashMap<String, String>) + Send + Sync + 'static) -> Self {
+    pub fn on_trace_context(
+        mut self,
+        link: impl Fn(&HashMap<String, String>) + Send + Sync + 'static,
+    ) -> Self {
         self.on_trace = Some(Arc::new(link));
         self
     }
@@ -413,9 +416,9 @@ impl McpServer {
                 Error = S::Error,
                 Future: Send + 'static,
             > + Clone
-                          + Send
-                          + Sync
-                          + use<S, B, R>,
+                      + Send
+                      + Sync
+                      + use<S, B, R>,
         > + Clone
         + Send
         + Sync

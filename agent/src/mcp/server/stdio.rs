@@ -329,7 +329,8 @@ mod tests {
         });
         let answers = answers_of(server, &format!("{HELLO}\n{call}")).await;
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Done.");
-        let trace = [("traceparent", parent), ("baggage", "a=1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let trace = [("traceparent", parent), ("baggage", "a=1")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(*seen.lock().unwrap(), [std::collections::HashMap::from(trace)]);
     }
 

@@ -123,8 +123,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
     // Another provider gets nothing of its state.
-    let foreign =
-        api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().json();
+    let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().json();
     let kinds: Vec<_> =
         foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
     assert_eq!(kinds, ["text", "tool_use"]);

@@ -97,16 +97,14 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
     // Another provider gets nothing of its state. Gemini 3 gets the placeholder for a call without a signature.
-    let foreign =
-        api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
+    let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
     assert_eq!(
         foreign["contents"][1]["parts"],
         json!([{"text": "I look."},
             {"functionCall": {"name": "add", "args": {"b": 2, "a": 1.0}}, "thoughtSignature": "skip_thought_signature_validator"},
             {"functionCall": {"name": "now", "args": {}}}])
     );
-    let older =
-        api().encode(&ModelInfo::new("other", "gemini", "gemini-2.5-pro"), &request).unwrap().json();
+    let older = api().encode(&ModelInfo::new("other", "gemini", "gemini-2.5-pro"), &request).unwrap().json();
     assert!(!older.to_string().contains("thoughtSignature"));
 }
 

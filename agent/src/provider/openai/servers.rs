@@ -41,9 +41,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
-        Compat::plain()
-            .with_max_tokens_field("max_completion_tokens")
-            .with_echo_within_turn()
+        Compat::plain().with_max_tokens_field("max_completion_tokens").with_echo_within_turn()
     }),
     remote("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", || {
         Compat::plain().with_max_tokens_field("max_completion_tokens").with_json_schema(true)

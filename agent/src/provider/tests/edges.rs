@@ -171,8 +171,7 @@ fn a_failed_result_is_marked_whatever_parts_it_has() {
 /// Encodes one part, and returns the body or the error.
 fn sent(api: &dyn Protocol, part: &Part) -> Result<Value, ModelError> {
     let request = ModelRequest::new([Message::user([Part::text("See:"), part.clone()])]);
-    api.encode(&ModelInfo::new("test", api.api(), "gpt-4o-audio-preview"), &request)
-        .map(|http| http.json())
+    api.encode(&ModelInfo::new("test", api.api(), "gpt-4o-audio-preview"), &request).map(|http| http.json())
 }
 
 #[test]

@@ -344,10 +344,7 @@ fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {
             let info = ModelInfo::new("test", protocol.api(), model);
             let encode = |messages: MessageList| {
                 let request = ModelRequest { messages, ..request.clone() };
-                protocol
-                    .encode(&info, &request)
-                    .map(|http| http.text())
-                    .map_err(|error| error.to_string())
+                protocol.encode(&info, &request).map(|http| http.text()).map_err(|error| error.to_string())
             };
             let slot = KeptSlot::new();
             for length in 1..=request.messages.len() {

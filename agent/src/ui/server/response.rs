@@ -31,9 +31,8 @@ pub(super) fn empty() -> Response<UiBody> {
 fn response(status: StatusCode, headers: &[(&'static str, &'static str)], body: UiBody) -> Response<UiBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    let headers = headers.iter().map(|(name, value)| {
-        (HeaderName::from_static(name), HeaderValue::from_static(value))
-    });
+    let headers =
+        headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
     response.headers_mut().extend(headers);
     response
 }
