@@ -8,6 +8,7 @@ mod error;
 mod failure;
 mod forms;
 mod last_words;
+mod limits;
 mod listing;
 mod masked;
 mod names;

@@ -6,16 +6,24 @@ use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::metadata::ResourceMetadata;
 use super::running::{RunningCalls, SessionId};
-use super::{ToolLoader, TraceObserver};
 use crate::panics::catch_future;
 use crate::serve::{HostPolicy, Quota};
+use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
 use bytes::Bytes;
 use rmcp::model::{MetaObject, RequestStateCodec, ServerConfig};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::sync::Arc;
+
+/// Links the current span with the trace of a client.
+pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
+
+/// Loads the tools of a caller.
+pub(super) type ToolLoader =
+    dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
 /// A built server, shared by all its requests.
 pub(super) struct BuiltServer {

@@ -12,6 +12,7 @@ mod handler;
 mod http;
 mod limits;
 mod metadata;
+mod options;
 mod progress;
 mod request_info;
 mod running;
@@ -37,7 +38,7 @@ use crate::tool::{
     state::StateKey,
 };
 use ::http::{Request, Response};
-use built::BuiltServer;
+use built::{BuiltServer, ToolLoader, TraceObserver};
 use bytes::Bytes;
 use catalogue::CatalogueCache;
 use http_body::Body;
@@ -98,9 +99,6 @@ pub struct McpServer {
     state_key: Option<Vec<u8>>,
 }
 
-/// Links the current span with the trace of a client.
-pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
-
 /// Returns the options for tools without options. Some hosts always send lists and objects as text, so JSON in texts is decoded.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
@@ -110,10 +108,6 @@ enum ToolSource {
     Fixed(ToolSet),
     Loaded(Arc<ToolLoader>),
 }
-
-/// Loads the tools of a caller.
-type ToolLoader =
-    dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
 impl McpServer {
     /// Creates a server that offers these tools to every caller.

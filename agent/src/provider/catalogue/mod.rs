@@ -57,7 +57,7 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        BUILT_IN.clone()
+        Self { options: HttpOptions::default(), ..BUILT_IN.clone() }
     }
 }
 
@@ -76,7 +76,7 @@ impl Catalogue {
     /// # }
     /// ```
     pub fn empty() -> Self {
-        Self { providers: Vec::new(), ..BUILT_IN.clone() }
+        Self { providers: Vec::new(), ..Self::default() }
     }
 
     /// Adds a provider, or replaces the one with this name.

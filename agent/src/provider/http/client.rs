@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::options::{HttpOptions, ProxyChoice};
+use super::options::{HttpOptions, ProxyChoice, SharedConnections};
 use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
@@ -35,29 +36,15 @@ pub(in crate::provider) struct StreamingResponse {
 }
 
 impl HttpClient {
-    /// Creates a client with its own connections.
+    /// Creates a client with the connections of the options.
     ///
     /// # Errors
     /// Fails when the proxy's URL is invalid, or TLS cannot be set up.
     pub(in crate::provider) fn new(options: HttpOptions) -> Result<Self, ModelError> {
-        if let Some(client) = options.client.clone() {
-            return Ok(Self { client, options });
-        }
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(options.connect_timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(options.user_agent.as_str());
-        builder = match &options.proxy {
-            ProxyChoice::Environment => builder,
-            ProxyChoice::None => builder.no_proxy(),
-            ProxyChoice::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
-                ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is not a URL")
-            })?),
+        let client = match &options.client {
+            Some(client) => client.clone(),
+            None => shared_client(&options)?,
         };
-        let client = builder.build().map_err(|error| {
-            ModelError::new(ModelErrorKind::Connection, "the HTTP client could not be set up")
-                .with_source(error.without_url())
-        })?;
         Ok(Self { client, options })
     }
 
@@ -177,6 +164,44 @@ impl HttpClient {
         }
         Ok(StreamingResponse { response, headers, idle: self.options.idle_timeout, deadline, secrets, tap })
     }
+}
+
+/// Returns the client of all clones of these options. Options that were changed since it was made have another.
+fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
+    let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = shared.as_ref().filter(|known| {
+        known.connect_timeout == options.connect_timeout
+            && known.user_agent == options.user_agent
+            && known.proxy == options.proxy
+    }) {
+        return Ok(known.client.clone());
+    }
+    let client = make_client(options)?;
+    *shared = Some(SharedConnections {
+        connect_timeout: options.connect_timeout,
+        user_agent: options.user_agent.clone(),
+        proxy: options.proxy.clone(),
+        client: client.clone(),
+    });
+    Ok(client)
+}
+
+fn make_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
+    let builder = reqwest::Client::builder()
+        .connect_timeout(options.connect_timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(options.user_agent.as_str());
+    let builder = match &options.proxy {
+        ProxyChoice::Environment => builder,
+        ProxyChoice::None => builder.no_proxy(),
+        ProxyChoice::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
+            ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is not a URL")
+        })?),
+    };
+    builder.build().map_err(|error| {
+        ModelError::new(ModelErrorKind::Connection, "the HTTP client could not be set up")
+            .with_source(error.without_url())
+    })
 }
 
 impl StreamingResponse {
@@ -312,5 +337,38 @@ mod tests {
         assert_eq!(response.status(), 204);
         let request = server.join().unwrap();
         assert!(request.starts_with("POST /x") && request.contains("user-agent: own/1\r\n"), "{request}");
+    }
+
+    #[tokio::test]
+    async fn clones_of_options_share_connections() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        // It answers any number of requests on one connection, and accepts no other.
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut buffer) = (String::new(), [0; 1024]);
+            while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                request.push_str(str::from_utf8(&buffer[..read]).unwrap());
+                if request.ends_with("{}") {
+                    request.clear();
+                    stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+                }
+            }
+        });
+        let options = HttpOptions::default().without_proxy().with_max_retries(0);
+        let request = HttpRequest::post("/x", serde_json::json!({}));
+        let quick = options.clone().with_first_byte_timeout(Duration::from_secs(5));
+        for options in [options.clone(), quick] {
+            let client = HttpClient::new(options).unwrap();
+            let mut response = client.send(&url, &request, &[]).await.unwrap();
+            assert!(response.chunk().await.unwrap().is_none());
+            // The connection is returned by a task.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let other = options.with_connect_timeout(Duration::from_millis(200));
+        let other = HttpClient::new(other.with_first_byte_timeout(Duration::from_millis(200))).unwrap();
+        assert!(other.send(&url, &request, &[]).await.unwrap_err().is_timeout());
     }
 }

@@ -214,8 +214,8 @@ impl HttpModelBuilder {
         let full_name = format!("{name}/{model}");
         let configured = catalogue.configured(&full_name);
         let options = self.options.or_else(|| configured.and_then(|model| model.options.clone()));
-        let options = options.unwrap_or_else(|| catalogue.options.clone());
-        let client = HttpClient::new(options).map_err(BuildModelError::Client)?;
+        let options = options.or_else(|| self.catalogue.as_ref().map(|catalogue| catalogue.options.clone()));
+        let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
         let base_url = self.base_url.or_else(|| configured.and_then(|model| model.base_url.clone()));
         let by_name = protocol.capabilities(&model);
         let capabilities = self.capabilities.unwrap_or(Capabilities {

@@ -1,7 +1,7 @@
 //! Timeouts, retries, limits and listeners.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::secret::Secret;
@@ -13,7 +13,7 @@ use crate::traffic::{OnTraffic, Traffic};
 
 /// Timeouts, retries, limits and listeners of the HTTP transport.
 ///
-/// One value serves any number of models: create it when the program starts, and pass it on.
+/// One value serves any number of models: create it when the program starts, and pass it on. Models with clones of it share connections.
 ///
 /// ```
 /// use agent::provider::http::HttpOptions;
@@ -71,6 +71,8 @@ pub struct HttpOptions {
     pub user_agent: String,
     pub(super) proxy: ProxyChoice,
     pub(super) client: Option<reqwest::Client>,
+    /// The connections of all models that have clones of these options.
+    pub(super) connections: Arc<Mutex<Option<SharedConnections>>>,
     pub(super) on_retry: Option<OnRetry>,
     pub(super) on_usage: Option<OnUsage>,
     pub(super) on_traffic: Option<OnTraffic>,
@@ -80,13 +82,21 @@ type OnRetry = Observer<dyn Fn(&Retry<'_>) + Send + Sync>;
 type OnUsage = Observer<dyn Fn(&ModelInfo, &Usage) + Send + Sync>;
 
 /// The proxy between this program and the provider.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) enum ProxyChoice {
     /// The proxy that the environment sets.
     Environment,
     None,
     /// Its URL may contain a password.
     Url(Secret),
+}
+
+/// A client, and the options that decided how it was made.
+pub(super) struct SharedConnections {
+    pub(super) connect_timeout: Duration,
+    pub(super) user_agent: String,
+    pub(super) proxy: ProxyChoice,
+    pub(super) client: reqwest::Client,
 }
 
 /// A retry that is about to begin.
@@ -142,6 +152,7 @@ impl Default for HttpOptions {
             max_document: limits.document,
             proxy: ProxyChoice::Environment,
             client: None,
+            connections: Arc::default(),
             user_agent: concat!(env!("CARGO_PKG_NAME"), "-rs/", env!("CARGO_PKG_VERSION")).to_owned(),
             on_retry: None,
             on_usage: None,
@@ -211,18 +222,12 @@ impl HttpOptions {
     /// It should not follow redirects to hosts that must not see your key.
     ///
     /// ```
-    /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::provider::Catalogue;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::provider::http::HttpOptions;
     ///
     /// let own = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
     /// let options = HttpOptions::default().with_client(own).with_max_retries(5);
-    /// // Both models share its connections.
-    /// let catalogue = Catalogue::default().with_options(options).with_key("openai", "sk-123");
-    /// let (large, small) = (catalogue.model("openai/gpt-5")?, catalogue.model("openai/gpt-5-mini")?);
-    /// # let _ = (large, small); Ok(()) }
-    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// # let _ = options; Ok(()) }
     /// ```
     pub fn with_client(mut self, client: reqwest::Client) -> Self {
         self.client = Some(client);

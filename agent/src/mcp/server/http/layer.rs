@@ -15,13 +15,13 @@ use tower_service::Service;
 
 /// A layer that answers requests to one path and to the path of the metadata, and forwards all others.
 #[derive(Clone, Debug)]
-pub(in super::super) struct HttpLayer {
+pub(crate) struct HttpLayer {
     service: HttpService,
     path: Arc<str>,
 }
 
 impl HttpLayer {
-    pub(in super::super) fn new(service: HttpService, path: &str) -> Self {
+    pub(crate) fn new(service: HttpService, path: &str) -> Self {
         Self { service, path: path.into() }
     }
 
@@ -52,7 +52,7 @@ impl<S> Layer<S> for HttpLayer {
 
 /// An application with an MCP server at one of its paths.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Mounted<S> {
+pub(crate) struct Mounted<S> {
     own: HttpLayer,
     inner: S,
 }

@@ -19,7 +19,7 @@ use tower_layer::Layer;
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Binds the address, and returns the URL for clients, and what serves them.
-pub(in super::super) async fn bind(
+pub(crate) async fn bind(
     layer: HttpLayer,
     address: SocketAddr,
 ) -> std::io::Result<(String, impl Future<Output = ()> + Send + 'static)> {
