@@ -137,11 +137,11 @@ async fn a_durable_run_changes_its_view_the_same_way_wherever_it_dies() {
     for crash in crashes {
         let (model, what) = (reader(PAGES), format!("{crash:?}"));
         let run = rehearse(&model);
-        let crashed = match crash {
+        let played = match crash {
             Ok(count) => run.crash_before_step(count).await,
             Err(step) => run.crash_after(step).await,
         };
-        let outcome = match crashed.unwrap() {
+        let outcome = match played.unwrap() {
             Some(outcome) => outcome,
             None => run.play().await.unwrap(),
         };

@@ -506,13 +506,7 @@ async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
     let (tokens, accepted) = (given.clone(), good.clone());
     let verify = Bearer::verify(move |token: String| {
         let is_good = token == format!("t{}", accepted.load(Ordering::Relaxed));
-        async move {
-            if is_good {
-                Ok(Caller::new("ann").into())
-            } else {
-                Err(agent::mcp::AuthRefusal::invalid_token())
-            }
-        }
+        async move { if is_good { Ok(Caller::new("ann")) } else { Err(agent::mcp::AuthRefusal::invalid_token()) } }
     });
     let server = run(McpServer::new(tools![add]).authenticator(verify)).await;
     let config = ClientConfig::http(server.url()).name("s").token(move || {

@@ -21,8 +21,10 @@ fn values(pairs: &[(&str, &str)]) -> HashMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn listening() -> (McpServer, Arc<Mutex<Vec<HashMap<String, String>>>>) {
-    let seen = Arc::<Mutex<Vec<_>>>::default();
+type Traces = Arc<Mutex<Vec<HashMap<String, String>>>>;
+
+fn listening() -> (McpServer, Traces) {
+    let seen = Traces::default();
     let to = seen.clone();
     let server =
         McpServer::new(tools![add]).on_trace_context(move |trace| to.lock().unwrap().push(trace.clone()));

@@ -330,7 +330,7 @@ async fn keys_come_from_values_callbacks_and_the_environment() {
     let key = ApiKey::callback(move || {
         *counted.lock().unwrap() += 1;
         let key = format!("key-{}", counted.lock().unwrap());
-        async move { Ok(key.into()) }
+        async move { Ok(key) }
     });
     let model = server.openai().key(key).build().unwrap();
     for _ in 0..2 {

@@ -236,6 +236,6 @@ impl fmt::Debug for Studio {
         f.debug_struct("Studio")
             .field("assistant", &self.assistant)
             .field("is_remote", &self.remote.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -57,7 +57,9 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self { options: HttpOptions::default(), ..BUILT_IN.clone() }
+        // The connections of the options are not those of the static value, which outlives runtimes.
+        let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
+        Self { providers, models: Vec::new(), options }
     }
 }
 

@@ -202,9 +202,10 @@ impl UiServer {
             return Err(UiRequestError::Empty);
         }
         let thread = self.shared.thread(scope, &request.thread).await?;
-        let declared = match self.shared.options.client_tools {
-            true => ClientTools::of(&request, thread.assistant.registry())?,
-            false => None,
+        let declared = if self.shared.options.client_tools {
+            ClientTools::of(&request, thread.assistant.registry())?
+        } else {
+            None
         };
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
             // An answer to a run of an earlier process: the run has to ask again first.
