@@ -100,6 +100,6 @@ pub use managed::managed_results;
 #[cfg(any(feature = "http", feature = "runtime"))]
 pub use prices::PriceList;
 #[cfg(feature = "http")]
-pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
+pub use protocol::{Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]
 pub use reply::ReplyReader;

@@ -90,20 +90,20 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Dialect::Plain
     }
 
-    /// Converts a response with an error status to an error. The default uses the status and the usual headers, and keeps the body.
+    /// Converts a response with an error status to an error. The names of headers are in lower case. The default uses the status and the usual headers, and keeps the body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
-    /// use agent::provider::{HttpResponse, Protocol, openai::OpenAiChat};
+    /// use agent::provider::{Protocol, openai::OpenAiChat};
     ///
     /// let body = br#"{"error": {"message": "You have no quota left.", "code": "insufficient_quota"}}"#;
-    /// let error = OpenAiChat::default().error(&HttpResponse::new(429, &[], body));
+    /// let error = OpenAiChat::default().error(429, &[], body);
     /// assert_eq!(error.message(), "You have no quota left.");
     /// assert!(error.is_rate_limit() && !error.is_retryable());
     /// # }
     /// ```
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::from_response(response, failure::ErrorReport::default())
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        failure::from_response(&HttpResponse::new(status, headers, body), failure::ErrorReport::default())
     }
 
     /// Returns the header that carries a key, and its value. By default it is a bearer token.
@@ -386,33 +386,24 @@ impl HttpRequest {
 }
 
 /// A response that was received completely.
-///
-/// ```
-/// use agent::provider::HttpResponse;
-///
-/// let headers = [("retry-after".to_owned(), "3".to_owned())];
-/// let response = HttpResponse::new(429, &headers, b"slow down");
-/// assert_eq!((response.status, response.header("retry-after")), (429, Some("3")));
-/// ```
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct HttpResponse<'a> {
+pub(super) struct HttpResponse<'a> {
     /// The HTTP status.
-    pub status: u16,
+    pub(super) status: u16,
     /// The headers, with names in lower case.
-    pub headers: &'a [(String, String)],
+    pub(super) headers: &'a [(String, String)],
     /// The body.
-    pub body: &'a [u8],
+    pub(super) body: &'a [u8],
 }
 
 impl<'a> HttpResponse<'a> {
     /// Creates a response.
-    pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
+    pub(super) fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }
 
     /// Returns the first header with this lower-case name.
-    pub fn header(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))

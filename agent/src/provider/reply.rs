@@ -179,7 +179,7 @@ impl ReplyReader {
     /// Fails when the response is an error, ended too early, or is not a reply.
     pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !is_success(self.status) {
-            return Err(protocol.error(&HttpResponse::new(self.status, &self.headers, &self.body)));
+            return Err(protocol.error(self.status, &self.headers, &self.body));
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {

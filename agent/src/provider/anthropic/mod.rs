@@ -162,8 +162,9 @@ impl Protocol for AnthropicMessages {
         Dialect::AnthropicStrict
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::response_error(response, errors::read_report)
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let response = HttpResponse::new(status, headers, body);
+        failure::response_error(&response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

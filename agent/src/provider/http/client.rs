@@ -253,7 +253,7 @@ impl StreamingResponse {
     /// Returns the error of the status, if a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
-        let response = crate::provider::HttpResponse::new(status, &self.headers, b"");
+        let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
         (status >= 300).then(|| {
             crate::provider::failure::from_response(
                 &response,

@@ -489,7 +489,7 @@ fn errors_are_found_wherever_servers_put_them() {
 
 #[test]
 fn a_field_that_is_too_long_is_not_the_conversation() {
-    let error = |body: Value| api().error(&HttpResponse::new(400, &[], body.to_string().as_bytes()));
+    let error = |body: Value| api().error(400, &[], body.to_string().as_bytes());
     let of_code = |code: &str| error(json!({"error": {"message": "m", "code": code}})).kind();
     assert_eq!(of_code("string_above_max_length"), K::InvalidRequest);
     assert_eq!(of_code("context_length_exceeded"), K::ContextTooLong);
