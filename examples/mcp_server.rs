@@ -84,14 +84,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None | Some("stdio") => server.serve_stdio().await?,
         Some("http") => {
             let port = args.next().map_or(Ok(8080), |port| port.parse())?;
-            let bound = server.bind(([127, 0, 0, 1], port)).await?;
-            let (url, handle) = (bound.url(), bound.handle());
+            let handle = server.handle();
+            let (url, serving) = server.bind(([127, 0, 0, 1], port)).await?;
             eprintln!("listening at {url}; end it with Ctrl-C");
             tokio::spawn(async move {
                 tokio::signal::ctrl_c().await.expect("a handler of Ctrl-C");
                 handle.shutdown(Duration::from_secs(5)).await;
             });
-            bound.run().await?;
+            serving.await;
         }
         Some(other) => return Err(format!("{other:?}: write `stdio` or `http PORT`").into()),
     }

@@ -1,7 +1,8 @@
 //! The error of texts that are not what they are parsed as.
 
 /// The error of a text that is not what it was parsed as: a [`StepKey`](crate::steps::StepKey), a [`Thinking`](crate::model::Thinking) level, the
-/// name of a [`Dialect`](crate::schema::Dialect), or base64. Its sentence says what is accepted.
+/// name of a [`Dialect`](crate::schema::Dialect), base64, a list of
+/// prices, or a stream of events. Its sentence says what is accepted.
 ///
 /// ```
 /// use agent::message::Blob;

@@ -26,13 +26,13 @@ use crate::panics::Observer;
 /// # #[cfg(feature = "openai")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::provider::http::{HttpModel, HttpOptions, Proxy};
+/// use agent::provider::http::{HttpModel, HttpOptions};
 /// use agent::traffic::Traffic;
 /// use std::sync::{Arc, Mutex};
 ///
 /// let log = Arc::new(Mutex::new(Vec::new()));
 /// let lines = log.clone();
-/// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic: &Traffic<'_>| {
+/// let options = HttpOptions::default().without_proxy().with_max_retries(0).on_traffic(move |traffic: &Traffic<'_>| {
 ///     lines.lock().unwrap().push((traffic.exchange, format!("{} {:?}", traffic.server, traffic.kind)));
 /// });
 /// let model = HttpModel::builder("openai/gpt-5").key("s3cret").base_url("http://127.0.0.1:9/v1").options(options).build()?;

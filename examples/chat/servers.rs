@@ -2,7 +2,7 @@
 
 use crate::traffic::Log;
 use agent::mcp::McpClient;
-use agent::mcp::{ClientConfig, ClientLimits, McpClientError};
+use agent::mcp::{ClientConfig, McpClientError};
 use std::time::Duration;
 
 /// What `--mcp` says: a name, if one is given, and how the server is reached; and how long it may take to connect.
@@ -32,7 +32,10 @@ pub(crate) fn config(given: &str, timeout: Option<Duration>) -> Result<ClientCon
             config = config.bearer_token(token.trim());
         }
     }
-    Ok(config.limits(ClientLimits { connect: timeout, ..ClientLimits::default() }))
+    Ok(match timeout {
+        Some(timeout) => config.connect_timeout(timeout),
+        None => config,
+    })
 }
 
 /// So that `A=b program` and URLs with `=` are what they look like: a name is short and has no signs.

@@ -8,13 +8,12 @@
 //! An application has users: its handlers find out who is asking, and call `ui.scoped(&user.id)` in the place of `single_user`.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{UiOptions, UiProtocol, UiServer};
 use agent::{Assistant, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,7 +21,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
-use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -48,14 +46,7 @@ async fn answer(ui: &UiServer, protocol: UiProtocol, headers: &HeaderMap, body: 
     if !is_json(headers) {
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
-    send(ui.post(protocol, body).await)
-}
-
-fn send(from: UiResponse) -> Response {
-    let head = Response::builder().status(from.status);
-    let head = from.headers.iter().fold(head, |head, (name, value)| head.header(*name, *value));
-    let body = Body::from_stream(from.body.map(Ok::<_, Infallible>));
-    head.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    ui.post(protocol, body).await.map(Body::new)
 }
 
 fn app(ui: UiServer) -> Router {
@@ -66,8 +57,9 @@ fn app(ui: UiServer) -> Router {
     let ag_ui = async |State(ui): Ui, headers: HeaderMap, body: Bytes| {
         answer(&ui, UiProtocol::AgUi, &headers, &body).await
     };
-    let resume =
-        async |State(ui): Ui, Path(id): Path<String>| send(ui.attach(UiProtocol::AiSdk, &id, None).await);
+    let resume = async |State(ui): Ui, Path(id): Path<String>| {
+        ui.attach(UiProtocol::AiSdk, &id, None).await.map(Body::new)
+    };
     let history = async |State(ui): Ui, Path(id): Path<String>| {
         let json = [(header::CONTENT_TYPE, "application/json")];
         let messages = ui.messages(UiProtocol::AiSdk, &id).await;

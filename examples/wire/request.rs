@@ -32,7 +32,7 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
     let headers: serde_json::Map<String, Value> =
         http.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let url = http.url(options.protocol.base_url());
-    json!({"file": file, "method": http.method, "url": url, "headers": headers, "body": http.body})
+    json!({"file": file, "method": http.method, "url": url, "headers": headers, "body": http.json()})
 }
 
 /// What an assistant sends of a conversation to this model.

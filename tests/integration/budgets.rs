@@ -299,7 +299,7 @@ async fn requests_for_summaries_and_durable_runs_count_too() {
     let assistant = builder(&model, &store).budget(total("durable", 120)).build().unwrap();
     for stop in [RunStop::Completed, RunStop::Limit] {
         let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Hi"));
-        assert_eq!(run.play(None).await.unwrap().unwrap().stop, stop);
+        assert_eq!(run.play().await.unwrap().stop, stop);
     }
     assert_eq!(model.requests().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Managed conversations whose process dies, or whose store fails: the same view, and the same requests.
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{Conversation, Message};
 use agent::model::{ModelError, ModelErrorKind, reply};
 use agent::store::{EntryKind, MemoryStore, Store as _, StoreErrorKind};
@@ -126,23 +126,24 @@ async fn a_durable_run_changes_its_view_the_same_way_wherever_it_dies() {
     };
     let model = reader(PAGES);
     let run = rehearse(&model);
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     let steps = run.steps();
     let texts: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
     assert_eq!((texts, sent(&model), outcome.stop), (whole.clone(), expected.clone(), RunStop::Completed));
     let (once, compact): (usize, Vec<_>) =
         (summaries(&model), steps.iter().filter(|step| step.contains("/compact/")).cloned().collect());
     assert!(once >= 1 && compact.len() == once, "{steps:?}");
-    let crashes = (0..steps.len())
-        .step_by(5)
-        .map(Crash::before_step)
-        .chain(compact.iter().map(|step| Crash::after(step.clone())));
+    let crashes = (0..steps.len()).step_by(5).map(Ok).chain(compact.iter().map(Err));
     for crash in crashes {
         let (model, what) = (reader(PAGES), format!("{crash:?}"));
         let run = rehearse(&model);
-        let outcome = match run.play(Some(crash)).await.unwrap() {
+        let played = match crash {
+            Ok(count) => run.crash_before_step(count).await,
+            Err(step) => run.crash_after(step).await,
+        };
+        let outcome = match played.unwrap() {
             Some(outcome) => outcome,
-            None => run.play(None).await.unwrap().unwrap(),
+            None => run.play().await.unwrap(),
         };
         let texts: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
         assert_eq!(texts, whole, "{what}");
@@ -176,7 +177,7 @@ async fn a_durable_run_reads_results_and_survives_a_request_that_is_too_long() {
     });
     let assistant = builder(model.clone()).manage_context(rules()).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Read."));
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!(
         (outcome.text().as_str(), outcome.stop),
         ("[bytes 0 to 6 of 2008]\npage 2", RunStop::Completed)

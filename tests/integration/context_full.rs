@@ -104,7 +104,7 @@ async fn a_durable_run_makes_the_request_again_in_a_step_of_its_own() {
     let model = small_window(3_000, 12);
     let assistant = builder(model.clone()).manage_context(rules()).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Read."));
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!((outcome.text().as_str(), outcome.stop), ("I read 12 pages.", RunStop::Completed));
     assert!(run.steps().iter().any(|step| step.ends_with("/again")), "{:?}", run.steps());
 }

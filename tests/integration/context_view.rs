@@ -57,7 +57,7 @@ fn every_view_encodes_for_every_protocol() {
                 let sent: Conversation = view.messages().iter().cloned().collect();
                 assert!(sent.is_sound(), "before message {at}");
                 let request = ModelRequest::new(info.hand_off(&sent).iter().cloned()).with_max_tokens(100);
-                let body = protocol.encode(&info, &request).unwrap().body.text();
+                let body = protocol.encode(&info, &request).unwrap().text();
                 assert!(
                     body.contains("What happened before.") && body.contains("The contract."),
                     "{name}: {body}"

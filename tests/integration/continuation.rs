@@ -1,6 +1,6 @@
 //! Replies that are not the end: pauses of providers, and answers that their token limit cut.
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::hooks::Hooks;
 use agent::message::{CustomMessage, Message, Part, StopReason, Usage};
 use agent::model::{ModelRequest, OutputSchema, ScriptedReply, reply};
@@ -92,13 +92,13 @@ async fn a_cut_text_is_continued_as_often_as_asked() {
             Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Count."))
         };
         let run = service();
-        let outcome = run.play(None).await.unwrap().unwrap();
+        let outcome = run.play().await.unwrap();
         assert_eq!(outcome.text(), text);
         for at in 0..run.steps().len() {
             let run = service();
-            let outcome = match run.play(Some(Crash::before_step(at))).await.unwrap() {
+            let outcome = match run.crash_before_step(at).await.unwrap() {
                 Some(outcome) => outcome,
-                None => run.play(None).await.unwrap().unwrap(),
+                None => run.play().await.unwrap(),
             };
             assert_eq!(outcome.text(), text, "{cuts} {times}, at step {at}");
         }
@@ -175,7 +175,7 @@ async fn what_cannot_be_continued_by_text_is_asked_for_again_with_more_room() {
     assert_eq!(room, [100, 200, 100]);
     let assistant = builder(&model).continue_length(3).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "1 + 2?"));
-    assert_eq!(run.play(None).await.unwrap().unwrap().text(), "I cannot.");
+    assert_eq!(run.play().await.unwrap().text(), "I cannot.");
     assert_eq!(run.steps().iter().filter(|step| step.ends_with("/room")).count(), 1, "{:?}", run.steps());
     // Without a limit of the request there is nothing to double.
     let model = ScriptedModel::new([thinking()]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
-use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service, ServiceError};
+use agent::durable::{Outcome, Rehearsal, RunRequest, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
@@ -99,7 +99,7 @@ fn written_down_runs_are_the_same_on_both_drivers_wherever_they_die() {
         let Some(whole) = rehearsal(&read()) else { continue };
         let id = &scenario["id"];
         let expected = on_a_virtual_clock(async { in_process(&read()).await });
-        let outcome = on_a_virtual_clock(async { whole.play(None).await.unwrap().unwrap() });
+        let outcome = on_a_virtual_clock(async { whole.play().await.unwrap() });
         if ended(&outcome) != expected {
             wrong.push(format!("{id}:\nwanted {expected:?}\n   got {:?}", ended(&outcome)));
             continue;
@@ -107,9 +107,9 @@ fn written_down_runs_are_the_same_on_both_drivers_wherever_they_die() {
         for count in 0..whole.steps().len() {
             let cut = rehearsal(&read()).unwrap();
             let (kept, outcome) = on_a_virtual_clock(async {
-                let died = cut.play(Some(Crash::before_step(count))).await.unwrap();
+                let died = cut.crash_before_step(count).await.unwrap();
                 assert_eq!(died, None, "{id} dies before step {count}");
-                (cut.steps(), cut.play(None).await.unwrap().unwrap())
+                (cut.steps(), cut.play().await.unwrap())
             });
             cuts += 1;
             let begun: Vec<_> = kept.iter().filter_map(|step| step.strip_suffix("/begin")).collect();
@@ -188,8 +188,8 @@ async fn what_was_under_way_runs_again_with_its_key_unless_it_must_not() {
         };
         let run = rehearse(&of(model, &counts).build().unwrap());
         let key = format!("r/1/tool/{}", calls - 1);
-        assert_eq!(run.play(Some(Crash::after(&*key))).await.unwrap(), None);
-        let outcome = run.play(None).await.unwrap().unwrap();
+        assert_eq!(run.crash_after(&*key).await.unwrap(), None);
+        let outcome = run.play().await.unwrap();
         assert!(outcome.is_completed());
         assert_eq!(counts.put.load(Ordering::Relaxed), 2);
         let keys = counts.keys.lock().unwrap().clone();
@@ -205,9 +205,9 @@ async fn once_is_never_begun_again() {
     for place in ["r/1/tool/0", "r/1/tool/0/begin"] {
         let counts = Arc::<Counts>::default();
         let run = rehearse(&of(two_calls(), &counts).build().unwrap());
-        assert_eq!(run.play(Some(Crash::after(place))).await.unwrap(), None);
+        assert_eq!(run.crash_after(place).await.unwrap(), None);
         let ran = counts.sent.load(Ordering::Relaxed);
-        let outcome = run.play(None).await.unwrap().unwrap();
+        let outcome = run.play().await.unwrap();
         let results: Vec<_> =
             outcome.messages.iter().filter(|message| message.role() == "tool_result").collect();
         assert_eq!(results.len(), 2);
@@ -230,9 +230,9 @@ async fn once_is_never_begun_again() {
     let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": 1}"#), reply().text("done")]);
     let run = rehearse(&of(model, &counts).build().unwrap());
     // Model, begin.
-    assert_eq!(run.play(Some(Crash::before_step(2))).await.unwrap(), None);
+    assert_eq!(run.crash_before_step(2).await.unwrap(), None);
     assert_eq!(run.steps(), ["r/1/model/0", "r/1/tool/0/begin"]);
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!(counts.sent.load(Ordering::Relaxed), 0);
     assert!(outcome.messages[2].text().starts_with("No result of this call was recorded"));
 }
@@ -243,8 +243,8 @@ async fn a_store_knows_the_result_that_the_engine_does_not() {
     let model =
         ScriptedModel::new([reply().text("Well.").tool_call("send", r#"{"to": 1}"#), reply().text("done")]);
     let run = rehearse(&of(model, &counts).store(store.clone()).build().unwrap());
-    assert_eq!(run.play(Some(Crash::after("r/1/tool/0"))).await.unwrap(), None);
-    let outcome = run.play(None).await.unwrap().unwrap();
+    assert_eq!(run.crash_after("r/1/tool/0").await.unwrap(), None);
+    let outcome = run.play().await.unwrap();
     assert_eq!((outcome.messages[2].text().as_str(), counts.sent.load(Ordering::Relaxed)), ("sent to 1", 1));
     let page = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!((page.records.len(), page.records[0].status), (1, InvocationStatus::Completed));
@@ -264,12 +264,12 @@ async fn steering_comes_once_and_in_order() {
     ]);
     let assistant = of(model.clone(), &counts).deliver_all(Queue::Steering).build().unwrap();
     let run = rehearse(&assistant);
-    assert_eq!(run.play(Some(Crash::before_step(1))).await.unwrap(), None);
+    assert_eq!(run.crash_before_step(1).await.unwrap(), None);
     run.steer("one");
     run.steer("two");
     run.follow_up("three");
-    assert_eq!(run.play(Some(Crash::after("r/2/model/0"))).await.unwrap(), None);
-    let outcome = run.play(None).await.unwrap().unwrap();
+    assert_eq!(run.crash_after("r/2/model/0").await.unwrap(), None);
+    let outcome = run.play().await.unwrap();
     let texts: Vec<_> = outcome.messages.iter().map(|message| message.text()).collect();
     assert_eq!(texts[3..5], ["one", "two"], "{texts:?}");
     assert_eq!(
@@ -285,7 +285,7 @@ async fn an_inbox_that_nobody_wrote_to_is_never_asked() {
     let turns = (0..3).map(|at| reply().tool_call("put", format!(r#"{{"value": {at}}}"#)));
     let model = ScriptedModel::new(turns.chain([reply().text("done")]));
     let run = rehearse(&of(model, &counts).build().unwrap());
-    assert!(run.play(None).await.unwrap().unwrap().is_completed());
+    assert!(run.play().await.unwrap().is_completed());
     let asked: Vec<_> = run.steps().into_iter().filter(|step| !step.starts_with("r/")).collect();
     assert_eq!(asked, ["close"]);
     assert_eq!(run.steps().last().map(String::as_str), Some("close"));
@@ -308,7 +308,7 @@ async fn what_is_said_while_the_last_reply_comes_is_heard() {
             }
         });
         let run = rehearse(&Assistant::builder(model).build().unwrap());
-        let (outcome, ()) = tokio::join!(run.play(None), async {
+        let (outcome, ()) = tokio::join!(run.play(), async {
             asked.notified().await;
             if is_steering {
                 run.steer("late");
@@ -317,11 +317,11 @@ async fn what_is_said_while_the_last_reply_comes_is_heard() {
             }
             said.notify_one();
         });
-        let outcome = outcome.unwrap().unwrap();
+        let outcome = outcome.unwrap();
         let texts: Vec<_> = outcome.messages.iter().map(|message| message.text()).collect();
         assert_eq!(texts, ["go", "done", "late", "heard"]);
         // Another process goes the same way.
-        assert_eq!(run.play(None).await.unwrap().unwrap(), outcome);
+        assert_eq!(run.play().await.unwrap(), outcome);
     }
 }
 
@@ -351,7 +351,7 @@ async fn decisions_come_from_outside_or_the_time_is_up() {
         if let Some(decision) = decision.clone() {
             run.decide("r/1/approval/0", decision);
         }
-        let outcome = run.play(None).await.unwrap().unwrap();
+        let outcome = run.play().await.unwrap();
         assert!(
             outcome.messages[2].text().contains(expected),
             "{decision:?}: {}",
@@ -365,13 +365,10 @@ async fn results_come_from_outside() {
     let model = ScriptedModel::new([reply().tool_call("order", r#"{"what": "tea"}"#), reply().text("done")]);
     let run = rehearse(&Assistant::builder(model).tools(tools![order]).build().unwrap());
     run.deliver("order tea", ToolOutput::text("tea is here"));
-    assert_eq!(run.play(None).await.unwrap().unwrap().messages[2].text(), "tea is here");
+    assert_eq!(run.play().await.unwrap().messages[2].text(), "tea is here");
     let model = ScriptedModel::new([reply().tool_call("order", r#"{"what": "tea"}"#), reply().text("done")]);
     let run = rehearse(&Assistant::builder(model).tools(tools![order]).build().unwrap());
-    assert_eq!(
-        run.play(None).await.unwrap().unwrap().messages[2].text(),
-        "The result did not arrive in time."
-    );
+    assert_eq!(run.play().await.unwrap().messages[2].text(), "The result did not arrive in time.");
 }
 
 /// Goes on until it is told to stop.
@@ -393,16 +390,16 @@ async fn a_cancelled_run_stops_its_tools_and_has_an_outcome() {
         let assistant =
             Assistant::builder(model).tools(tools![wait]).shared_state(told.clone()).build().unwrap();
         let run = rehearse(&assistant);
-        let (outcome, ()) = tokio::join!(run.play(None), async {
+        let (outcome, ()) = tokio::join!(run.play(), async {
             told.notified().await;
             run.cancel("enough");
         });
-        let outcome = outcome.unwrap().unwrap();
+        let outcome = outcome.unwrap();
         assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Aborted, Some("enough")));
         let results = outcome.messages.iter().filter(|message| message.role() == "tool_result");
         assert_eq!(results.count(), calls);
         // The same when it is played again: that it was to end is remembered.
-        assert_eq!(run.play(None).await.unwrap().unwrap(), outcome);
+        assert_eq!(run.play().await.unwrap(), outcome);
     }
 }
 
@@ -420,9 +417,9 @@ async fn a_run_that_takes_another_way_is_noticed() {
         .build()
         .unwrap();
     let run = rehearse(&hooked);
-    assert_eq!(run.play(Some(Crash::after("r/2/model/0"))).await.unwrap(), None);
-    let outcome = run.play(None).await.unwrap();
-    assert!(outcome.is_none_or(|outcome| !outcome.messages[2].text().contains("another time")));
+    assert_eq!(run.crash_after("r/2/model/0").await.unwrap(), None);
+    let outcome = run.play().await.unwrap();
+    assert!(!outcome.messages[2].text().contains("another time"));
     assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
 
@@ -431,7 +428,7 @@ async fn a_model_that_fails_for_good_is_an_outcome() {
     for kind in [ModelErrorKind::Other, ModelErrorKind::Overloaded] {
         let model = ScriptedModel::new([reply().error(ModelError::new(kind, "out of order"))]);
         let run = rehearse(&Assistant::builder(model).build().unwrap());
-        let outcome = run.play(None).await.unwrap().unwrap();
+        let outcome = run.play().await.unwrap();
         assert_eq!(outcome.stop, RunStop::Error);
         assert!(outcome.detail.unwrap().contains("out of order"));
     }
@@ -517,13 +514,13 @@ fn tries_are_counted_the_same_wherever_a_run_dies() {
     });
     assert!(expected.iter().any(|message| message["text"].as_str().unwrap().contains("the last of")));
     let whole = rehearse(&assistant());
-    let outcome = on_a_virtual_clock(async { whole.play(None).await.unwrap().unwrap() });
+    let outcome = on_a_virtual_clock(async { whole.play().await.unwrap() });
     assert_eq!(said(&outcome.messages), expected);
     for count in 0..whole.steps().len() {
         let cut = rehearse(&assistant());
         let outcome = on_a_virtual_clock(async {
-            assert_eq!(cut.play(Some(Crash::before_step(count))).await.unwrap(), None);
-            cut.play(None).await.unwrap().unwrap()
+            assert_eq!(cut.crash_before_step(count).await.unwrap(), None);
+            cut.play().await.unwrap()
         });
         assert_eq!(said(&outcome.messages), expected, "dead before step {count}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service};
+use agent::durable::{Outcome, Rehearsal, RunRequest, Service};
 use agent::message::Message;
 use agent::model::{ModelInfo, ModelRequest, OutputSchema, reply};
 use agent::{
@@ -34,18 +34,18 @@ fn texts(outcome: &Outcome) -> Vec<String> {
 
 /// Plays a run that is killed before each of its steps in turn; returns its outcome, which is the same each time.
 async fn killed_everywhere(assistant: impl Fn() -> Assistant) -> Outcome {
-    let whole = rehearse(&assistant()).play(None).await.unwrap().unwrap();
+    let whole = rehearse(&assistant()).play().await.unwrap();
     let count = {
         let run = rehearse(&assistant());
-        run.play(None).await.unwrap();
+        run.play().await.unwrap();
         run.steps().len()
     };
     for at in 0..count {
         let run = rehearse(&assistant());
-        let killed = run.play(Some(Crash::before_step(at))).await.unwrap();
+        let killed = run.crash_before_step(at).await.unwrap();
         let outcome = match killed {
             Some(outcome) => outcome,
-            None => run.play(None).await.unwrap().unwrap(),
+            None => run.play().await.unwrap(),
         };
         assert_eq!((texts(&outcome), outcome.stop), (texts(&whole), whole.stop), "killed before step {at}");
     }
@@ -77,7 +77,7 @@ async fn the_application_chooses_the_tools_of_a_turn_once() {
             .build()
             .unwrap()
     };
-    let outcome = rehearse(&assistant()).play(None).await.unwrap().unwrap();
+    let outcome = rehearse(&assistant()).play().await.unwrap();
     assert_eq!(chosen.load(Ordering::Relaxed), 4);
     assert!(texts(&outcome)[2].starts_with("There is no tool \"sign_contract\""), "{:?}", texts(&outcome));
     assert_eq!(texts(&outcome).last().unwrap(), "Signed.");
@@ -92,7 +92,7 @@ async fn a_failed_choice_of_tools_ends_the_run() {
         .prepare_tools(|_| async { Err("the contract cannot be read".into()) })
         .build()
         .unwrap();
-    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    let outcome = rehearse(&assistant).play().await.unwrap();
     assert_eq!(outcome.stop, RunStop::Error);
     assert!(outcome.detail.unwrap().contains("the contract cannot be read"));
 }
@@ -118,13 +118,13 @@ fn slow(steering: SteeringPolicy, limits: UsageLimits, takes: Duration) -> Assis
 async fn a_steering_message_stops_the_calls_that_run() {
     let assistant = slow(SteeringPolicy::CancelRunning, UsageLimits::default(), Duration::from_secs(60));
     let run = rehearse(&assistant);
-    let play = run.play(None);
+    let play = run.play();
     let steer = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         run.steer("stop that");
     };
     let (outcome, ()) = tokio::join!(play, steer);
-    let texts = texts(&outcome.unwrap().unwrap());
+    let texts = texts(&outcome.unwrap());
     assert!(texts[2].contains("because of a new message"), "{texts:?}");
     assert_eq!(texts[3..], ["stop that", "ok"]);
 }
@@ -134,15 +134,15 @@ async fn the_time_limit_of_a_run_holds() {
     let limits = UsageLimits { wall_time: Some(Duration::from_millis(150)), ..UsageLimits::default() };
     let assistant = slow(SteeringPolicy::AfterBatch, limits.clone(), Duration::from_secs(60));
     let run = rehearse(&assistant);
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
     assert!(outcome.detail.as_deref().unwrap().contains("time"), "{:?}", outcome.detail);
     // A replay comes to the same, however late it is.
-    assert_eq!(run.play(None).await.unwrap().unwrap().detail, outcome.detail);
+    assert_eq!(run.play().await.unwrap().detail, outcome.detail);
 
     let hangs = ScriptedModel::new([reply().hang()]);
     let assistant = Assistant::builder(hangs).limits(limits.clone()).build().unwrap();
-    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    let outcome = rehearse(&assistant).play().await.unwrap();
     assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
 
     // Time passes while nobody decides.
@@ -153,7 +153,7 @@ async fn the_time_limit_of_a_run_holds() {
         .limits(limits)
         .build()
         .unwrap();
-    let outcome = rehearse(&assistant).play(None).await.unwrap().unwrap();
+    let outcome = rehearse(&assistant).play().await.unwrap();
     assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
 }
 
@@ -188,11 +188,11 @@ async fn an_answer_is_checked_against_its_schema() {
         let outcome = killed_everywhere(assistant).await;
         assert_eq!(outcome.answer, Some(json!({"stars": 5})));
         let run = rehearse(&assistant());
-        run.play(None).await.unwrap();
+        run.play().await.unwrap();
         for step in run.steps() {
             let run = rehearse(&assistant());
-            assert_eq!(run.play(Some(Crash::after(&step))).await.unwrap(), None, "{step}");
-            let again = run.play(None).await.unwrap().unwrap();
+            assert_eq!(run.crash_after(&step).await.unwrap(), None, "{step}");
+            let again = run.play().await.unwrap();
             assert_eq!(
                 (texts(&again), &again.answer),
                 (texts(&outcome), &outcome.answer),

@@ -20,7 +20,7 @@ async fn one_attempt_of_the_engine_is_one_request() {
     let assistant = Assistant::builder(server.anthropic().build().unwrap()).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "Hi"));
     // A rehearsal has one attempt.
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!((outcome.stop, server.requests().len()), (RunStop::Error, 1), "{:?}", outcome.detail);
     // In a run without an engine the client tries again by itself.
     assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::model::reply;
 use agent::tool::QuestionInput;
 use agent::{Assistant, Registry, ScriptedModel, Tool, ToolContext, ToolError, ToolSet, json, tool, tools};
@@ -65,8 +65,8 @@ async fn a_run_waits_for_answers_and_its_bodies_have_them_wherever_it_dies() {
         for step in 0..30 {
             let log = Arc::new(Log::default());
             let rehearsal = rehearsal(&log, note_tool(), towns);
-            let is_over = rehearsal.play(Some(Crash::before_step(step))).await.unwrap().is_some();
-            let outcome = rehearsal.play(None).await.unwrap().unwrap();
+            let is_over = rehearsal.crash_before_step(step).await.unwrap().is_some();
+            let outcome = rehearsal.play().await.unwrap();
             assert_eq!(outcome.text(), "Booked.", "killed before step {step}");
             for (at, to) in towns.iter().enumerate() {
                 let result = outcome.messages[2 + at].text();
@@ -88,8 +88,8 @@ async fn a_run_waits_for_answers_and_its_bodies_have_them_wherever_it_dies() {
 async fn a_body_whose_process_died_after_its_last_answer_is_not_started_again() {
     let log = Arc::new(Log::default());
     let rehearsal = rehearsal(&log, book_tool(), &["Rome"]);
-    assert!(rehearsal.play(Some(Crash::after("trip/1/tool/0/restart/2"))).await.unwrap().is_none());
-    let outcome = rehearsal.play(None).await.unwrap().unwrap();
+    assert!(rehearsal.crash_after("trip/1/tool/0/restart/2").await.unwrap().is_none());
+    let outcome = rehearsal.play().await.unwrap();
     assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
     assert_eq!(log.0.lock().unwrap().len(), 1);
 }
@@ -100,11 +100,11 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_a_missing_one_dismis
     let rehearsal = rehearsal(&log, book_tool(), &["Rome"]);
     rehearsal.answer("trip/1/tool/0/ask/0", QuestionInput::Accept(json!("the last one")));
     rehearsal.answer("trip/1/tool/0/ask/0/2", QuestionInput::Accept(json!(9)));
-    let outcome = rehearsal.play(None).await.unwrap().unwrap();
+    let outcome = rehearsal.play().await.unwrap();
     assert_eq!(outcome.messages[2].text(), "Rome in coach 9");
 
     let missing = self::rehearsal(&log, book_tool(), &["Rome"]);
     missing.answer("trip/1/tool/0/ask/1", QuestionInput::Later);
-    let outcome = missing.play(None).await.unwrap().unwrap();
+    let outcome = missing.play().await.unwrap();
     assert_eq!(outcome.messages[2].text(), "the person dismissed the question");
 }

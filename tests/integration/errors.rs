@@ -89,7 +89,7 @@ async fn errors_print_their_sentence_first() {
         printed("x".parse::<Dialect>().unwrap_err()),
         printed("x".parse::<agent::args::CoercionPolicy>().unwrap_err()),
         printed(agent::ui::UiRequest::decode(agent::ui::UiProtocol::AgUi, b"{}").unwrap_err()),
-        printed(agent::mcp::McpServer::new(tools![count]).into_service().err().unwrap()),
+        printed(agent::mcp::McpServer::new(tools![count]).into_service::<String>().err().unwrap()),
     ] {
         assert_eq!(shown, said);
     }

@@ -1,8 +1,8 @@
 //! Calls that clients of the older versions cancel over HTTP: by a notification in a request of its own.
 
 use super::mcp_support::{Reply, Running, message, modern, post, run};
+use agent::mcp::ClientConfig;
 use agent::mcp::{Bearer, Caller};
-use agent::mcp::{ClientConfig, Era};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{CancelToken, Progress, Registry, ToolContext, Value, json, tool, tools};
@@ -159,8 +159,7 @@ async fn requests_without_a_session_and_those_of_the_new_form_are_served_as_befo
 #[tokio::test]
 async fn our_client_of_the_older_form_cancels_and_goes_on() {
     let mut test = Test::start(|server| server).await;
-    let client =
-        McpClient::connect(ClientConfig::http(test.server.url()).name("s").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(test.server.url()).name("s").legacy()).await.unwrap();
     let registry = Registry::new(&client).unwrap();
     for name in ["first", "second"] {
         let token = CancelToken::new();

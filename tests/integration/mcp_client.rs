@@ -1,9 +1,9 @@
 //! The client: against our own server in both eras and over both transports, and against servers that misbehave.
 
 use super::mcp_mock::{Answer, Mock};
-use super::mcp_support::run;
+use super::mcp_support::{Era, run};
 use agent::mcp::{Bearer, Caller};
-use agent::mcp::{ClientConfig, ClientLimits, Era, McpClientError};
+use agent::mcp::{ClientConfig, McpClientError};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::{Content, ToolCall};
 use agent::model::reply;
@@ -45,21 +45,19 @@ fn registry(client: &McpClient) -> Registry {
 }
 
 /// Short ones, for servers that do not answer.
-fn hasty() -> ClientLimits {
-    ClientLimits {
-        connect: Some(Duration::from_secs(30)),
-        call: Duration::from_secs(2),
-        result: 100_000,
-        list: Duration::from_secs(5),
-        ..ClientLimits::default()
-    }
+fn hasty(config: ClientConfig) -> ClientConfig {
+    config
+        .connect_timeout(Duration::from_secs(30))
+        .call_timeout(Duration::from_secs(2))
+        .list_timeout(Duration::from_secs(5))
+        .max_result(100_000)
 }
 
 #[tokio::test]
 async fn our_own_server_is_used_in_both_eras_over_both_transports() {
     let server = run(McpServer::new(tools![add, steps]).name("calculator")).await;
     for era in [Era::Auto, Era::Modern, Era::Legacy] {
-        let client = McpClient::connect(ClientConfig::http(server.url()).era(era)).await.unwrap();
+        let client = McpClient::connect(era.of(ClientConfig::http(server.url()))).await.unwrap();
         let report = client.report().await;
         assert_eq!(report.server, Some(("calculator".to_owned(), "1.0.0".to_owned())), "{era:?}");
         let version = if era == Era::Legacy { "2025-11-25" } else { "2026-07-28" };
@@ -80,7 +78,7 @@ async fn our_own_server_is_used_in_both_eras_over_both_transports() {
         client.close().await;
     }
     for era in [Era::Auto, Era::Modern, Era::Legacy] {
-        let config = ClientConfig::command(FIXTURE).arg("stdio").name("child").era(era);
+        let config = era.of(ClientConfig::command(FIXTURE).arg("stdio").name("child"));
         let client = McpClient::connect(config).await.unwrap();
         let registry = registry(&client);
         assert_eq!(
@@ -210,7 +208,7 @@ async fn a_server_that_hangs_or_lies_costs_an_error() {
         _ => Answer::text("It works."),
     });
     let url = mock.run().await;
-    let config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(hasty());
+    let config = hasty(ClientConfig::http(&url).name("m").legacy());
     let client = McpClient::connect(config).await.unwrap();
     let registry = registry(&client);
     for tool in ["hang", "garbage", "wrong_id", "huge", "closes"] {
@@ -243,8 +241,8 @@ async fn a_message_without_an_end_is_left_after_its_limit() {
     });
     let sent = mock.sent();
     let url = mock.run().await;
-    let limits = ClientLimits { call: Duration::from_secs(30), definitions: 100_000, ..hasty() };
-    let config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(limits);
+    let config = hasty(ClientConfig::http(&url).name("m").legacy());
+    let config = config.call_timeout(Duration::from_secs(30)).max_definitions(100_000);
     let client = McpClient::connect(config).await.unwrap();
     let registry = registry(&client);
     for (tool, ..) in answers {
@@ -287,7 +285,7 @@ async fn lists_without_an_end_are_left() {
         })
         .run()
         .await;
-        let config = ClientConfig::http(&url).era(Era::Legacy).limits(hasty());
+        let config = hasty(ClientConfig::http(&url).legacy());
         let error = McpClient::connect(config).await.unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
@@ -309,7 +307,7 @@ async fn bad_schemas_cost_their_tool_alone_and_strange_ones_stay() {
     .on_call(|_, _| Answer::text("Called."))
     .run()
     .await;
-    let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(&url).name("m").legacy()).await.unwrap();
     let registry = registry(&client);
     assert_eq!(registry.names().collect::<Vec<_>>(), ["m__good", "m__strange"]);
     assert_eq!(registry.get("m__strange").unwrap().definition().parameters(), &strange);
@@ -340,7 +338,7 @@ async fn a_call_is_made_again_only_where_that_does_no_harm() {
         })
         .run()
         .await;
-        let mut config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(hasty());
+        let mut config = hasty(ClientConfig::http(&url).name("m").legacy());
         if trusts {
             config = config.trust_hints();
         }
@@ -368,7 +366,7 @@ async fn a_header_mismatch_lists_again_and_calls_again_once() {
         })
         .run()
         .await;
-        let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+        let client = McpClient::connect(ClientConfig::http(&url).name("m").legacy()).await.unwrap();
         let outcome = call(&registry(&client), "m__t", json!({})).await;
         assert_eq!(outcome.is_error(), succeeds_at > 1);
         let count = |at: usize| counts[at].load(Ordering::Relaxed);
@@ -399,7 +397,7 @@ async fn a_tool_is_gone_when_a_fresh_list_lacks_it_however_the_server_says_so() 
     })
     .run()
     .await;
-    let client = McpClient::connect(ClientConfig::http(&url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(&url).name("m").legacy()).await.unwrap();
     let registry = registry(&client);
     for tool in ["a", "b"] {
         let outcome = call(&registry, &format!("m__{tool}"), json!({})).await;
@@ -420,8 +418,7 @@ async fn names_that_become_one_cost_no_connection_and_no_other_name() {
         .on_call(|tool, _| Answer::text(tool))
         .run()
         .await;
-    let connect =
-        async |config: ClientConfig| McpClient::connect(config.name("m").era(Era::Legacy)).await.unwrap();
+    let connect = async |config: ClientConfig| McpClient::connect(config.name("m").legacy()).await.unwrap();
     let client = connect(ClientConfig::http(&url)).await;
     let report = client.report().await;
     assert!(report.left_out.is_empty(), "{report}");
@@ -448,9 +445,9 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
     type Configure = fn(ClientConfig) -> ClientConfig;
     let policies: [(Configure, &str); 3] = [
         (|config| config, "The definition of `greet` changed"),
-        (|config| config.accept_changes(|_| true), "Hello, Ann!"),
+        (|config| config.accept_changes(|_, _| true), "Hello, Ann!"),
         (
-            |config| config.accept_changes(|change| change.tool != "greet"),
+            |config| config.accept_changes(|before, _| before.name() != "greet"),
             "The definition of `greet` changed",
         ),
     ];
@@ -465,9 +462,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
         };
         let current = Arc::new(Mutex::new(Registry::new(tools![{ greet("Greets.") }, add]).unwrap()));
         let shared = current.clone();
-        let loader = move |_: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
-            Ok(shared.lock().unwrap().clone())
-        };
+        let loader = move |_| std::future::ready(Ok(shared.lock().unwrap().clone()));
         let server = run(McpServer::with_loader(loader)).await;
         let client = McpClient::connect(configure(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = registry(&client);
@@ -511,13 +506,7 @@ async fn a_server_that_wants_a_token_says_so_and_gets_a_new_one() {
     let (tokens, accepted) = (given.clone(), good.clone());
     let verify = Bearer::verify(move |token: String| {
         let is_good = token == format!("t{}", accepted.load(Ordering::Relaxed));
-        async move {
-            if is_good {
-                Ok(Caller::new("ann").into())
-            } else {
-                Err(agent::mcp::AuthRefusal::invalid_token())
-            }
-        }
+        async move { if is_good { Ok(Caller::new("ann")) } else { Err(agent::mcp::AuthRefusal::invalid_token()) } }
     });
     let server = run(McpServer::new(tools![add]).authenticator(verify)).await;
     let config = ClientConfig::http(server.url()).name("s").token(move || {
@@ -546,7 +535,7 @@ async fn cancelling_reaches_the_server_in_every_way() {
     });
     let server = run(McpServer::new(tools![{ waits.unwrap() }])).await;
     for (era, is_dropped) in [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, true)] {
-        let client = McpClient::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
+        let client = McpClient::connect(era.of(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = registry(&client);
         let token = CancelToken::new();
         let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();

@@ -1,9 +1,9 @@
 //! Connections that are not made: each says what happened, in the system's words too, and one thing to try.
 
 use super::mcp_mock::{Answer, Mock};
-use super::mcp_support::run;
+use super::mcp_support::{Era, run};
 use agent::mcp::{Bearer, Caller};
-use agent::mcp::{ClientConfig, ClientLimits, ConnectErrorKind as Kind, Era, McpClientError};
+use agent::mcp::{ClientConfig, ConnectErrorKind as Kind, McpClientError};
 use agent::mcp::{McpClient, McpServer};
 use agent::{tool, tools};
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn refusal(config: ClientConfig) -> (Kind, String) {
     assert_eq!(format!("{error:?}"), text);
     assert!(
         !text.contains("::")
-            || ["`ClientLimits::connect`", "`ClientConfig::", "`.era("].iter().any(|own| text.contains(own)),
+            || ["`ClientConfig::", "`.legacy(", "`.modern("].iter().any(|own| text.contains(own)),
         "{text}"
     );
     for word in ["rmcp", "reqwest", "Transport", "discover"] {
@@ -65,7 +65,7 @@ async fn refusal(config: ClientConfig) -> (Kind, String) {
 async fn a_server_that_is_not_there() {
     let (url, _) = port(false).await;
     for era in ERAS {
-        let (kind, text) = refusal(ClientConfig::http(&url).era(era)).await;
+        let (kind, text) = refusal(era.of(ClientConfig::http(&url))).await;
         assert_eq!(kind, Kind::Unreachable);
         assert!(text.starts_with(&format!("cannot connect to {url}: nothing listens there (")), "{text}");
         assert!(
@@ -81,7 +81,7 @@ async fn a_wrong_path() {
     let server = run(McpServer::new(tools![double])).await;
     let url = server.url().replace("/mcp", "/");
     for era in ERAS {
-        let (kind, text) = refusal(ClientConfig::http(&url).era(era)).await;
+        let (kind, text) = refusal(era.of(ClientConfig::http(&url))).await;
         assert_eq!(kind, Kind::Status(404));
         assert_eq!(
             text,
@@ -105,7 +105,7 @@ async fn what_answers_is_no_mcp_server() {
         (&empty, "it ended the connection without an answer"),
     ] {
         for era in ERAS {
-            let (kind, text) = refusal(ClientConfig::http(url).era(era)).await;
+            let (kind, text) = refusal(era.of(ClientConfig::http(url))).await;
             assert_eq!(kind, Kind::NotMcp, "{text}");
             assert_eq!(
                 text,
@@ -127,7 +127,7 @@ async fn a_server_that_wants_to_know_who_asks() {
     let bare = answers("401 Unauthorized", "", "").await;
     for url in [ours.url(), bare] {
         for era in ERAS {
-            let error = McpClient::connect(ClientConfig::http(&url).era(era)).await.unwrap_err();
+            let error = McpClient::connect(era.of(ClientConfig::http(&url))).await.unwrap_err();
             assert!(matches!(error, McpClientError::Unauthorized { .. }), "{error}");
             assert!(error.to_string().starts_with(&format!("{url} requires authorization: ")), "{error}");
         }
@@ -224,14 +224,14 @@ async fn a_program_that_ends_at_once_says_its_last_words() {
     for era in ERAS {
         // The last line has no end, and a secret in it.
         let script = "echo starting >&2; printf 'no database for %s' \"$DB_PASSWORD\" >&2; exit 3";
-        let config = ClientConfig::command("sh").args(["-c", script]).env("DB_PASSWORD", "tulip").era(era);
+        let config = era.of(ClientConfig::command("sh").args(["-c", script]).env("DB_PASSWORD", "tulip"));
         let (kind, text) = refusal(config).await;
         assert_eq!(kind, Kind::Ended);
         assert_eq!(
             text,
             "cannot connect to sh: the program ended before it answered; its last words on standard error: starting / no database for [redacted]"
         );
-        let (kind, text) = refusal(ClientConfig::command("true").era(era)).await;
+        let (kind, text) = refusal(era.of(ClientConfig::command("true"))).await;
         assert_eq!(kind, Kind::Ended, "{text}");
         assert_eq!(
             text,
@@ -263,8 +263,7 @@ while read -r line; do answer "$line"; done"#,
         answer(initialize),
         answer(r#""result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#),
     );
-    let limits = ClientLimits { connect: Some(Duration::from_secs(6)), ..ClientLimits::default() };
-    ClientConfig::command("sh").args(["-c", &*script]).name("slow").limits(limits)
+    ClientConfig::command("sh").args(["-c", &*script]).name("slow").connect_timeout(Duration::from_secs(6))
 }
 
 #[cfg(unix)]
@@ -316,10 +315,8 @@ async fn a_server_that_wakes_up_slowly() {
         }
         if method == "tools/list" { Answer::tools(&["t"]) } else { Answer::Error(-32601, "Method not found") }
     });
-    let limits =
-        |seconds| ClientLimits { connect: Some(Duration::from_secs(seconds)), ..ClientLimits::default() };
-    let url = mock.run().await;
-    let client = McpClient::connect(ClientConfig::http(url).limits(limits(20))).await.unwrap();
+    let config = ClientConfig::http(mock.run().await).connect_timeout(Duration::from_secs(20));
+    let client = McpClient::connect(config).await.unwrap();
     assert_eq!(client.report().await.protocol_version.as_deref(), Some("2025-11-25"));
 }
 
@@ -327,16 +324,16 @@ async fn a_server_that_wakes_up_slowly() {
 #[tokio::test]
 async fn a_server_that_is_silent() {
     let (url, _listener) = port(true).await;
-    let limits = || ClientLimits { connect: Some(Duration::from_millis(500)), ..ClientLimits::default() };
+    let limit = Duration::from_millis(500);
     let command = || ClientConfig::command("sh").args(["-c", "echo loading >&2; exec sleep 600"]);
     let words = "it did not answer within 0.5 s";
-    let more_time = "raise `ClientLimits::connect`";
-    for (era, hint) in [(Era::Auto, "set `.era(Era::Legacy)`"), (Era::Legacy, more_time)] {
-        let (kind, text) = refusal(ClientConfig::http(&url).era(era).limits(limits())).await;
+    let more_time = "raise `ClientConfig::connect_timeout`";
+    for (era, hint) in [(Era::Auto, "set `.legacy()`"), (Era::Legacy, more_time)] {
+        let (kind, text) = refusal(era.of(ClientConfig::http(&url)).connect_timeout(limit)).await;
         assert_eq!(kind, Kind::Timeout);
         assert!(text.contains(words) && text.contains(more_time) && text.ends_with(hint), "{text}");
         // A program was asked in both forms.
-        let (kind, text) = refusal(command().era(era).limits(limits())).await;
+        let (kind, text) = refusal(era.of(command()).connect_timeout(limit)).await;
         assert_eq!(kind, Kind::Timeout);
         assert!(text.contains(words) && text.ends_with(more_time), "{text}");
     }

@@ -30,9 +30,10 @@ fn owner(names: Vec<String>, owner: &Owner) -> String {
 #[tokio::test]
 async fn tools_of_a_loader_take_what_other_tools_take() {
     let shared = Registry::new(tools![sum, sum_strictly, owner]).unwrap();
-    let loader = move |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
+    let loader = move |caller: Caller| {
         // The same tools, with other state for each caller.
-        Ok(shared.clone().with_state(Owner(caller.id().to_owned()))?)
+        let tools = shared.clone().with_state(Owner(caller.id().to_owned()));
+        async { Ok(tools?) }
     };
     let tokens = || [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
     let own = |options: Option<PlanOptions>| {

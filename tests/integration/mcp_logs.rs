@@ -1,8 +1,8 @@
 //! No argument of a call reaches the logs of the protocol's library, at any level, in the server and in the client.
 
-use super::mcp_support::{ask, message, modern, post, run};
+use super::mcp_support::{Era, ask, message, modern, post, run};
 use super::trace_support::{EveryLine, hear};
-use agent::mcp::{ClientConfig, Era};
+use agent::mcp::ClientConfig;
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, ToolContext, json, tool, tools};
@@ -98,7 +98,7 @@ async fn the_client_logs_no_arguments() {
     let _guard = hear(log.clone());
     let server = run(McpServer::new(tools![log_in, enter])).await;
     for era in [Era::Modern, Era::Legacy] {
-        let client = McpClient::connect(ClientConfig::http(server.url()).name("s").era(era)).await.unwrap();
+        let client = McpClient::connect(era.of(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = Registry::new(client.tools()).unwrap();
         let call = async |tool: &str, arguments: agent::Value| {
             let call = ToolCall::new("1", tool, arguments.to_string());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::{ClientConfig, Era, McpClient, McpServer};
+use agent::mcp::{ClientConfig, McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::model::reply;
 use agent::tool::{Question, QuestionInput};
@@ -13,7 +13,7 @@ use agent::{
 };
 
 use crate::mcp_client::FIXTURE;
-use crate::mcp_support::{Reply, Running, message, post, run};
+use crate::mcp_support::{Era, Reply, Running, message, post, run};
 
 #[derive(ToolArgs)]
 struct Seat {
@@ -162,7 +162,8 @@ async fn a_state_counts_for_one_call_and_unchanged() {
     let first = ask(&one, "book", rome.clone(), json!({})).await.json()["result"].clone();
     let second = ask(&two, "book", rome, accept("0", seat, &first["requestState"])).await;
     assert_eq!(second.json()["result"]["inputRequests"]["1"]["params"]["message"], "Are you sure?");
-    let error = McpServer::new(tools![book]).state_key([7; 31]).bind(([127, 0, 0, 1], 0)).await.unwrap_err();
+    let error =
+        McpServer::new(tools![book]).state_key([7; 31]).bind(([127, 0, 0, 1], 0)).await.err().unwrap();
     assert!(error.to_string().starts_with("there is no key for the state of questions"), "{error}");
 }
 
@@ -276,7 +277,7 @@ async fn without_the_setting_or_a_run_nobody_is_asked() {
 #[tokio::test]
 async fn over_standard_input_older_clients_are_asked_while_the_body_waits() {
     for era in [Era::Legacy, Era::Modern] {
-        let config = ClientConfig::command(FIXTURE).arg("stdio").name("trips").era(era).answer_questions();
+        let config = era.of(ClientConfig::command(FIXTURE).arg("stdio").name("trips")).answer_questions();
         let client = McpClient::connect(config).await.unwrap();
         let asking = assistant(&client, "ask_seat");
         let asking =

@@ -2,7 +2,7 @@
 
 use super::mcp_support::{Running, ask, call, message, modern, names, post, read, run, send};
 use agent::mcp::McpServer;
-use agent::mcp::{Bearer, Caller, RequestInfo, ResourceMetadata, ServerLimits, Token};
+use agent::mcp::{Bearer, Caller, RequestInfo};
 use agent::{Registry, Tool, ToolContext, ToolOutput, json, tool, tools};
 use serde_json::Value;
 use std::sync::Arc;
@@ -245,21 +245,19 @@ async fn structured_results_have_to_fit_and_long_ones_are_refused() {
 }
 
 fn two_callers() -> McpServer {
-    let loader = |caller: &Caller| -> Result<Registry, Box<dyn std::error::Error + Send + Sync>> {
+    let loader = |caller: Caller| async move {
         Ok(Registry::new(if caller.id() == "ann" { tools![add, who, region] } else { tools![who] })?)
     };
     let late = SystemTime::now() - Duration::from_secs(1);
     let tokens = [
-        ("token-a", Token::new(Caller::new("ann").with_scope("tools"))),
-        ("token-b", Token::new(Caller::new("bob").with_scope("tools"))),
-        ("late", Token::new(Caller::new("ann").with_scope("tools")).with_expiry(late)),
-        ("little", Token::new(Caller::new("ann"))),
+        ("token-a", Caller::new("ann").with_scope("tools")),
+        ("token-b", Caller::new("bob").with_scope("tools")),
+        ("late", Caller::new("ann").with_scope("tools").with_expiry(late)),
+        ("little", Caller::new("ann")),
     ];
     McpServer::with_loader(loader)
         .authenticator(Bearer::new(tokens).required_scope("tools"))
-        .resource_metadata(
-            ResourceMetadata::new("http://localhost/mcp").authorization_server("https://login.example"),
-        )
+        .protected_resource("http://localhost/mcp", ["https://login.example"], [])
 }
 
 #[tokio::test]
@@ -343,8 +341,7 @@ async fn futures_join<F: Future<Output = ()>>(all: impl IntoIterator<Item = F>) 
 
 #[tokio::test]
 async fn long_and_slow_bodies_are_left() {
-    let limits = ServerLimits { body: 1_000, receive: Duration::from_secs(1), ..ServerLimits::default() };
-    let server = run(plain().limits(limits)).await;
+    let server = run(plain().max_body(1_000).receive_timeout(Duration::from_secs(1))).await;
     let long = message("ping", &json!({"a": "x".repeat(2_000)}));
     assert_eq!(post(server.address, "", &long).await.status, 413);
     let chunked = format!(
@@ -376,8 +373,7 @@ async fn flood(address: std::net::SocketAddr, request: String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_never_read_hold_no_connection() {
-    let limits = ServerLimits { connections: 2, send: Duration::from_millis(300), ..ServerLimits::default() };
-    let server = run(two_callers().limits(limits)).await;
+    let server = run(two_callers().max_connections(2).send_timeout(Duration::from_millis(300))).await;
     let list = message("tools/list", &json!({}));
     let request = |token: &str| {
         let length = list.len();
@@ -440,8 +436,7 @@ async fn no_answer_has_the_words_of_the_deserializer() {
 
 #[tokio::test]
 async fn a_thousand_calls_at_once_are_all_answered() {
-    let limits = ServerLimits { wait: Duration::from_millis(300), ..ServerLimits::default() };
-    let server = run(plain().limits(limits)).await;
+    let server = run(plain().max_wait(Duration::from_millis(300))).await;
     let (done, busy) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let calls = (0..1_000).map(|_| {
         let (done, busy) = (done.clone(), busy.clone());
@@ -463,11 +458,9 @@ async fn a_thousand_calls_at_once_are_all_answered() {
 #[tokio::test]
 async fn one_caller_over_its_limit_leaves_room_for_others() {
     let tokens = [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
-    let limits =
-        ServerLimits { calls_per_caller: 1, wait: Duration::from_millis(50), ..ServerLimits::default() };
     let (hold, mut begun, go) = hold();
-    let server =
-        run(McpServer::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens)).limits(limits)).await;
+    let server = McpServer::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens));
+    let server = run(server.max_calls_per_caller(1).max_wait(Duration::from_millis(50))).await;
     let call = |token: &'static str, tool: &'static str, arguments: Value| async move {
         let body = message("tools/call", &json!({"name": tool, "arguments": arguments}));
         post(server.address, &format!("authorization: Bearer {token}\r\n"), &body).await.text()
@@ -530,7 +523,7 @@ async fn the_end_waits_for_calls_and_takes_no_new_ones() {
 
 #[tokio::test]
 async fn lists_have_pages_and_titles_and_hints() {
-    let server = run(plain().limits(ServerLimits { page: 3, ..ServerLimits::default() })).await;
+    let server = run(plain().page_size(3)).await;
     let (mut all, mut cursor) = (Vec::new(), Value::Null);
     for _ in 0..4 {
         let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
@@ -553,6 +546,23 @@ async fn lists_have_pages_and_titles_and_hints() {
     assert_eq!(version.text(), "2026-07-28");
 }
 
+/// The types of bodies follow from where a server is mounted.
+#[tokio::test]
+async fn a_server_is_mounted_in_an_application() {
+    let page = || axum::Router::new().route("/", axum::routing::get(async || "the page"));
+    let nested = page().nest_service("/mcp", plain().into_service().unwrap());
+    let around = page().layer(plain().into_layer("/mcp").unwrap());
+    for application in [nested, around] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, application).await });
+        assert_eq!(post(address, "", &message("ping", &json!({}))).await.status, 200);
+        let get = "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        assert_eq!(send(address, get).await.body, "the page");
+        serving.abort();
+    }
+}
+
 struct Tenant(u32);
 
 /// Wants what nobody gives.
@@ -563,9 +573,9 @@ fn wants(tenant: &Tenant) -> u32 {
 
 #[tokio::test]
 async fn mistakes_are_found_when_the_server_is_built() {
-    let missing = McpServer::new(tools![wants]).into_service().unwrap_err().to_string();
+    let missing = McpServer::new(tools![wants]).into_service::<String>().err().unwrap().to_string();
     assert!(missing.contains("tool `wants` needs state `") && missing.contains("Tenant`"), "{missing}");
-    assert!(McpServer::new(tools![wants]).state(Tenant(1)).into_service().is_ok());
+    assert!(McpServer::new(tools![wants]).state(Tenant(1)).into_service::<String>().is_ok());
     let brings = Bearer::new([("t", Caller::new("ann").with(Tenant(7)).unwrap())]).providing::<Tenant>();
     let server = run(McpServer::new(tools![wants]).authenticator(brings)).await;
     let body = message("tools/call", &json!({"name": "wants"}));
@@ -575,7 +585,7 @@ async fn mistakes_are_found_when_the_server_is_built() {
         (McpServer::new(tools![add]).allowed_hosts(["tools.example"]), "can be reached from elsewhere"),
         (McpServer::new(tools![add]).state(1_u8).state(2_u8), "given twice"),
     ] {
-        let error = server.into_service().unwrap_err().to_string();
+        let error = server.into_service::<String>().err().unwrap().to_string();
         assert!(error.contains(told), "{error}");
     }
     let open = McpServer::new(tools![add]).serve(([0, 0, 0, 0], 0)).await.unwrap_err().to_string();

@@ -1,8 +1,8 @@
 //! Structured results that are not objects: clients get them as a member of an object, as FastMCP sends them.
 
 use super::mcp_mock::{Answer, Mock};
-use super::mcp_support::{ask, call, modern, run};
-use agent::mcp::{ClientConfig, Era};
+use super::mcp_support::{Era, ask, call, modern, run};
+use agent::mcp::ClientConfig;
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, Tool, ToolContext, ToolOutcome, ToolOutput, Value, json, tool, tools};
@@ -133,7 +133,7 @@ async fn the_schema_of_a_list_is_that_of_an_object_around_it() {
 async fn our_client_gives_the_list_itself() {
     let server = run(server()).await;
     for era in [Era::Modern, Era::Legacy] {
-        let client = McpClient::connect(ClientConfig::http(server.url()).name("h").era(era)).await.unwrap();
+        let client = McpClient::connect(era.of(ClientConfig::http(server.url()).name("h"))).await.unwrap();
         let registry = Registry::new(&client).unwrap();
         let schema = registry.get("h__find_hotels").unwrap().definition().output_schema().unwrap().clone();
         assert_eq!(schema["type"], "array", "{schema}");
@@ -169,7 +169,7 @@ async fn what_another_server_wraps_is_unwrapped_and_nothing_else() {
     })
     .run()
     .await;
-    let client = McpClient::connect(ClientConfig::http(url).name("m").era(Era::Legacy)).await.unwrap();
+    let client = McpClient::connect(ClientConfig::http(url).name("m").legacy()).await.unwrap();
     let registry = Registry::new(&client).unwrap();
     for (tool, data) in [
         ("list", Some(json!([1, 2]))),

@@ -1,7 +1,6 @@
 //! Raw HTTP to a server under test, and servers that behave as told.
 
-use agent::mcp::McpServer;
-use agent::mcp::ServerHandle;
+use agent::mcp::{ClientConfig, McpServer, ServerHandle};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,11 +32,28 @@ impl Running {
 }
 
 pub(crate) async fn run(server: McpServer) -> Running {
-    let bound = server.bind(([127, 0, 0, 1], 0)).await.unwrap();
-    let address = bound.url()["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
-    let handle = bound.handle();
-    let task = tokio::spawn(async move { bound.run().await.unwrap() });
-    Running { address, handle, task }
+    let handle = server.handle();
+    let (url, serving) = server.bind(([127, 0, 0, 1], 0)).await.unwrap();
+    let address = url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
+    Running { address, handle, task: tokio::spawn(serving) }
+}
+
+/// The form of the protocol that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Auto,
+    Modern,
+    Legacy,
+}
+
+impl Era {
+    pub(crate) fn of(self, config: ClientConfig) -> ClientConfig {
+        match self {
+            Self::Auto => config,
+            Self::Modern => config.modern(),
+            Self::Legacy => config.legacy(),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! The place of a call in a distributed trace, on its way through `_meta`.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use agent::mcp::{ClientConfig, Era, McpClient, McpServer, TraceContext};
+use agent::mcp::{ClientConfig, McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, ToolContext, json, tool, tools};
 
-use super::mcp_support::{ask, run};
+use super::mcp_support::{Era, ask, run};
 
 /// Adds two numbers.
 #[tool(inline, read_only)]
@@ -16,8 +17,14 @@ fn add(a: i64, b: i64) -> i64 {
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn listening() -> (McpServer, Arc<Mutex<Vec<TraceContext>>>) {
-    let seen = Arc::<Mutex<Vec<TraceContext>>>::default();
+fn values(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+type Traces = Arc<Mutex<Vec<HashMap<String, String>>>>;
+
+fn listening() -> (McpServer, Traces) {
+    let seen = Traces::default();
     let to = seen.clone();
     let server =
         McpServer::new(tools![add]).on_trace_context(move |trace| to.lock().unwrap().push(trace.clone()));
@@ -26,13 +33,14 @@ fn listening() -> (McpServer, Arc<Mutex<Vec<TraceContext>>>) {
 
 #[tokio::test]
 async fn a_call_carries_the_trace_of_its_client() {
-    let trace = TraceContext::new(PARENT).unwrap().with_tracestate("vendor=1").with_baggage("tenant=7");
+    let trace = values(&[("traceparent", PARENT), ("tracestate", "vendor=1"), ("baggage", "tenant=7")]);
     for era in [Era::Modern, Era::Legacy] {
         let (server, seen) = listening();
         let server = run(server).await;
-        let sent = trace.clone();
+        let mut sent = trace.clone();
+        sent.insert("x-other".to_owned(), "is not sent".to_owned());
         let config =
-            ClientConfig::http(server.url()).era(era).name("calc").trace_context(move || Some(sent.clone()));
+            era.of(ClientConfig::http(server.url())).name("calc").trace_context(move || sent.clone());
         let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();
         let call = ToolCall::new("c1", "calc__add", r#"{"a": 1, "b": 2}"#);
         let result = registry.call(&call, &ToolContext::default()).await;
@@ -55,11 +63,11 @@ async fn malformed_values_are_ignored_and_a_panic_holds_no_call() {
         let reply = ask(server.address, "tools/call", params).await;
         assert!(!reply.json()["result"]["isError"].as_bool().unwrap_or_default(), "{reply:?}");
     }
-    assert_eq!(*seen.lock().unwrap(), [TraceContext::new(PARENT).unwrap()]);
+    assert_eq!(*seen.lock().unwrap(), [values(&[("traceparent", PARENT)])]);
 
     let server = run(McpServer::new(tools![add]).on_trace_context(|_| panic!("no"))).await;
     let config = ClientConfig::http(server.url()).name("calc");
-    let with = config.clone().trace_context(|| TraceContext::new(PARENT));
+    let with = config.clone().trace_context(|| values(&[("traceparent", PARENT)]));
     let panicking = config.trace_context(|| panic!("no"));
     for config in [with, panicking] {
         let registry = Registry::new(McpClient::connect(config).await.unwrap()).unwrap();

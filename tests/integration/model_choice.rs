@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{AssistantMessage, Message, Part};
 use agent::model::{
     ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
@@ -92,15 +92,15 @@ async fn a_durable_run_remembers_the_choice() {
     };
     let asked = Arc::default();
     let run = rehearse(&asked);
-    assert_eq!(run.play(None).await.unwrap().unwrap().text(), "cheap says: found");
+    assert_eq!(run.play().await.unwrap().text(), "cheap says: found");
     let steps = run.steps();
     assert!(steps.contains(&"r/1/select/0".to_owned()), "{steps:?}");
     for at in 0..steps.len() {
         let asked = Arc::default();
         let run = rehearse(&asked);
-        let outcome = match run.play(Some(Crash::before_step(at))).await.unwrap() {
+        let outcome = match run.crash_before_step(at).await.unwrap() {
             Some(outcome) => outcome,
-            None => run.play(None).await.unwrap().unwrap(),
+            None => run.play().await.unwrap(),
         };
         assert_eq!(
             (outcome.text().as_str(), asked.load(Ordering::Relaxed)),

@@ -2,8 +2,8 @@
 //!
 //! `.ci/programs` installs them and sets `AGENT_PROGRAMS` to the folder. A call that must be refused is refused before it is sent.
 
+use agent::mcp::ClientConfig;
 use agent::mcp::McpClient;
-use agent::mcp::{ClientConfig, ClientLimits};
 use agent::message::ToolCall;
 use agent::traffic::TrafficKind;
 use agent::{Registry, ToolContext, Value};
@@ -129,8 +129,7 @@ async fn use_it(server: &ForeignServer, places: &Places, port: u16) -> Result<St
     };
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
-    let limits = ClientLimits { connect: Some(START), ..ClientLimits::default() };
-    let config = config.name("it").limits(limits).on_traffic(move |traffic| {
+    let config = config.name("it").connect_timeout(START).on_traffic(move |traffic| {
         if let TrafficKind::Sent { message, .. } = traffic.kind
             && message.contains("\"tools/call\"")
         {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent::model::{Model as _, ModelErrorKind as K, ModelEvent, StepCx};
-use agent::provider::http::HttpClient;
+use agent::provider::http::HttpOptions;
 use agent::{Assistant, tool, tools};
 use tokio::task::JoinSet;
 
@@ -82,7 +82,7 @@ enum End {
 }
 
 /// One answer, cut: what a reader of the model gets, and what an assistant does about it.
-async fn cut(which: usize, body: String, at: usize, end: End, client: HttpClient) {
+async fn cut(which: usize, body: String, at: usize, end: End, options: HttpOptions) {
     let name = format!("protocol {which} cut at {at}, then {end:?}");
     let length = (end == End::Short).then_some(body.len());
     let mut steps = vec![head(length), send(&body.as_bytes()[..at])];
@@ -94,7 +94,7 @@ async fn cut(which: usize, body: String, at: usize, end: End, client: HttpClient
     }
     let model = |server: &Server| {
         let (builder, ..) = server.all().into_iter().nth(which).unwrap();
-        builder.client(client.clone()).build().unwrap()
+        builder.options(options.clone()).build().unwrap()
     };
     let server = Server::new([steps.clone()]).await;
     let mut stream = model(&server).stream(&StepCx::new(), &hi());
@@ -146,7 +146,6 @@ async fn cut(which: usize, body: String, at: usize, end: End, client: HttpClient
 #[tokio::test]
 async fn an_answer_that_is_cut_anywhere_is_whole_or_an_error_and_half_a_call_is_never_run() {
     let options = quick().with_max_retries(0).with_idle_timeout(Duration::from_secs(1));
-    let client = HttpClient::new(options).unwrap();
     let mut cuts = JoinSet::new();
     for (which, body) in streams().into_iter().enumerate() {
         // A step that falls on every place of an event in turn, and the ends of all events.
@@ -157,7 +156,7 @@ async fn an_answer_that_is_cut_anywhere_is_whole_or_an_error_and_half_a_call_is_
                 while cuts.len() >= 96 {
                     cuts.join_next().await.unwrap().unwrap();
                 }
-                cuts.spawn(cut(which, body.clone(), at, end, client.clone()));
+                cuts.spawn(cut(which, body.clone(), at, end, options.clone()));
             }
         }
     }

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use agent::CancelToken;
 use agent::model::{Model as _, ModelErrorKind as K, StepCx};
-use agent::provider::http::{ApiKey, HttpClient, HttpModel, Proxy};
-use agent::provider::{HttpRequest, ReplyLimits};
+use agent::provider::http::{ApiKey, HttpModel};
 
 use crate::provider_support::*;
 
@@ -279,13 +278,13 @@ async fn time_and_size_have_limits() {
     let error = ask(&server.anthropic().options(options).build().unwrap()).await.1.unwrap_err();
     assert!(error.is_timeout() && begun.elapsed() < Duration::from_secs(10), "{error}");
 
-    let mut limits = ReplyLimits::default();
-    (limits.body, limits.event) = (10_000, 1000);
     let long_event = format!("data: {}\n\n", "x".repeat(2000));
     let long_body = ": ping\n\n".repeat(2000);
     for body in [long_event, long_body] {
         let server = Server::new([answer(200, &[], body)]).await;
-        let model = server.anthropic().options(quick().with_limits(limits)).build().unwrap();
+        let mut options = quick().with_max_body(10_000);
+        options.max_event = 1000;
+        let model = server.anthropic().options(options).build().unwrap();
         let error = ask(&model).await.1.unwrap_err();
         assert!(error.kind() == K::Protocol && error.message().contains("longer than"), "{error}");
     }
@@ -331,7 +330,7 @@ async fn keys_come_from_values_callbacks_and_the_environment() {
     let key = ApiKey::callback(move || {
         *counted.lock().unwrap() += 1;
         let key = format!("key-{}", counted.lock().unwrap());
-        async move { Ok(key.into()) }
+        async move { Ok(key) }
     });
     let model = server.openai().key(key).build().unwrap();
     for _ in 0..2 {
@@ -399,28 +398,11 @@ async fn null_for_an_absent_parameter_of_a_strict_tool_is_absent() {
 #[tokio::test]
 async fn a_proxy_is_asked_when_there_is_one() {
     let proxy = Server::new([answer(200, &[], CHAT)]).await;
-    let options = quick().with_proxy(Proxy::Url(proxy.url.as_str().into()));
+    let options = quick().with_proxy(proxy.url.as_str());
     let model =
         HttpModel::builder("openai/gpt-4o").key("k").base_url("http://provider.invalid/v1").options(options);
     assert_eq!(ask(&model.build().unwrap()).await.1.unwrap().text(), "Hello");
     assert!(proxy.requests()[0].starts_with("POST http://provider.invalid/v1/chat/completions"));
-}
-
-#[tokio::test]
-async fn the_transport_is_usable_alone() {
-    let server = Server::new([answer(503, &[], "busy"), answer(200, &["x-a: b"], "{\"ok\":true}")]).await;
-    let client = HttpClient::new(quick()).unwrap();
-    let request = HttpRequest::post("/things", agent::json!({"a": 1})).with_header("x-b", "c");
-    let mut answered = client.send(&server.url, &request, &[("x-key", "k".into())]).await.unwrap();
-    assert_eq!(answered.status(), 200);
-    assert!(answered.headers().contains(&("x-a".to_owned(), "b".to_owned())));
-    let mut body = Vec::new();
-    while let Some(bytes) = answered.chunk().await.unwrap() {
-        body.extend_from_slice(&bytes);
-    }
-    assert_eq!(body, b"{\"ok\":true}");
-    assert_eq!(server.requests().len(), 2);
-    assert!(server.requests()[1].contains("x-key: k") && server.requests()[1].ends_with("{\"a\":1}"));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use agent::model::{
     Model as _, ModelError, ModelErrorKind as K, ModelEvent, ModelInfo, ModelRequest, StepCx,
 };
 use agent::provider::sse::SseEvent;
-use agent::provider::{Catalogue, Decoder, HttpRequest, HttpResponse, Protocol, ProviderEntry};
+use agent::provider::{Catalogue, Decoder, HttpRequest, Protocol, ProviderEntry};
 use agent::schema::Dialect;
 use agent::{Assistant, json, tool, tools};
 
@@ -43,9 +43,9 @@ impl Protocol for Lines {
         Dialect::Plain
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        let words = String::from_utf8_lossy(response.body).into_owned();
-        ModelError::new(K::Overloaded, words).with_status(response.status)
+    fn error(&self, status: u16, _headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let words = String::from_utf8_lossy(body).into_owned();
+        ModelError::new(K::Overloaded, words).with_status(status)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

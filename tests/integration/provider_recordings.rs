@@ -289,6 +289,6 @@ fn recorded_requests_are_written_as_they_were_read() {
         }
         let (model, request) = protocol.parse_request("test", &given).unwrap();
         let written = protocol.encode(&ModelInfo::new("test", protocol.api(), model), &request).unwrap();
-        assert_eq!(written.body.value(), given, "{name}");
+        assert_eq!(written.json(), given, "{name}");
     }
 }

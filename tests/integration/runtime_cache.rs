@@ -279,7 +279,7 @@ async fn a_durable_run_keeps_no_results() {
     let durable = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "go"));
     // A replay reads what is remembered, and nothing else.
     for _ in 0..2 {
-        let outcome = durable.play(None).await.unwrap().unwrap();
+        let outcome = durable.play().await.unwrap();
         let results: Vec<_> =
             outcome.messages.iter().filter(|m| m.as_tool_result().is_some()).map(|m| m.text()).collect();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::durable::{Crash, Rehearsal, RunRequest, Service, ServiceError};
+use agent::durable::{Rehearsal, RunRequest, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
 use agent::{Assistant, Decision, Decisions, EventKind, RunStop, json};
 use serde_json::Value;
@@ -184,9 +184,9 @@ async fn step_by_step(given: impl Fn() -> Arc<Given>, moments: &[Moment]) -> Res
     let mut timed: Vec<&Moment> = match moments {
         [moment] if !moment.is_later_than_its_event() => {
             let undisturbed = rehearsal(&given())?;
-            undisturbed.play(None).await.unwrap();
+            undisturbed.play().await.unwrap();
             let count = moment.steps_before(&undisturbed.steps());
-            assert_eq!(run.play(Some(Crash::before_step(count))).await.unwrap(), None, "{moment:?}");
+            assert_eq!(run.crash_before_step(count).await.unwrap(), None, "{moment:?}");
             moment.happen(&run);
             Vec::new()
         }
@@ -194,15 +194,15 @@ async fn step_by_step(given: impl Fn() -> Arc<Given>, moments: &[Moment]) -> Res
     };
     timed.sort_by_key(|moment| moment.at);
     let begun = Instant::now();
-    let mut play = pin!(run.play(None));
+    let mut play = pin!(run.play());
     for moment in timed {
         tokio::select! {
             biased;
-            outcome = &mut play => return Ok(ended(&outcome.unwrap().unwrap())),
+            outcome = &mut play => return Ok(ended(&outcome.unwrap())),
             () = sleep_until(begun + moment.at) => moment.happen(&run),
         }
     }
-    Ok(ended(&play.await.unwrap().unwrap()))
+    Ok(ended(&play.await.unwrap()))
 }
 
 fn ended(outcome: &agent::durable::Outcome) -> Ended {

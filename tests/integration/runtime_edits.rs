@@ -117,7 +117,7 @@ async fn a_durable_run_asks_once_and_remembers() {
             let run = Rehearsal::new(service, RunRequest::new("r", "go"));
             run.decide("r/1/approval/0", decision);
             for _ in 0..2 {
-                let outcome = run.play(None).await.unwrap().unwrap();
+                let outcome = run.play().await.unwrap();
                 assert!(outcome.messages[2].text().contains(text), "{}", outcome.messages[2].text());
             }
             assert_eq!(*seen.lock().unwrap(), ["notes.txt", path]);

@@ -105,7 +105,7 @@ async fn a_durable_run_and_its_replay_have_it() {
     let assistant = Assistant::builder(model("failed")).tools(tools![act]).build().unwrap();
     let durable = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "go"));
     for _ in 0..2 {
-        let outcome = durable.play(None).await.unwrap().unwrap();
+        let outcome = durable.play().await.unwrap();
         let result = outcome.messages.iter().find_map(|message| message.as_tool_result()).unwrap();
         assert_eq!((&result.metadata, result.code.as_deref()), (&at(7), Some("broken")));
     }

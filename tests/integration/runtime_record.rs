@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::ScriptedModel;
-use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, RecordError};
 use agent::message::{Conversation, Message, Part, ToolCall};
 use agent::model::reply;
@@ -93,14 +93,14 @@ async fn the_model_is_asked_only_where_a_tool_says_so() {
 #[tokio::test]
 async fn durable_runs_record_the_same_wherever_they_die() {
     for (turn, asks) in cases() {
-        let play = async |crash: Option<Crash>| {
+        let play = async |crash: Option<usize>| {
             let model = ScriptedModel::new(["I see."]);
             let service = Service::new(&builder(&model).build().unwrap()).unwrap();
             let run = Rehearsal::new(service, RunRequest::recorded("r", turn.clone()));
-            if crash.is_some() {
-                assert_eq!(run.play(crash).await.unwrap(), None);
+            if let Some(count) = crash {
+                assert_eq!(run.crash_before_step(count).await.unwrap(), None);
             }
-            let outcome = run.play(None).await.unwrap().unwrap();
+            let outcome = run.play().await.unwrap();
             (outcome, run.steps())
         };
         let (whole, steps) = play(None).await;
@@ -113,7 +113,7 @@ async fn durable_runs_record_the_same_wherever_they_die() {
         assert_eq!((whole.stop, whole.turns), (here.stop, here.turns), "{turn:?}");
         assert_eq!(steps.iter().filter(|step| step.contains("/model/")).count(), usize::from(asks));
         for count in 0..steps.len() {
-            assert_eq!(play(Some(Crash::before_step(count))).await.0, whole, "{turn:?}, dead before {count}");
+            assert_eq!(play(Some(count)).await.0, whole, "{turn:?}, dead before {count}");
         }
     }
 }
@@ -242,7 +242,7 @@ async fn results_are_shown_live_on_both_drivers() {
     let model = script();
     let assistant = Assistant::builder(model.clone()).tools(tools![{ live(now.clone()) }]).build().unwrap();
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "go"));
-    let outcome = run.play(None).await.unwrap().unwrap();
+    let outcome = run.play().await.unwrap();
     assert_eq!(model.requests()[1].messages[2].text(), "started: job 7 is at 80 %");
     assert_eq!(outcome.messages[2].text(), "started");
 }

@@ -389,7 +389,7 @@ async fn after_waiting_twice(
         durable.decide(format!("r/1/approval/{ord}/2"), again.clone());
     }
     for _ in 0..2 {
-        let outcome = durable.play(None).await.unwrap().unwrap();
+        let outcome = durable.play().await.unwrap();
         let shown = |at: usize| {
             let result = outcome.messages[at].as_tool_result().unwrap();
             match &result.code {

@@ -412,7 +412,7 @@ async fn what_a_person_leaves_of_a_secret_is_what_was_sent() {
         let service = Service::new(&built(&one_call(tool, &sent)).build().unwrap()).unwrap();
         let durable = Rehearsal::new(service, RunRequest::new("r", "go"));
         durable.decide("r/1/approval/0", decision);
-        let outcome = durable.play(None).await.unwrap().unwrap();
+        let outcome = durable.play().await.unwrap();
         let texts = [
             live.messages().get(2).unwrap().text(),
             next.messages().get(2).unwrap().text(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::ScriptedModel;
 use agent::SuspendedRun;
-use agent::durable::{Crash, Rehearsal, RunRequest, Service, ServiceError};
+use agent::durable::{Rehearsal, RunRequest, Service, ServiceError};
 use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
 use agent::model::reply;
@@ -301,7 +301,7 @@ async fn hooks_and_the_choice_of_tools_see_it_on_both_drivers() {
     assert!(count >= 8);
     let run = Rehearsal::new(Service::new(&assistant()).unwrap(), request());
     run.decide("r/3/approval/0", agent::Decision::Allow);
-    assert_eq!(run.play(None).await.unwrap().unwrap().text(), ALL);
+    assert_eq!(run.play().await.unwrap().text(), ALL);
     let seen = seen.lock().unwrap();
     assert!(seen.len() == 2 * count && seen.iter().all(|id| *id == Some(7)), "{seen:?}");
 }
@@ -320,26 +320,26 @@ fn rehearse(request: RunRequest) -> Rehearsal {
 #[tokio::test]
 async fn a_durable_run_has_its_state_wherever_it_dies() {
     let whole = rehearse(request());
-    let outcome = whole.play(None).await.unwrap().unwrap();
+    let outcome = whole.play().await.unwrap();
     assert_eq!(outcome.text(), ALL);
     let steps = whole.steps();
     assert!(steps.len() >= 10, "{steps:?}");
     for count in 0..steps.len() {
         let run = rehearse(request());
-        assert_eq!(run.play(Some(Crash::before_step(count))).await.unwrap(), None);
+        assert_eq!(run.crash_before_step(count).await.unwrap(), None);
         // The request is what the engine has of it: JSON.
-        assert_eq!(run.play(None).await.unwrap().unwrap(), outcome, "dead before step {count}");
+        assert_eq!(run.play().await.unwrap(), outcome, "dead before step {count}");
     }
     for step in steps.iter().filter(|step| step.contains("/tool/")) {
         let run = rehearse(request());
-        assert_eq!(run.play(Some(Crash::after(&**step))).await.unwrap(), None);
-        assert_eq!(run.play(None).await.unwrap().unwrap(), outcome, "dead after {step}");
+        assert_eq!(run.crash_after(&**step).await.unwrap(), None);
+        assert_eq!(run.play().await.unwrap(), outcome, "dead after {step}");
     }
     // Any client can write it.
     let body = json!({"run": "r", "prompt": "go", "state": {"plan": "gold", "customer": {"id": 7, "token": SECRET, "share": 0.1 + 0.2}}});
     let sent: RunRequest = serde_json::from_str(&body.to_string()).unwrap();
     assert!(!format!("{sent:?}").contains(SECRET));
-    assert_eq!(rehearse(sent).play(None).await.unwrap().unwrap(), outcome);
+    assert_eq!(rehearse(sent).play().await.unwrap(), outcome);
     assert!(!serde_json::to_string(&outcome).unwrap().contains(SECRET));
 }
 
@@ -348,7 +348,7 @@ async fn a_durable_run_without_its_state_is_refused_before_its_first_step() {
     let refused = |state: Value| async move {
         let sent = serde_json::from_value(json!({"run": "r", "prompt": "go", "state": state})).unwrap();
         let run = rehearse(sent);
-        let error = run.play(None).await.unwrap_err();
+        let error = run.play().await.unwrap_err();
         assert!(run.steps().is_empty(), "{:?}", run.steps());
         match error {
             StepError::State(error) => error,
@@ -381,7 +381,7 @@ async fn a_durable_run_without_its_state_is_refused_before_its_first_step() {
     // An assistant that has a value needs none in the request.
     let own = built(model()).state(customer(1)).build().unwrap();
     let run = Rehearsal::new(Service::new(&own).unwrap(), RunRequest::new("r", "go"));
-    assert!(run.play(None).await.unwrap().is_some());
+    run.play().await.unwrap();
 }
 
 /// A driver of an application.

@@ -480,7 +480,7 @@ fn a_durable_run_conforms() {
     for run in ["one", "two"] {
         let service = Service::new(&assistant).unwrap();
         let rehearsal = Rehearsal::new(service, RunRequest::new(run, "go"));
-        runtime.block_on(rehearsal.play(None)).unwrap();
+        runtime.block_on(rehearsal.play()).unwrap();
     }
     assert_conforms(&traces);
     let spans = traces.spans.lock().unwrap();

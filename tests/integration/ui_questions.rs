@@ -7,7 +7,7 @@ use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
 use agent::testing::EventLog;
 use agent::tool::QuestionInput;
-use agent::ui::{UiAnswer, UiEncoder, UiOptions, UiProtocol, UiRequest, UiRequestError, UiServer};
+use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest, UiRequestError, UiServer};
 use agent::{
     Assistant, AssistantBuilder, Decisions, Event, ScriptedModel, SuspendedRun, ToolArgs, ToolContext,
     ToolError, json, tool, tools,
@@ -194,8 +194,8 @@ async fn answers_of_pages_become_inputs() {
     let key = run.questions()[0].request_id.clone();
     let ai = |approved, inputs: &Value| decode(UiProtocol::AiSdk, &answers_call(&id, approved, inputs));
     let given = ai(true, &json!({&key: even()}));
-    assert!(matches!(&given.answers[..], [UiAnswer::Input { .. }]) && given.extra.is_empty());
-    assert!(!format!("{given:?}").contains("4711"), "{given:?}");
+    let shown = format!("{given:?}");
+    assert!(shown.contains("[Input") && given.extra.is_empty() && !shown.contains("4711"), "{shown}");
 
     // Without an input, with one for another question, with one that does not fit.
     assert_eq!(error(&ai(true, &json!({})), &run), (400, "unanswered"));
@@ -318,7 +318,7 @@ fn server(store: &MemoryStore, answers: &Arc<Answers>) -> UiServer {
 
 async fn rejected(server: &UiServer, protocol: UiProtocol, body: &[u8]) -> Value {
     let response = server.post(protocol, body).await;
-    assert_eq!(response.status, 400);
+    assert_eq!(response.status(), 400);
     serde_json::from_str(&all(response).await).unwrap()
 }
 
@@ -387,7 +387,7 @@ async fn an_interrupt_with_a_question_is_answered_before_and_after_a_restart() {
         let second = all(ui.post(UiProtocol::AgUi, &resumes(&entry(&even()))).await).await;
         assert!(second.contains("coach 8 to Rome") && second.contains(r#""type":"success""#), "{second}");
         assert!(!second.contains("4711"), "{second}");
-        assert_eq!(ui.post(UiProtocol::AgUi, &resumes(&entry(&even()))).await.status, 409);
+        assert_eq!(ui.post(UiProtocol::AgUi, &resumes(&entry(&even()))).await.status(), 409);
     }
 }
 

@@ -3,7 +3,7 @@
 use agent::ScriptedModel;
 use agent::message::Content;
 use agent::model::reply;
-use agent::ui::{UiAnswer, UiProtocol, UiRequest, UiRequestError};
+use agent::ui::{UiProtocol, UiRequest, UiRequestError};
 use agent::{Assistant, ToolOutcome, json, tool, tools};
 use serde_json::Value;
 
@@ -154,8 +154,8 @@ async fn decisions_count_once_and_for_what_waits() {
 
     // The arguments are those of the run, not those of the page.
     let edited = answer(&json!([yes(&id)]), &json!({id.clone(): {"amount": 4}})).unwrap();
-    assert!(matches!(&edited.answers[..], [UiAnswer::AllowWith { .. }]));
-    assert!(!format!("{edited:?}").contains("amount"));
+    let shown = format!("{edited:?}");
+    assert!(shown.contains("AllowWith") && !shown.contains("amount"), "{shown}");
     let decisions = answer(&json!([yes(&id)]), &json!({})).unwrap().decisions(&suspended).unwrap();
     assistant.resume(&suspended, decisions).await.unwrap();
     assert_eq!(assistant.messages().get(2).unwrap().text(), "5 sent");

@@ -8,7 +8,7 @@ use agent::ScriptedModel;
 use agent::message::CustomMessage;
 use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
-use agent::ui::{UiOptions, UiProtocol, UiRequest, UiResponse, UiServer, UiServerBuilder};
+use agent::ui::{UiOptions, UiProtocol, UiRequest, UiServer, UiServerBuilder};
 use agent::{Assistant, ToolContext, json, tool, tools};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -148,7 +148,7 @@ async fn an_interrupt_is_answered_after_a_restart() {
     let template = Assistant::builder(model.clone()).build().unwrap();
     let other = UiServer::builder(template).single_user().build();
     assert_rejected(other.post(UiProtocol::AgUi, &answer(&resume)).await, 409, "not_pending").await;
-    assert_eq!(other.attach(UiProtocol::AgUi, "c", None).await.status, 204);
+    assert_eq!(other.attach(UiProtocol::AgUi, "c", None).await.status(), 204);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_run_that_was_killed_continues_when_its_page_comes_back() {
     let before = runtime();
     let ui = server(&store, &calls, &hangs).build();
     before.block_on(async {
-        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         until(&mut body, "half").await;
         std::mem::forget(body);
     });
@@ -266,7 +266,7 @@ async fn declared_tools_that_cannot_be_used_are_rejected_and_nothing_runs() {
         (json!(many), "tools"),
     ] {
         let response = ui.post(UiProtocol::AgUi, &declares(&tools, "go")).await;
-        assert_eq!(response.status, 400, "{tools}");
+        assert_eq!(response.status(), 400, "{tools}");
         let body = all(response).await;
         assert!(body.contains(field), "{body}");
     }
@@ -320,7 +320,7 @@ async fn a_log_that_is_too_long_keeps_messages() {
 
     // The same while it runs.
     let ui = server(&MemoryStore::new(), &calls, &model(true)).max_log(10_000).build();
-    let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+    let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut body, r#""toolName":"wait","input""#).await;
     let tab = tokio::spawn(all(ui.attach(UiProtocol::AiSdk, "c", None).await));
     ui.run("c").unwrap().cancel("enough");
@@ -334,7 +334,7 @@ async fn an_idle_stream_gets_comments() {
     let waits = || model(|_| reply().tool_call("wait", "{}"));
     let (store, calls) = (MemoryStore::new(), Arc::default());
     let ui = server(&store, &calls, &waits()).keep_alive(Duration::from_secs(5)).build();
-    let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+    let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut body, "tool-input-available").await;
     for _ in 0..3 {
         let before = tokio::time::Instant::now();
@@ -346,7 +346,7 @@ async fn an_idle_stream_gets_comments() {
     assert!(!rest.contains("keep-alive") && body.next().await.is_none());
 
     let ui = server(&MemoryStore::new(), &calls, &waits()).keep_alive(None).build();
-    let mut body = ui.post(UiProtocol::AgUi, &runs("go", "r")).await.body;
+    let mut body = ui.post(UiProtocol::AgUi, &runs("go", "r")).await.into_body();
     until(&mut body, "TOOL_CALL_END").await;
     assert!(tokio::time::timeout(Duration::from_secs(20), body.next()).await.is_err());
 }
@@ -470,10 +470,10 @@ proptest! {
             });
             let ui = server(&MemoryStore::new(), &Arc::default(), &model).build();
             all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
-            let response: UiResponse = ui.post(protocol, body.to_string().as_bytes()).await;
-            let status = response.status;
+            let response = ui.post(protocol, body.to_string().as_bytes()).await;
+            let status = response.status();
             let text = all(response).await;
-            assert!([200, 400, 409].contains(&status), "{status} {text}");
+            assert!([200, 400, 409].contains(&status.as_u16()), "{status} {text}");
             if status != 200 {
                 assert_eq!(model.requests().len(), 1, "{body}");
                 let waits = all(ui.attach(UiProtocol::AiSdk, "c", None).await).await;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{UiBody, UiOptions, UiProtocol, UiResponse, UiServer, UiServerBuilder, WhileBusy};
+use agent::ui::{UiBody, UiOptions, UiProtocol, UiServer, UiServerBuilder};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
+use axum::http::Response;
 use serde_json::Value;
 
 use crate::ui_readers::{AgUiReader, AiSdkReader};
@@ -53,8 +54,8 @@ pub(crate) fn runs(text: &str, run: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-pub(crate) async fn all(response: UiResponse) -> String {
-    rest(response.body).await
+pub(crate) async fn all(response: Response<UiBody>) -> String {
+    rest(response.into_body()).await
 }
 
 async fn rest(mut body: UiBody) -> String {
@@ -92,8 +93,8 @@ pub(crate) fn ag_messages(text: &str) -> AgUiReader {
     reader
 }
 
-pub(crate) async fn assert_rejected(response: UiResponse, status: u16, code: &str) {
-    assert_eq!(response.status, status);
+pub(crate) async fn assert_rejected(response: Response<UiBody>, status: u16, code: &str) {
+    assert_eq!(response.status(), status);
     let body: Value = serde_json::from_str(&all(response).await).unwrap();
     assert_eq!(body["error"]["code"], code);
 }
@@ -106,8 +107,8 @@ async fn a_conversation_in_both_protocols() {
     });
     let ui = server(model).build();
     let response = ui.post(UiProtocol::AiSdk, &says("go")).await;
-    assert_eq!(response.status, 200);
-    assert!(response.headers.contains(&("content-type", "text/event-stream")));
+    assert_eq!(response.status(), 200);
+    assert!(response.headers()["content-type"] == "text/event-stream");
     let text = all(response).await;
     assert!(text.ends_with("data: [DONE]\n\n") && !text.contains('\r'));
     let live = ai_message(&text);
@@ -234,7 +235,7 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
     for cut in 0..count {
         let policy = Duration::from_secs(60);
         let ui = server(model()).reconnect_time(policy).build();
-        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         let mut seen = String::new();
         while seen.matches("data: ").count() < cut {
             match body.next().await {
@@ -244,7 +245,7 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
         }
         // The first tab leaves, another one comes, or comes before.
         let other = ui.attach(UiProtocol::AiSdk, "c", None).await;
-        assert_eq!(other.status, 200);
+        assert_eq!(other.status(), 200);
         let rest_after =
             seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().map(str::to_owned);
         drop(body);
@@ -270,7 +271,7 @@ async fn who_leaves_cancels_unless_the_application_says_otherwise() {
         [(Duration::ZERO, true), (Duration::from_millis(10), true), (Duration::from_secs(600), false)]
     {
         let ui = server(model()).reconnect_time(policy).build();
-        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+        let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         until(&mut body, "tool-input-available").await;
         let run = ui.run("c").unwrap();
         drop(body);
@@ -291,7 +292,7 @@ async fn limits_and_scopes() {
     let ui = builder.reconnect_time(policy).build();
     assert_rejected(ui.post(UiProtocol::AiSdk, &says(&"x".repeat(600))).await, 413, "too_large").await;
     let ann = ui.scoped("ann");
-    let mut body = ann.post(UiProtocol::AiSdk, &says("go")).await.body;
+    let mut body = ann.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut body, "tool-input-available").await;
     assert_rejected(ann.post(UiProtocol::AiSdk, &says("more")).await, 409, "busy").await;
     let other = String::from_utf8(says("go")).unwrap().replace("\"c\"", "\"d\"");
@@ -300,9 +301,9 @@ async fn limits_and_scopes() {
     assert_rejected(ann.attach(UiProtocol::AgUi, "c", None).await, 429, "too_many_readers").await;
     // Others have neither the run nor its messages.
     let bob = ui.scoped("bob");
-    assert_eq!(bob.attach(UiProtocol::AiSdk, "c", None).await.status, 204);
+    assert_eq!(bob.attach(UiProtocol::AiSdk, "c", None).await.status(), 204);
     assert!(bob.run("c").is_none() && bob.messages(UiProtocol::AiSdk, "c").await.unwrap() == json!([]));
-    assert_eq!(ui.attach(UiProtocol::AiSdk, "c", None).await.status, 204);
+    assert_eq!(ui.attach(UiProtocol::AiSdk, "c", None).await.status(), 204);
     // A server that stops tells its readers.
     ui.disconnect();
     assert!(rest(body).await.contains("restarting"));
@@ -321,7 +322,7 @@ async fn limits_and_scopes() {
 async fn a_reader_that_does_not_read_is_cut_and_the_run_ends() {
     let model = ScriptedModel::new([reply().text("word ".repeat(4000))]).with_chunk_size(5);
     let ui = server(model).build();
-    let body = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+    let body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     let stuck = body;
     let mut tries = 0;
     while ui.run("c").is_some() {
@@ -398,12 +399,12 @@ async fn a_message_during_a_run_can_steer_it() {
         _ => reply().tool_call("wait", "{}"),
     });
     let assistant = Assistant::builder(model).tools(tools![wait]).tool_timeout(Duration::from_millis(300));
-    let options = UiOptions::default().while_busy(WhileBusy::Steer);
+    let options = UiOptions::default().steer_while_busy();
     let ui = UiServer::builder(assistant.build().unwrap()).options(options).single_user().build();
-    let mut first = ui.post(UiProtocol::AiSdk, &says("go")).await.body;
+    let mut first = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut first, "tool-input-available").await;
     let second = ui.post(UiProtocol::AiSdk, &says("quick")).await;
-    assert_eq!(second.status, 200);
+    assert_eq!(second.status(), 200);
     let message = ai_message(&all(second).await);
     message.assert_ended();
     assert!(message.message.iter().any(|part| part["text"] == "Quickly."));
@@ -417,7 +418,7 @@ async fn a_thread_that_cannot_be_opened_and_a_run_that_fails() {
         .threads(|_, _| async { Err("postgres://user:pass@db is down".into()) })
         .build();
     let response = ui.post(UiProtocol::AiSdk, &says("go")).await;
-    assert_eq!(response.status, 503);
+    assert_eq!(response.status(), 503);
     assert!(!all(response).await.contains("pass"));
 
     let error = agent::model::ModelError::new(agent::model::ModelErrorKind::RateLimit, "key sk-1");

@@ -4,7 +4,7 @@
 //! fail are the suite's to judge; this program ends well unless it cannot connect at all.
 #![allow(missing_docs, clippy::print_stderr, reason = "a program of the test suite")]
 
-use agent::mcp::{ClientConfig, Era, McpClient};
+use agent::mcp::{ClientConfig, McpClient};
 use agent::message::ToolCall;
 use agent::{Registry, ToolContext, Value, json, tools};
 use std::time::Duration;
@@ -25,8 +25,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {
     let said = |name: &str| std::env::var(name).unwrap_or_default();
     // Two of the mock servers answer everything with success, so nothing can be found out by asking.
-    let era = if &*said("MCP_CONFORMANCE_PROTOCOL_VERSION") < "2026" { Era::Legacy } else { Era::Modern };
-    let client = McpClient::connect(ClientConfig::http(url).name("suite").era(era)).await?;
+    let is_old = &*said("MCP_CONFORMANCE_PROTOCOL_VERSION") < "2026";
+    let config = ClientConfig::http(url).name("suite");
+    let client = McpClient::connect(if is_old { config.legacy() } else { config.modern() }).await?;
     let report = client.report().await;
     eprintln!("{report}");
     let registry = Registry::new(tools![{ client.clone() }])?;

@@ -5,7 +5,7 @@
 #![allow(missing_docs, clippy::print_stderr, clippy::exit, reason = "a program of the test suite")]
 
 use agent::mcp::McpServer;
-use agent::mcp::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
+use agent::mcp::{RequestInfo, ServerHandle};
 use agent::message::{Content, Part, Resource};
 use agent::{Progress, Tool, ToolArgs, ToolContext, ToolError, ToolOutput, json, tool, tools};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -172,7 +172,7 @@ fn test_custom_header(#[arg(extend("x-mcp-header" = "Value"))] value: String) ->
 /// Needs a client that runs its model for servers.
 #[tool]
 fn test_missing_capability(request: &RequestInfo) -> Result<&'static str, ToolError> {
-    request.require(ClientCapability::Sampling)?;
+    request.require("sampling")?;
     Ok("The client can sample.")
 }
 
@@ -276,17 +276,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if is_child {
         set.add(tools![panics, exit_now, sleeps, ask_seat]);
     }
-    let server = McpServer::new(set)
-        .name("agent-fixture")
-        .version(env!("CARGO_PKG_VERSION"))
-        .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() });
+    let server =
+        McpServer::new(set).name("agent-fixture").version(env!("CARGO_PKG_VERSION")).max_calls_per_caller(64);
     let handle = server.handle();
     let server = server.state(handle).state(Cancelled::default());
     if is_child {
         return Ok(server.serve_stdio().await?);
     }
     let port = std::env::var("PORT").ok().map_or(Ok(0), |port| port.parse())?;
-    let bound = server.bind(([127, 0, 0, 1], port)).await?;
-    eprintln!("listening at {}", bound.url());
-    Ok(bound.run().await?)
+    let (url, serving) = server.bind(([127, 0, 0, 1], port)).await?;
+    eprintln!("listening at {url}");
+    serving.await;
+    Ok(())
 }

@@ -2,7 +2,6 @@
 #![allow(missing_docs, clippy::print_stderr, reason = "a program of the test suite")]
 
 use agent::mcp::McpServer;
-use agent::mcp::ServerLimits;
 use agent::{Progress, ToolContext, ToolOutput, tool, tools};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -100,12 +99,13 @@ fn state_of(label: String, jobs: &Jobs) -> String {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = McpServer::new(tools![add, find_hotels, book_room, draw, work, state_of])
         .name("programs")
-        .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() })
+        .max_calls_per_caller(64)
         .state(Jobs::default());
     if std::env::args().nth(1).as_deref() == Some("stdio") {
         return Ok(server.serve_stdio().await?);
     }
-    let bound = server.bind(([127, 0, 0, 1], 0)).await?;
-    eprintln!("listening at {}", bound.url());
-    Ok(bound.run().await?)
+    let (url, serving) = server.bind(([127, 0, 0, 1], 0)).await?;
+    eprintln!("listening at {url}");
+    serving.await;
+    Ok(())
 }

@@ -1,22 +1,20 @@
 //! What the clients of npm are run against by `.ci/ui`: an assistant that does what the message of the user names.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
-use agent::ui::{UiOptions, UiProtocol, UiResponse, UiServer};
+use agent::ui::{UiOptions, UiProtocol, UiServer};
 use agent::{Assistant, Progress, ToolArgs, ToolContext, ToolError, ToolOutcome, tool, tools};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{Html, Response};
+use axum::response::Html;
 use axum::routing::{get, post};
-use futures_util::StreamExt as _;
 
 /// Adds two numbers.
 #[tool]
@@ -130,13 +128,6 @@ fn model() -> ScriptedModel {
     model.with_chunk_size(4)
 }
 
-fn send_response(from: UiResponse) -> Response {
-    let head = Response::builder().status(from.status);
-    let head = from.headers.iter().fold(head, |head, (name, value)| head.header(*name, *value));
-    let body = Body::from_stream(from.body.map(Ok::<_, Infallible>));
-    head.body(body).unwrap_or_default()
-}
-
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><title>Chat</title><link rel="icon" href="data:,">
 <div id="page"></div><script type="module" src="/page.js"></script>"#;
 
@@ -152,13 +143,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_runs(100)
         .single_user()
         .build();
-    let chat = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AiSdk, &body).await);
-    let ag_ui = async |State(ui): Ui, body: Bytes| send_response(ui.post(UiProtocol::AgUi, &body).await);
+    let chat = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AiSdk, &body).await.map(Body::new);
+    let ag_ui = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AgUi, &body).await.map(Body::new);
     let resume = async |State(ui): Ui, Path(id): Path<String>| {
-        send_response(ui.attach(UiProtocol::AiSdk, &id, None).await)
+        ui.attach(UiProtocol::AiSdk, &id, None).await.map(Body::new)
     };
     let follow = async |State(ui): Ui, Path(id): Path<String>| {
-        send_response(ui.attach(UiProtocol::AgUi, &id, None).await)
+        ui.attach(UiProtocol::AgUi, &id, None).await.map(Body::new)
     };
     let history = async |State(ui): Ui, Path(id): Path<String>| {
         ui.messages(UiProtocol::AiSdk, &id).await.map(|list| list.to_string()).unwrap_or_default()

@@ -71,7 +71,7 @@ mod work {
         let mut length = 0;
         for turn in 0..times {
             let http = protocol.encode(&info, black_box(&request)).map_err(|error| error.to_string())?;
-            length = black_box(http.body.text()).len();
+            length = black_box(http.text()).len();
             request.messages.extend([4 * (messages + turn) + 1, 4 * (messages + turn) + 2].map(message));
         }
         Ok(length)

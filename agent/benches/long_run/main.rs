@@ -30,7 +30,7 @@ mod work {
     impl Model for Caller {
         fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
             let encoded = self.protocol.encode(&self.info, request);
-            let length = encoded.map_or(0, |http| black_box(http.body.text()).len() as u64);
+            let length = encoded.map_or(0, |http| black_box(http.text()).len() as u64);
             self.bytes.fetch_add(length, Ordering::Relaxed);
             let mut reply = match request.messages.last().map(|message| message.role()) {
                 Some("user") if request.tools.is_empty() => AssistantMessage::from(RECORD),

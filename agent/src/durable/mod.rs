@@ -83,6 +83,6 @@ mod steps;
 pub use client::{DurableClient, DurableRun};
 pub use error::{DurableClientError, ServiceError};
 #[cfg(any(test, feature = "testing"))]
-pub use rehearsal::{Crash, Rehearsal};
+pub use rehearsal::Rehearsal;
 pub use run::{Outcome, PendingAsk, RunRequest};
 pub use service::Service;

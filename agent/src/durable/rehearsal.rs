@@ -25,7 +25,7 @@ use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 /// A durable run without an engine, on an in-memory journal. Tests use it to check that a run recovers when its process dies.
 ///
 /// ```
-/// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+/// use agent::durable::{Rehearsal, RunRequest, Service};
 /// use agent::model::reply;
 /// use agent::{Assistant, ScriptedModel, tool, tools};
 ///
@@ -40,8 +40,8 @@ use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 /// let service = Service::new(&Assistant::builder(model).tools(tools![send]).build()?)?;
 /// let rehearsal = Rehearsal::new(service, RunRequest::new("order-7", "Send the invoice."));
 /// // The process dies after the tool has run, before its result is recorded.
-/// assert!(rehearsal.play(Some(Crash::after("order-7/1/tool/0"))).await?.is_none());
-/// let outcome = rehearsal.play(None).await?.expect("nothing fails this time");
+/// assert!(rehearsal.crash_after("order-7/1/tool/0").await?.is_none());
+/// let outcome = rehearsal.play().await?;
 /// assert_eq!(outcome.text(), "Done.");
 /// // The tool did not run again, and the model reads that the result is unknown.
 /// assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
@@ -56,45 +56,12 @@ pub struct Rehearsal {
 }
 
 /// The point at which the process dies.
-///
-/// ```
-/// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
-/// use agent::{Assistant, ScriptedModel};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new(["Hello!", "Hello again!"]);
-/// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
-/// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
-/// assert!(rehearsal.play(Some(Crash::after("greeting/1/model/0"))).await?.is_none());     // the first reply is lost
-/// assert!(rehearsal.play(Some(Crash::before_step(1))).await?.is_none());
-/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello again!");
-/// assert_eq!(model.requests().len(), 2);               // the recorded reply is not requested again
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crash {
-    point: CrashPoint,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CrashPoint {
     /// After the play has recorded this many steps.
     BeforeStep(usize),
     /// After the work of this step, before its result is recorded.
     AfterWork(String),
-}
-
-impl Crash {
-    /// Crashes after the play has recorded this many steps, before the next one begins.
-    pub fn before_step(count: usize) -> Self {
-        Self { point: CrashPoint::BeforeStep(count) }
-    }
-
-    /// Crashes after the work of this step, before its result is recorded. The name of a step is the text of its
-    /// [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`.
-    pub fn after(step: impl Into<String>) -> Self {
-        Self { point: CrashPoint::AfterWork(step.into()) }
-    }
 }
 
 /// A line of a journal.
@@ -135,6 +102,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The error of a step at which the process dies.
 const CRASH: &str = "the process died";
+
+/// Returns `None` for the error of a crash.
+fn unless_crashed(played: Result<Outcome, StepError>) -> Result<Option<Outcome>, StepError> {
+    match played {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err(StepError::Engine { message }) if message == CRASH => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 impl Rehearsal {
     /// Creates a run of this service that has not begun.
@@ -210,7 +186,7 @@ impl Rehearsal {
     /// let service = Service::new(&Assistant::builder(model).tools(tools![order_tea]).build()?)?;
     /// let rehearsal = Rehearsal::new(service, RunRequest::new("tea", "Tea, please."));
     /// rehearsal.answer("tea/1/tool/0/ask/0", QuestionInput::Accept(json!(2)));
-    /// let outcome = rehearsal.play(None).await?.expect("nothing fails");
+    /// let outcome = rehearsal.play().await?;
     /// assert_eq!(outcome.messages[2].text(), "2 cups");
     /// # Ok(()) }
     /// ```
@@ -219,22 +195,56 @@ impl Rehearsal {
         lock(&self.shared.answers).insert(question.into(), input);
     }
 
-    /// Begins or continues the run as a new process would, until its end or the crash. Returns `None` if it crashed.
+    /// Begins or continues the run as a new process would, until its end.
     ///
     /// # Errors
     /// Returns an error if the run takes other steps than its journal holds, because the code between steps has changed, or if an engine
     /// would not continue the run.
-    pub async fn play(&self, crash: Option<Crash>) -> Result<Option<Outcome>, StepError> {
-        *lock(&self.shared.crash) = crash.map(|crash| crash.point);
+    pub async fn play(&self) -> Result<Outcome, StepError> {
+        self.play_until(None).await
+    }
+
+    /// Like [`play`](Self::play), but the process dies after it has recorded this many steps, before the next one begins. Returns `None` if
+    /// it died, or the outcome if the run ended before.
+    ///
+    /// # Errors
+    /// Those of [`play`](Self::play).
+    pub async fn crash_before_step(&self, count: usize) -> Result<Option<Outcome>, StepError> {
+        unless_crashed(self.play_until(Some(CrashPoint::BeforeStep(count))).await)
+    }
+
+    /// Like [`play`](Self::play), but the process dies after the work of this step, before its result is recorded. The name of a step is the
+    /// text of its [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`. Returns `None` if the process
+    /// died, or the outcome if there was no such step.
+    ///
+    /// ```
+    /// use agent::durable::{Rehearsal, RunRequest, Service};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello!", "Hello again!"]);
+    /// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
+    /// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
+    /// assert!(rehearsal.crash_after("greeting/1/model/0").await?.is_none());       // the first reply is lost
+    /// assert!(rehearsal.crash_before_step(1).await?.is_none());
+    /// assert_eq!(rehearsal.play().await?.text(), "Hello again!");
+    /// assert_eq!(model.requests().len(), 2);               // the recorded reply is not requested again
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`play`](Self::play).
+    pub async fn crash_after(&self, step: impl Into<String>) -> Result<Option<Outcome>, StepError> {
+        unless_crashed(self.play_until(Some(CrashPoint::AfterWork(step.into()))).await)
+    }
+
+    async fn play_until(&self, crash: Option<CrashPoint>) -> Result<Outcome, StepError> {
+        *lock(&self.shared.crash) = crash;
         self.shared.recorded_steps.store(0, Ordering::Relaxed);
         lock(&self.shared.names).clear();
         let journal = self.journal(&self.root);
         let active = self.served.running.enter(&self.request.run);
-        match play(&self.served, &journal, self.request.clone(), active.token.clone()).await {
-            Ok(outcome) => Ok(Some(outcome)),
-            Err(StepError::Engine { message }) if message == CRASH => Ok(None),
-            Err(error) => Err(error),
-        }
+        play(&self.served, &journal, self.request.clone(), active.token.clone()).await
     }
 
     /// Returns the names of the steps that the last play recorded, in order.

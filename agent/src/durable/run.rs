@@ -97,10 +97,10 @@ impl RunRequest {
     /// let model = ScriptedModel::new(["I cancelled it.", "It was order 7."]);
     /// let service = || Service::new(&Assistant::builder(model.clone()).build().unwrap());
     /// let first = RunRequest::new("order-7", "Cancel order 7").with_message(Message::user("It is urgent."));
-    /// let earlier = Rehearsal::new(service()?, first).play(None).await?.expect("nothing fails");
+    /// let earlier = Rehearsal::new(service()?, first).play().await?;
     ///
     /// let second = RunRequest::new("question-1", "Which one was it?").with_history(earlier.messages);
-    /// let answer = Rehearsal::new(service()?, second).play(None).await?.expect("nothing fails");
+    /// let answer = Rehearsal::new(service()?, second).play().await?;
     /// assert_eq!(answer.text(), "It was order 7.");
     /// let texts: Vec<_> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
     /// assert_eq!(texts, ["Cancel order 7", "It is urgent.", "I cancelled it.", "Which one was it?"]);
@@ -177,8 +177,7 @@ impl fmt::Debug for RunRequest {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let service = Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build()?)?;
-/// let outcome: Option<Outcome> = Rehearsal::new(service, RunRequest::new("greeting", "Hi")).play(None).await?;
-/// let outcome = outcome.expect("nothing fails");
+/// let outcome: Outcome = Rehearsal::new(service, RunRequest::new("greeting", "Hi")).play().await?;
 /// assert!(outcome.is_completed() && outcome.text() == "Hello!");
 /// assert_eq!((&*outcome.run, outcome.messages.len(), outcome.turns), ("greeting", 2, 1));
 /// # Ok(()) }

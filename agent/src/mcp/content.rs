@@ -140,9 +140,9 @@ impl crate::tool::output::ToolOutput {
     ///     format!("Hello, {name}!")
     /// }
     ///
-    /// let server = McpServer::new(tools![greet]).bind(([127, 0, 0, 1], 0)).await?;
-    /// let config = ClientConfig::http(server.url()).name("demo");
-    /// tokio::spawn(server.run());
+    /// let (url, serving) = McpServer::new(tools![greet]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let config = ClientConfig::http(url).name("demo");
+    /// tokio::spawn(serving);
     /// let registry = Registry::new(&McpClient::connect(config).await?)?;
     /// let call = ToolCall::new("call_1", "demo__greet", r#"{"name": "Ann"}"#);
     /// let ToolOutcome::Completed(output) = registry.call(&call, &ToolContext::default()).await.outcome else { panic!() };

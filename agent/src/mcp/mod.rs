@@ -38,14 +38,9 @@ mod server;
 mod trace_context;
 
 #[cfg(feature = "mcp-client")]
-pub use client::{
-    ClientConfig, ClientLimits, ConnectErrorKind, ConnectReport, Era, McpClient, McpClientError, ToolChange,
-};
+pub use client::{ClientConfig, ConnectErrorKind, ConnectReport, McpClient, McpClientError};
 pub use error_code::ErrorCode;
 #[cfg(feature = "mcp-server")]
 pub use server::{
-    AuthRefusal, Authenticator, Bearer, BoundServer, Caller, ClientCapability, HttpService, McpServer,
-    McpServerError, Mounted, RequestError, RequestHead, RequestInfo, ResourceMetadata, ResponseBody,
-    ServerHandle, ServerLimits, Token, ToolLoader,
+    AuthRefusal, Authenticator, Bearer, Caller, McpServer, McpServerError, RequestInfo, ServerHandle,
 };
-pub use trace_context::TraceContext;

@@ -1,5 +1,7 @@
 //! The trace that a call belongs to, as it travels in `_meta`.
 
+use std::collections::HashMap;
+
 #[cfg(feature = "mcp-server")]
 use rmcp::model::MetaObject;
 #[cfg(feature = "mcp-client")]
@@ -9,91 +11,49 @@ use rmcp::model::RequestMetaObject;
 const MAX_STATE: usize = 512;
 const MAX_BAGGAGE: usize = 8_192;
 
-/// The place of a call in a distributed trace: the values of W3C Trace Context and Baggage, which MCP carries in `params._meta` under the
-/// keys `traceparent`, `tracestate` and `baggage`.
-///
-/// This library creates none of them. An application that exports traces gives a function that returns those of the current span to its
-/// clients (`ClientConfig::trace_context`), and one that makes them the parent of the current span to its server
-/// (`McpServer::on_trace_context`).
-///
-/// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
-///
-/// ```
-/// use agent::mcp::TraceContext;
-///
-/// let trace = TraceContext::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").expect("it is valid");
-/// let trace = trace.with_tracestate("vendor=1").with_baggage("tenant=7");
-/// assert_eq!(trace.traceparent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-/// assert_eq!((trace.tracestate(), trace.baggage()), (Some("vendor=1"), Some("tenant=7")));
-///
-/// assert!(TraceContext::new("00-00000000000000000000000000000000-00f067aa0ba902b7-01").is_none());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceContext {
-    traceparent: String,
-    tracestate: Option<String>,
-    baggage: Option<String>,
+/// The keys of the values of W3C Trace Context and Baggage.
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+const BAGGAGE: &str = "baggage";
+
+/// Reads the context of a request. Malformed values are left out; `None` without a valid `traceparent`.
+#[cfg(feature = "mcp-server")]
+pub(super) fn read(meta: &MetaObject) -> Option<HashMap<String, String>> {
+    checked(meta.get_traceparent(), meta.get_tracestate(), meta.get_baggage())
 }
 
-impl TraceContext {
-    /// Creates the context of a `traceparent`: `VERSION-TRACE_ID-PARENT_ID-FLAGS` in hexadecimal digits. Returns `None` if it is malformed.
-    pub fn new(traceparent: impl Into<String>) -> Option<Self> {
-        let traceparent = traceparent.into();
-        is_traceparent(&traceparent).then_some(Self { traceparent, tracestate: None, baggage: None })
+/// Writes the context for a request.
+#[cfg(feature = "mcp-client")]
+pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObject> {
+    let value = |key: &str| context.get(key).map(String::as_str);
+    let mut context = checked(value(PARENT), value(STATE), value(BAGGAGE))?;
+    let mut meta = RequestMetaObject::new();
+    meta.set_traceparent(context.remove(PARENT)?);
+    if let Some(state) = context.remove(STATE) {
+        meta.set_tracestate(state);
     }
-
-    /// Adds the `tracestate`. One of more than 512 bytes is left out.
-    pub fn with_tracestate(mut self, state: impl Into<String>) -> Self {
-        self.tracestate = fitting(Some(state.into()), MAX_STATE);
-        self
+    if let Some(baggage) = context.remove(BAGGAGE) {
+        meta.set_baggage(baggage);
     }
-
-    /// Adds the `baggage`. One of more than 8,192 bytes is left out.
-    pub fn with_baggage(mut self, baggage: impl Into<String>) -> Self {
-        self.baggage = fitting(Some(baggage.into()), MAX_BAGGAGE);
-        self
-    }
-
-    /// Returns the `traceparent`.
-    pub fn traceparent(&self) -> &str {
-        &self.traceparent
-    }
-
-    /// Returns the `tracestate`.
-    pub fn tracestate(&self) -> Option<&str> {
-        self.tracestate.as_deref()
-    }
-
-    /// Returns the `baggage`.
-    pub fn baggage(&self) -> Option<&str> {
-        self.baggage.as_deref()
-    }
-
-    /// Reads the context of a request. Malformed values are ignored.
-    #[cfg(feature = "mcp-server")]
-    pub(super) fn read(meta: &MetaObject) -> Option<Self> {
-        let mut context = Self::new(meta.get_traceparent()?)?;
-        context.tracestate = fitting(meta.get_tracestate().map(str::to_owned), MAX_STATE);
-        context.baggage = fitting(meta.get_baggage().map(str::to_owned), MAX_BAGGAGE);
-        Some(context)
-    }
-
-    /// Writes the context for a request.
-    #[cfg(feature = "mcp-client")]
-    pub(super) fn write(self) -> RequestMetaObject {
-        let mut meta = RequestMetaObject::new();
-        meta.set_traceparent(self.traceparent);
-        if let Some(state) = self.tracestate {
-            meta.set_tracestate(state);
-        }
-        if let Some(baggage) = self.baggage {
-            meta.set_baggage(baggage);
-        }
-        meta
-    }
+    Some(meta)
 }
 
-fn fitting(value: Option<String>, most: usize) -> Option<String> {
+/// Returns the valid values by their keys.
+fn checked(
+    parent: Option<&str>,
+    state: Option<&str>,
+    baggage: Option<&str>,
+) -> Option<HashMap<String, String>> {
+    let parent = parent.filter(|parent| is_traceparent(parent))?;
+    let values = [
+        (PARENT, Some(parent)),
+        (STATE, fitting(state, MAX_STATE)),
+        (BAGGAGE, fitting(baggage, MAX_BAGGAGE)),
+    ];
+    Some(values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned()))).collect())
+}
+
+fn fitting(value: Option<&str>, most: usize) -> Option<&str> {
     value.filter(|value| !value.is_empty() && value.len() <= most && !value.contains(char::is_control))
 }
 
@@ -122,7 +82,7 @@ mod tests {
         let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let valid = format!("00-{trace}-{parent}-01");
         for text in [valid.clone(), format!("01-{trace}-{parent}-00-more")] {
-            assert!(TraceContext::new(&*text).is_some(), "{text}");
+            assert!(checked(Some(&text), None, None).is_some(), "{text}");
         }
         for text in [
             String::new(),
@@ -134,9 +94,9 @@ mod tests {
             format!("{valid}\n"),
             format!("00-{trace}-{parent}-ä"),
         ] {
-            assert!(TraceContext::new(&*text).is_none(), "{text}");
+            assert!(checked(Some(&text), Some("a=1"), None).is_none(), "{text}");
         }
-        let context = TraceContext::new(valid).unwrap();
-        assert_eq!(context.clone().with_tracestate("a\nb").with_baggage("x".repeat(9_000)), context);
+        let parent_alone = checked(Some(&valid), Some("a\nb"), Some(&"x".repeat(9_000)));
+        assert_eq!(parent_alone, Some(HashMap::from([(PARENT.to_owned(), valid)])));
     }
 }

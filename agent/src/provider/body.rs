@@ -5,7 +5,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::parts::{JsonObject, add_options, is_null, merge_options};
@@ -15,41 +14,26 @@ use crate::message::kept::TextSegment;
 ///
 /// The text consists of segments, which requests of one conversation share: the messages that were sent before, and the definitions of tools.
 /// Its `Debug` form has only the length, because arguments may hold secrets.
-///
-/// ```
-/// use agent::provider::RequestBody;
-///
-/// let body = RequestBody::from(agent::json!({"model": "large-1", "text": "Hi"}));
-/// assert_eq!(body.text(), r#"{"model":"large-1","text":"Hi"}"#);
-/// assert_eq!((body.len(), body.is_empty()), (31, false));
-/// assert_eq!(body.value()["text"], "Hi");
-/// assert_eq!(format!("{body:?}"), "RequestBody(31 bytes)");
-/// ```
 #[derive(Clone)]
-pub struct RequestBody {
+pub(super) struct RequestBody {
     segments: Vec<TextSegment>,
 }
 
 impl RequestBody {
     /// Returns the length of the text, in bytes.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.as_str().len()).sum()
     }
 
-    /// Returns whether there is no text.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the text, as it is sent.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = String::with_capacity(self.len());
         self.segments.iter().for_each(|segment| text.push_str(segment.as_str()));
         text
     }
 
     /// Parses the text, to inspect it. Sending a request does not need it.
-    pub fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.text()).unwrap_or_default()
     }
 }
@@ -70,12 +54,6 @@ impl fmt::Debug for RequestBody {
 impl PartialEq for RequestBody {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.text() == other.text()
-    }
-}
-
-impl Serialize for RequestBody {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value().serialize(serializer)
     }
 }
 

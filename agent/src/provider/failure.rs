@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::HttpResponse;
+use super::protocol::HttpResponse;
 use crate::model::{ModelError, ModelErrorKind};
 
 /// The details of an error that a provider reported.

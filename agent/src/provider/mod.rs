@@ -15,7 +15,7 @@
 //! let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-5");
 //! let http = AnthropicMessages::default().encode(&model, &request).unwrap();
 //! assert_eq!(http.url("https://api.anthropic.com"), "https://api.anthropic.com/v1/messages");
-//! assert_eq!(http.body.value()["max_tokens"], 500);
+//! assert_eq!(http.json()["max_tokens"], 500);
 //! # }
 //! ```
 //!
@@ -88,8 +88,6 @@ mod weight;
 #[cfg(feature = "http")]
 mod wire;
 
-#[cfg(feature = "http")]
-pub use body::RequestBody;
 pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
 pub use catalogue::{Catalogue, ModelEntry, ProviderEntry, protocol, protocols};
@@ -102,6 +100,6 @@ pub use managed::managed_results;
 #[cfg(any(feature = "http", feature = "runtime"))]
 pub use prices::PriceList;
 #[cfg(feature = "http")]
-pub use protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
+pub use protocol::{Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]
-pub use reply::{ReplyLimits, ReplyReader};
+pub use reply::ReplyReader;

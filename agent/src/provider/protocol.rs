@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::RequestBody;
+use serde_json::Value;
+
+use super::body::RequestBody;
 use super::failure;
 use super::sse::SseEvent;
 use crate::message::AssistantMessage;
@@ -55,7 +57,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// let request = ModelRequest::new([Message::user("Hi")]);
     /// let (http, number) = AnthropicMessages::default().encode_count(&model, &request).unwrap().unwrap();
     /// assert_eq!((http.path.as_str(), number), ("/v1/messages/count_tokens", "/input_tokens"));
-    /// assert_eq!(http.body.value().get("max_tokens"), None);
+    /// assert_eq!(http.json().get("max_tokens"), None);
     /// # }
     /// ```
     ///
@@ -88,20 +90,20 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Dialect::Plain
     }
 
-    /// Converts a response with an error status to an error. The default uses the status and the usual headers, and keeps the body.
+    /// Converts a response with an error status to an error. The names of headers are in lower case. The default uses the status and the usual headers, and keeps the body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
-    /// use agent::provider::{HttpResponse, Protocol, openai::OpenAiChat};
+    /// use agent::provider::{Protocol, openai::OpenAiChat};
     ///
     /// let body = br#"{"error": {"message": "You have no quota left.", "code": "insufficient_quota"}}"#;
-    /// let error = OpenAiChat::default().error(&HttpResponse::new(429, &[], body));
+    /// let error = OpenAiChat::default().error(429, &[], body);
     /// assert_eq!(error.message(), "You have no quota left.");
     /// assert!(error.is_rate_limit() && !error.is_retryable());
     /// # }
     /// ```
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::from_response(response, failure::ErrorReport::default())
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        failure::from_response(&HttpResponse::new(status, headers, body), failure::ErrorReport::default())
     }
 
     /// Returns the header that carries a key, and its value. By default it is a bearer token.
@@ -159,11 +161,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// # Errors
     /// Fails when the body is not a request of this protocol; by default, always.
     #[cfg(any(test, feature = "testing"))]
-    fn parse_request(
-        &self,
-        provider: &str,
-        body: &serde_json::Value,
-    ) -> Result<(String, ModelRequest), ModelError> {
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
         let text = format!("requests of `{}` cannot be parsed", self.api());
         Err(ModelError::new(crate::model::ModelErrorKind::InvalidRequest, text))
@@ -292,7 +290,7 @@ pub trait Decoder: Send {
     }
 }
 
-/// An encoded request, without the key.
+/// An encoded request with its JSON body, without the key.
 ///
 /// ```
 /// use agent::provider::HttpRequest;
@@ -311,19 +309,42 @@ pub struct HttpRequest {
     /// The headers of the protocol.
     pub headers: Vec<(String, String)>,
     /// The body, which is sent as JSON.
-    pub body: RequestBody,
+    pub(super) body: RequestBody,
 }
 
 impl HttpRequest {
-    /// Creates a POST request with this body: a [`Value`](serde_json::Value), or the text of one.
-    pub fn post(path: impl Into<String>, body: impl Into<RequestBody>) -> Self {
-        Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
+    /// Creates a POST request with this body.
+    pub fn post(path: impl Into<String>, body: Value) -> Self {
+        Self::with_body(path, body.into())
+    }
+
+    pub(super) fn with_body(path: impl Into<String>, body: RequestBody) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body }
+    }
+
+    /// Returns the text of the body, as it is sent.
+    ///
+    /// ```
+    /// use agent::provider::HttpRequest;
+    ///
+    /// let request = HttpRequest::post("/v1/messages", agent::json!({"model": "m"}));
+    /// assert_eq!(request.text(), r#"{"model":"m"}"#);
+    /// assert_eq!(request.json()["model"], "m");
+    /// assert!(!format!("{request:?}").contains("model"));              // arguments may hold secrets
+    /// ```
+    pub fn text(&self) -> String {
+        self.body.text()
+    }
+
+    /// Parses the body, to inspect it. Sending a request does not need it.
+    pub fn json(&self) -> Value {
+        self.body.value()
     }
 
     /// Returns the request that asks about the input of this one: at another path, with these fields of the body, answered at once.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
-        let mut body = self.body.value();
+        let mut body = self.json();
         if let Some(object) = body.as_object_mut() {
             object.retain(|key, _| fields.contains(&key.as_str()));
         }
@@ -365,33 +386,24 @@ impl HttpRequest {
 }
 
 /// A response that was received completely.
-///
-/// ```
-/// use agent::provider::HttpResponse;
-///
-/// let headers = [("retry-after".to_owned(), "3".to_owned())];
-/// let response = HttpResponse::new(429, &headers, b"slow down");
-/// assert_eq!((response.status, response.header("retry-after")), (429, Some("3")));
-/// ```
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct HttpResponse<'a> {
+pub(super) struct HttpResponse<'a> {
     /// The HTTP status.
-    pub status: u16,
+    pub(super) status: u16,
     /// The headers, with names in lower case.
-    pub headers: &'a [(String, String)],
+    pub(super) headers: &'a [(String, String)],
     /// The body.
-    pub body: &'a [u8],
+    pub(super) body: &'a [u8],
 }
 
 impl<'a> HttpResponse<'a> {
     /// Creates a response.
-    pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
+    pub(super) fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }
 
     /// Returns the first header with this lower-case name.
-    pub fn header(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))

@@ -38,29 +38,12 @@ pub struct ReplyReader {
     read: usize,
 }
 
-/// Limits on how much of a response is read.
-///
-/// ```
-/// use agent::provider::ReplyLimits;
-/// # #[cfg(feature = "http")] {
-/// use agent::provider::http::HttpOptions;
-///
-/// let mut limits = ReplyLimits::default();
-/// limits.body = 1 << 20;
-/// let options = HttpOptions::default().with_limits(limits);
-/// assert_eq!((options.limits.body, options.limits.event), (1 << 20, 16 << 20));
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReplyLimits {
-    /// Maximum length of the body, streamed or not, in bytes. Default: 256 MiB.
-    pub body: usize,
-    /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
-    pub event: usize,
-    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response within its
-    /// limit is refused if it consists of so many small values that they need a multiple of it in memory; so is an event.
-    pub document: usize,
+/// Limits on how much of a response is read, in bytes. See `HttpOptions`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplyLimits {
+    pub(super) body: usize,
+    pub(super) event: usize,
+    pub(super) document: usize,
 }
 
 impl Default for ReplyLimits {
@@ -99,22 +82,7 @@ impl ReplyReader {
         Self { decoder, status, headers, form, body: Vec::new(), blanks: 0, limits, read: 0 }
     }
 
-    /// Sets the limits. Default: [`ReplyLimits::default`].
-    ///
-    /// ```
-    /// # #[cfg(feature = "openai")] {
-    /// use agent::model::ModelInfo;
-    /// use agent::provider::{ReplyLimits, ReplyReader, openai::OpenAiChat};
-    ///
-    /// let mut limits = ReplyLimits::default();
-    /// limits.body = 1 << 10;
-    /// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
-    /// let mut reader = ReplyReader::new(&OpenAiChat::default(), &model, 200, Vec::new()).with_limits(limits);
-    /// let error = reader.push(&[b' '; 2 << 10], &mut Vec::new()).unwrap_err();
-    /// assert_eq!(error.message(), "the response is longer than 1024 bytes");
-    /// # }
-    /// ```
-    pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
+    pub(super) fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -211,7 +179,7 @@ impl ReplyReader {
     /// Fails when the response is an error, ended too early, or is not a reply.
     pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !is_success(self.status) {
-            return Err(protocol.error(&HttpResponse::new(self.status, &self.headers, &self.body)));
+            return Err(protocol.error(self.status, &self.headers, &self.body));
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {

@@ -42,9 +42,8 @@ use std::net::SocketAddr;
 
 use crate::runtime::Assistant;
 use crate::serve::HostPolicy;
+use crate::tool::cancel::CancelToken;
 use shared::StudioShared;
-
-pub use listen::{BoundStudio, StudioHandle};
 
 /// The shortest token that an application may choose.
 const MIN_TOKEN: usize = 16;
@@ -52,27 +51,27 @@ const MIN_TOKEN: usize = 16;
 /// A page to try the tools of an assistant and to follow its runs.
 ///
 /// It listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a token, which
-/// is random and a part of the [URL](BoundStudio::url). It writes nothing but the sessions of the assistant's own store.
+/// is random and a part of the [URL](Self::bind). It writes nothing but the sessions of the assistant's own store.
 ///
 /// ```
 /// use agent::studio::Studio;
-/// use agent::{Assistant, ScriptedModel};
-/// use std::time::Duration;
+/// use agent::{Assistant, CancelToken, ScriptedModel};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let studio = Studio::new(assistant).bind(([127, 0, 0, 1], 0)).await?;        // any free port
-/// assert!(studio.url().contains("/#token="));
-/// let handle = studio.handle();
-/// let running = tokio::spawn(studio.run());
-/// handle.shutdown(Duration::from_secs(1)).await;
-/// running.await?;
+/// let stop = CancelToken::new();
+/// let (url, serving) = Studio::new(assistant).until(stop.clone()).bind(([127, 0, 0, 1], 0)).await?;     // any free port
+/// assert!(url.contains("/#token="));
+/// let serving = tokio::spawn(serving);
+/// stop.cancel("it is late");
+/// serving.await?;
 /// # Ok(()) }
 /// ```
 #[must_use = "a studio serves nothing until `serve` or `bind` is called"]
 pub struct Studio {
     assistant: Assistant,
     remote: Option<RemoteAccess>,
+    stop: CancelToken,
 }
 
 /// Access from other machines.
@@ -89,7 +88,7 @@ struct RemoteAccess {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let refused = Studio::new(assistant).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// let refused = Studio::new(assistant).bind(([0, 0, 0, 0], 0)).await.err().unwrap();
 /// assert!(matches!(refused, StudioError::NotLoopback { .. }));
 /// # Ok(()) }
 /// ```
@@ -138,7 +137,7 @@ crate::error_text::debug_is_the_sentence!(StudioError);
 impl Studio {
     /// Creates a studio for an assistant. Its conversations are forks, so that the assistant itself stays as it is.
     pub fn new(assistant: Assistant) -> Self {
-        Self { assistant, remote: None }
+        Self { assistant, remote: None, stop: CancelToken::new() }
     }
 
     /// Allows access from other machines: under these hosts, such as `studio.example:4000`, with this token of at least 16 letters, digits,
@@ -153,7 +152,7 @@ impl Studio {
     /// let remote = Studio::new(assistant.clone()).allow_remote(["studio.example"], "0123456789abcdef");
     /// assert!(remote.bind(([0, 0, 0, 0], 0)).await.is_ok());
     /// let weak = Studio::new(assistant).allow_remote(["studio.example"], "1234");
-    /// assert!(weak.bind(([0, 0, 0, 0], 0)).await.unwrap_err().to_string().contains("too weak"));
+    /// assert!(weak.bind(([0, 0, 0, 0], 0)).await.err().unwrap().to_string().contains("too weak"));
     /// # Ok(()) }
     /// ```
     pub fn allow_remote<H: Into<String>>(
@@ -166,11 +165,22 @@ impl Studio {
         self
     }
 
-    /// Binds to an address, and returns the studio with its URL.
+    /// Serves until the token is cancelled. Calls from the form then have a second to finish, and runs are cancelled. By default the studio
+    /// serves until the process ends.
+    pub fn until(mut self, stop: CancelToken) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the page. The URL
+    /// contains the token, in the part that a browser sends to no server. Connections wait for the future.
     ///
     /// # Errors
     /// Fails if the address cannot be used, or can be reached from other machines without [`allow_remote`](Self::allow_remote).
-    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundStudio, StudioError> {
+    pub async fn bind(
+        self,
+        address: impl Into<SocketAddr>,
+    ) -> Result<(String, impl Future<Output = ()> + Send + 'static), StudioError> {
         let address = address.into();
         let (hosts, token) = match &self.remote {
             None if !address.ip().is_loopback() => return Err(StudioError::NotLoopback { address }),
@@ -182,10 +192,10 @@ impl Studio {
             expected: invalid.expected,
         })?;
         let shared = StudioShared::new(&self.assistant, hosts, token);
-        listen::bind(shared, address).await.map_err(|source| StudioError::Bind { address, source })
+        listen::bind(shared, address, self.stop).await.map_err(|source| StudioError::Bind { address, source })
     }
 
-    /// Serves the page until the process ends, and writes its URL to standard error.
+    /// Serves the page until the process or the [studio](Self::until) ends, and writes its URL to standard error.
     ///
     /// ```no_run
     /// use agent::studio::Studio;
@@ -201,10 +211,10 @@ impl Studio {
     /// Fails for the same reasons as [`bind`](Self::bind).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), StudioError> {
         use std::io::Write as _;
-        let bound = self.bind(address).await?;
+        let (url, serving) = self.bind(address).await?;
         // The studio also works if standard error is closed.
-        let _ = writeln!(std::io::stderr(), "studio: {}", bound.url());
-        bound.run().await;
+        let _ = writeln!(std::io::stderr(), "studio: {url}");
+        serving.await;
         Ok(())
     }
 }
@@ -226,6 +236,6 @@ impl fmt::Debug for Studio {
         f.debug_struct("Studio")
             .field("assistant", &self.assistant)
             .field("is_remote", &self.remote.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

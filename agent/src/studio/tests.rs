@@ -1,17 +1,16 @@
 //! The studio over HTTP.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Studio, StudioHandle};
+use super::Studio;
 use crate::message::Message;
 use crate::model::{ModelError, ModelErrorKind, reply};
 use crate::store::{EntryKind, MemoryStore, SessionEntry, Store as _};
-use crate::{Assistant, ScriptedModel, ToolArgs, ToolContext, ToolError, tool, tools};
+use crate::{Assistant, CancelToken, ScriptedModel, ToolArgs, ToolContext, ToolError, tool, tools};
 
 /// Adds two numbers.
 #[tool(read_only)]
@@ -28,18 +27,18 @@ fn pay(amount: u64, #[arg(secret)] pin: String) -> String {
 struct Client {
     address: SocketAddr,
     token: String,
-    handle: StudioHandle,
+    stop: CancelToken,
 }
 
 impl Client {
     async fn of(assistant: Assistant) -> Self {
-        let studio = Studio::new(assistant).bind(([127, 0, 0, 1], 0)).await.unwrap();
-        let url = studio.url();
+        let stop = CancelToken::new();
+        let (url, serving) =
+            Studio::new(assistant).until(stop.clone()).bind(([127, 0, 0, 1], 0)).await.unwrap();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
         let (address, token) = (address.parse().unwrap(), token.to_owned());
-        let handle = studio.handle();
-        tokio::spawn(studio.run());
-        Self { address, token, handle }
+        tokio::spawn(serving);
+        Self { address, token, stop }
     }
 
     async fn new() -> Self {
@@ -119,7 +118,7 @@ async fn requests_of_others_are_rejected() {
         has_status(&page, 200) && page.contains("default-src 'none'") && page.contains("nosniff"),
         "{page}"
     );
-    studio.handle.shutdown(Duration::ZERO).await;
+    studio.stop.cancel("the test ends");
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -315,7 +314,7 @@ async fn a_session_of_the_store_is_continued_by_another_studio() {
         let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi", "session": "ann"})).await);
         let events = studio.get(&format!("/api/runs/{}/events", begun["run"].as_str().unwrap())).await;
         assert!(events.contains(said) && events.contains("event: over"), "{events}");
-        studio.handle.shutdown(Duration::ZERO).await;
+        studio.stop.cancel("the test ends");
     }
 }
 

@@ -38,7 +38,7 @@ mod view;
 pub use chunk::UiChunk;
 pub use encode::UiEncoder;
 use options::ResultView;
-pub use options::{UiData, UiOptions, UiProtocol, WhileBusy};
-pub use request::{BrowserTool, UiAnswer, UiRequest, UiRequestError};
+pub use options::{UiData, UiOptions, UiProtocol};
+pub use request::{UiRequest, UiRequestError};
 #[cfg(feature = "runtime")]
-pub use server::{UiBody, UiResponse, UiServer, UiServerBuilder};
+pub use server::{UiBody, UiServer, UiServerBuilder};

@@ -79,23 +79,10 @@ impl fmt::Debug for ResultView {
 }
 
 /// The treatment of a message that a user sends while a run of the thread is active.
-///
-/// ```
-/// use agent::ui::{UiOptions, WhileBusy};
-///
-/// let options = UiOptions::default().while_busy(WhileBusy::Steer);
-/// # let _ = options;
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WhileBusy {
-    /// It is rejected with the status 409. The chat of the AI SDK queues messages by itself.
-    #[default]
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WhileBusy {
     Reject,
-    /// It is added to the next request of the run. The response repeats the run from its start, for a page that shows it in the place of what
-    /// it has.
     Steer,
-    /// It is read when the run would end. The response is that of [`Steer`](Self::Steer).
     FollowUp,
 }
 
@@ -159,7 +146,7 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 ///
 /// ```
 /// use agent::EventKind;
-/// use agent::ui::{UiData, UiOptions, WhileBusy};
+/// use agent::ui::{UiData, UiOptions};
 ///
 /// let options = UiOptions::default()
 ///     .args(false)                                                            // except in approvals
@@ -168,7 +155,7 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 ///     .run_in_browser(["pick_color"])
 ///     .client_tools()
 ///     .custom_messages()
-///     .while_busy(WhileBusy::FollowUp)
+///     .follow_up_while_busy()
 ///     .ai_sdk_version(6)
 ///     .data(|event| match &event.kind {
 ///         EventKind::TurnStart => vec![UiData::new("turn", event.turn).with_id("turn")],
@@ -280,9 +267,17 @@ impl UiOptions {
         self
     }
 
-    /// Sets what happens to a message while a run of its thread is active.
-    pub fn while_busy(mut self, what: WhileBusy) -> Self {
-        self.while_busy = what;
+    /// Adds a message that arrives while a run of its thread is active to the next request of the run. The response repeats the run from its
+    /// start, for a page that shows it in the place of what it has. By default such a message is rejected with the status 409; the chat of
+    /// the AI SDK queues messages by itself.
+    pub fn steer_while_busy(mut self) -> Self {
+        self.while_busy = WhileBusy::Steer;
+        self
+    }
+
+    /// Like [`steer_while_busy`](Self::steer_while_busy), but the message is read when the run would end.
+    pub fn follow_up_while_busy(mut self) -> Self {
+        self.while_busy = WhileBusy::FollowUp;
         self
     }
 

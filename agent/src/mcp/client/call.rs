@@ -1,7 +1,6 @@
 //! Runs one call of a server's tool.
 
 use super::Inner;
-use super::config::ToolChange;
 use super::connection::Connection;
 use super::failure::{challenge, describe};
 use super::forms::{elicit_result, form_question};
@@ -9,6 +8,7 @@ use super::listing::OfferedTool;
 use super::traffic::SentArguments;
 use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
+use crate::mcp::trace_context;
 use crate::panics::catch;
 use crate::tool::question::QuestionInput;
 use crate::tool::{
@@ -24,6 +24,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,12 +49,7 @@ pub(super) fn current(
         return Ok(now);
     }
     let is_accepted = inner.config.accept_changes.as_ref().is_some_and(|accept| {
-        let change = ToolChange {
-            tool: tool.to_owned(),
-            before: known.definition.clone(),
-            now: Some(now.definition.clone()),
-        };
-        catch(|| accept(&change)).unwrap_or_else(|panic| {
+        catch(|| accept(&known.definition, &now.definition)).unwrap_or_else(|panic| {
             tracing::error!(tool, %panic, "the function of `accept_changes` panicked");
             false
         })
@@ -249,10 +245,10 @@ async fn send(
     if let Some(current) = &inner.config.trace_context {
         let trace = catch(|| current()).unwrap_or_else(|panic| {
             tracing::error!(%panic, "the function of `trace_context` panicked");
-            None
+            HashMap::new()
         });
-        if let Some(trace) = trace {
-            options = options.with_meta(trace.write());
+        if let Some(trace) = trace_context::write(&trace) {
+            options = options.with_meta(trace);
         }
     }
     let mut request = CallToolRequest::new(params);

@@ -1,10 +1,10 @@
 //! The configuration of a connection.
 
-use crate::mcp::trace_context::TraceContext;
+use super::limits::ClientLimits;
 use crate::panics::Observer;
 use crate::tool::{BoxFuture, definition::ToolDefinition};
 use crate::traffic::{OnTraffic, Traffic};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ use std::time::Duration;
 ///     .name("docs")
 ///     .bearer_token("s3cret")
 ///     .allow(["search", "read_page"])
-///     .accept_changes(|_change| true);
+///     .accept_changes(|_before, _now| true);
 /// let files = ClientConfig::command("mcp-server-files").arg("/srv/notes").env("LOG", "warn");
 /// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // shows no tokens, arguments and variables
 /// ```
@@ -50,8 +50,8 @@ pub struct ClientConfig {
 
 type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
 /// Returns the trace that the current code is a part of.
-type TraceSource = dyn Fn() -> Option<TraceContext> + Send + Sync;
-type AcceptChange = dyn Fn(&ToolChange) -> bool + Send + Sync;
+type TraceSource = dyn Fn() -> HashMap<String, String> + Send + Sync;
+type AcceptChange = dyn Fn(&ToolDefinition, &ToolDefinition) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
 
 #[derive(Clone)]
@@ -82,101 +82,14 @@ pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
 /// The form of the protocol that the client speaks.
-///
-/// ```
-/// use agent::mcp::{ClientConfig, Era};
-///
-/// // A server that is known to be older is not probed.
-/// let config = ClientConfig::command("mcp-server-files").arg("/srv").era(Era::Legacy);
-/// assert_eq!(Era::default(), Era::Auto);
-/// # let _ = config;
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Era {
-    /// The client detects the form. A program that does not answer within ten seconds, or within half of [`ClientLimits::connect`] if that
-    /// is less, receives a request in both forms: it may be slow, or an older program that does not answer unknown requests. A server that
-    /// answers every request with success looks like a newer one: set its era.
-    #[default]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Era {
+    /// The client detects the form.
     Auto,
     /// 2026-07-28 and later, which have no sessions.
     Modern,
     /// 2025-11-25 and older, which begin with `initialize`.
     Legacy,
-}
-
-/// A tool whose definition changed, or that is no longer offered.
-///
-/// ```no_run
-/// use agent::mcp::{McpClient, ClientConfig};
-///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await?;
-/// for change in docs.refresh().await? {
-///     println!("{} {}", change.tool, if change.now.is_some() { "changed" } else { "is gone" });
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolChange {
-    /// The server's name of the tool.
-    pub tool: String,
-    /// The definition before the change.
-    pub before: ToolDefinition,
-    /// The definition now; `None` if the tool is no longer offered.
-    pub now: Option<ToolDefinition>,
-}
-
-/// Limits on the time and memory that a server may use. The fields are public: change those that do not fit.
-///
-/// ```
-/// use agent::mcp::{ClientConfig, ClientLimits};
-/// use std::time::Duration;
-///
-/// let limits = ClientLimits { call: Duration::from_secs(10), tools: 50, ..ClientLimits::default() };
-/// assert_eq!((limits.tools, limits.pages, limits.list), (50, 50, Duration::from_secs(30)));
-/// let config = ClientConfig::http("https://docs.example/mcp").limits(limits);
-/// # let _ = config;
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientLimits {
-    /// Time to connect. Default: 30 s over HTTP, where a server may be started by the first request; 60 s for a program, which may have to
-    /// be downloaded first, as with `npx` and `uvx`.
-    pub connect: Option<Duration>,
-    /// Time for a call without progress; each progress message restarts it. Default: 60 s.
-    pub call: Duration,
-    /// Total time for a call. Default: 10 minutes.
-    pub longest_call: Duration,
-    /// Time to list all tools. Default: 30 s.
-    pub list: Duration,
-    /// Maximum number of pages of the list. Default: 50.
-    pub pages: usize,
-    /// Maximum number of tools in the list. Default: 1,000.
-    pub tools: usize,
-    /// Maximum size of all definitions, in bytes. Default: 1 MiB.
-    pub definitions: usize,
-    /// Maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
-    pub description: usize,
-    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. The maximum size of a whole message is six times
-    /// the larger of `result` and `definitions`, plus 64 KiB, but at most 16 MiB.
-    pub result: usize,
-}
-
-impl Default for ClientLimits {
-    fn default() -> Self {
-        Self {
-            connect: None,
-            call: Duration::from_secs(60),
-            longest_call: Duration::from_secs(600),
-            list: Duration::from_secs(30),
-            pages: 50,
-            tools: 1_000,
-            definitions: 1 << 20,
-            description: 4 << 10,
-            result: 4 << 20,
-        }
-    }
 }
 
 impl ClientConfig {
@@ -209,7 +122,7 @@ impl ClientConfig {
         Self {
             endpoint,
             name: None,
-            era: Era::default(),
+            era: Era::Auto,
             allowed: None,
             renamed: BTreeMap::new(),
             filter: None,
@@ -265,28 +178,40 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the form of the protocol. By default the client detects it.
+    /// Speaks only 2026-07-28 and later, which have no sessions. By default the client detects the form of the protocol; see
+    /// [`legacy`](Self::legacy).
+    pub fn modern(mut self) -> Self {
+        self.era = Era::Modern;
+        self
+    }
+
+    /// Speaks only 2025-11-25 and older, which begin with `initialize`, for a server that is known to be older.
+    ///
+    /// By default the client detects the form. A program that does not answer within ten seconds, or within half of the
+    /// [time to connect](Self::connect_timeout) if that is less, receives a request in both forms: it may be slow, or an older program that
+    /// does not answer unknown requests. A server that answers every request with success looks like a newer one: set its form.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{McpClient, McpServer, ClientConfig, ClientLimits, Era};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig};
     /// use agent::tools;
     /// use std::time::Duration;
     ///
-    /// let server = McpServer::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
-    /// let url = server.url();
-    /// tokio::spawn(server.run());
-    /// let limits = ClientLimits { connect: Some(Duration::from_secs(5)), ..ClientLimits::default() };
-    /// let old = McpClient::connect(ClientConfig::http(&url).era(Era::Legacy).limits(limits)).await?;
+    /// let (url, serving) = McpServer::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
+    /// tokio::spawn(serving);
+    /// let config = ClientConfig::http(&url).connect_timeout(Duration::from_secs(5));
+    /// let old = McpClient::connect(config.clone().legacy()).await?;
     /// assert_eq!(old.report().await.protocol_version.as_deref(), Some("2025-11-25"));
-    /// let new = McpClient::connect(ClientConfig::http(&url)).await?;
-    /// assert_eq!(new.report().await.protocol_version.as_deref(), Some("2026-07-28"));
+    /// for new in [config.clone(), config.modern()] {
+    ///     let new = McpClient::connect(new).await?;
+    ///     assert_eq!(new.report().await.protocol_version.as_deref(), Some("2026-07-28"));
+    /// }
     /// # Ok(()) }
     /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
     /// ```
-    pub fn era(mut self, era: Era) -> Self {
-        self.era = era;
+    pub fn legacy(mut self) -> Self {
+        self.era = Era::Legacy;
         self
     }
 
@@ -338,9 +263,8 @@ impl ClientConfig {
     ///     name
     /// }
     ///
-    /// let server = McpServer::new(tools![search, delete]).bind(([127, 0, 0, 1], 0)).await?;
-    /// let url = server.url();
-    /// tokio::spawn(server.run());
+    /// let (url, serving) = McpServer::new(tools![search, delete]).bind(([127, 0, 0, 1], 0)).await?;
+    /// tokio::spawn(serving);
     /// let names = async |config: ClientConfig| -> Result<Vec<String>, Box<dyn std::error::Error>> {
     ///     let registry = Registry::new(McpClient::connect(config.name("docs")).await?)?;
     ///     Ok(registry.names().map(str::to_owned).collect())
@@ -394,20 +318,22 @@ impl ClientConfig {
         self
     }
 
-    /// Makes the calls of a tool whose definition differs from the one that the model saw if `accept` returns `true` and the arguments
-    /// fit the current definition. By default such calls are refused; [`McpClient::tools`](super::McpClient::tools) returns the current
-    /// definition.
+    /// Makes the calls of a tool whose definition differs from the one that the model saw if `accept` returns `true` for the definitions
+    /// before and now, and the arguments fit the current one. By default such calls are refused;
+    /// [`McpClient::tools`](super::McpClient::tools) returns the current definition.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
     ///
     /// // Another description is accepted; other parameters are not.
-    /// let config = ClientConfig::http("https://docs.example/mcp").accept_changes(|change| {
-    ///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
-    /// });
+    /// let config = ClientConfig::http("https://docs.example/mcp")
+    ///     .accept_changes(|before, now| now.parameters() == before.parameters());
     /// # let _ = config;
     /// ```
-    pub fn accept_changes(mut self, accept: impl Fn(&ToolChange) -> bool + Send + Sync + 'static) -> Self {
+    pub fn accept_changes(
+        mut self,
+        accept: impl Fn(&ToolDefinition, &ToolDefinition) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.accept_changes = Some(Arc::new(accept));
         self
     }
@@ -428,25 +354,26 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the limits. The defaults are documented at the fields of [`ClientLimits`].
-    pub fn limits(mut self, limits: ClientLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sends with each call the place in a trace that this function returns. It is called in the span of the call. With `opentelemetry`, it
-    /// injects the context of the current span into a map, and returns its entries.
+    /// Sends with each call the place in a trace that this function returns, and that MCP carries in `_meta`: the values of W3C Trace Context
+    /// and Baggage, under the keys `traceparent`, `tracestate` and `baggage`. It is called in the span of the call. With `opentelemetry`, a
+    /// propagator injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512 or
+    /// a `baggage` of more than 8,192 bytes are not sent, and without a `traceparent` nothing is.
+    ///
+    /// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
     ///
     /// ```
-    /// use agent::mcp::{ClientConfig, TraceContext};
+    /// use agent::mcp::ClientConfig;
+    /// use std::collections::HashMap;
     ///
-    /// let docs = ClientConfig::http("https://docs.example/mcp")
-    ///     .trace_context(|| TraceContext::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+    /// let docs = ClientConfig::http("https://docs.example/mcp").trace_context(|| {
+    ///     let current = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    ///     HashMap::from([("traceparent".to_owned(), current.to_owned())])
+    /// });
     /// # let _ = docs;
     /// ```
     pub fn trace_context(
         mut self,
-        current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+        current: impl Fn() -> HashMap<String, String> + Send + Sync + 'static,
     ) -> Self {
         self.trace_context = Some(Arc::new(current));
         self
@@ -489,9 +416,8 @@ impl ClientConfig {
     /// use agent::tools;
     ///
     /// let tokens = Bearer::new([("token of this hour", Caller::new("ann"))]);
-    /// let server = McpServer::new(tools![]).authenticator(tokens).bind(([127, 0, 0, 1], 0)).await?;
-    /// let url = server.url();
-    /// tokio::spawn(server.run());
+    /// let (url, serving) = McpServer::new(tools![]).authenticator(tokens).bind(([127, 0, 0, 1], 0)).await?;
+    /// tokio::spawn(serving);
     /// let config = ClientConfig::http(&url).token(|| async { Ok("token of this hour".to_owned()) });
     /// assert!(McpClient::connect(config).await.is_ok());
     /// // As a header:

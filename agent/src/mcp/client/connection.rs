@@ -1,10 +1,11 @@
 //! One connection to a server, over HTTP or to a child process.
 
 use super::McpClientError;
-use super::config::{ClientConfig, ClientLimits, CommandEndpoint, Endpoint, Era, HttpEndpoint};
+use super::config::{ClientConfig, CommandEndpoint, Endpoint, Era, HttpEndpoint};
 use super::era::{self, ProbedTransport};
 use super::error::ConnectErrorKind as Kind;
 use super::failure::{ConnectFailure, handshake_error, is_end};
+use super::limits::ClientLimits;
 use super::notifications::{NotificationHandler, Notifications};
 use super::traffic::{TappedTransport, TrafficTap};
 use crate::panics::catch_future;

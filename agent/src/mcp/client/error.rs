@@ -112,7 +112,7 @@ pub enum ConnectErrorKind {
     NotStarted,
     /// The program ended before its first answer.
     Ended,
-    /// The server did not answer within [`ClientLimits::connect`](super::ClientLimits::connect).
+    /// The server did not answer within [`ClientConfig::connect_timeout`](super::ClientConfig::connect_timeout).
     Timeout,
     /// Reconnecting to the server failed too often.
     GivenUp,

@@ -197,15 +197,15 @@ fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
         (Kind::Status(429), _) => "try again later",
         (Kind::Status(500..), _) => "the server failed: see its log",
         (Kind::Status(_) | Kind::Refused, _) if config.era == Era::Modern => {
-            "if it speaks 2025-11-25 or older, remove `.era(Era::Modern)`"
+            "if it speaks 2025-11-25 or older, remove `.modern()`"
         }
         (Kind::Ended, _) if !has_words => "run the command by hand to see why",
         (Kind::Timeout, Endpoint::Http(_)) if config.era == Era::Auto => {
-            "if it is slow, raise `ClientLimits::connect`; if it is older and ignores unknown requests, set `.era(Era::Legacy)`"
+            "if it is slow, raise `ClientConfig::connect_timeout`; if it is older and ignores unknown requests, set `.legacy()`"
         }
-        (Kind::Timeout, Endpoint::Http(_)) => "if it is slow, raise `ClientLimits::connect`",
+        (Kind::Timeout, Endpoint::Http(_)) => "if it is slow, raise `ClientConfig::connect_timeout`",
         (Kind::Timeout, Endpoint::Command(_)) => {
-            "check that it is a server that speaks MCP over standard input; if it starts slowly, raise `ClientLimits::connect`"
+            "check that it is a server that speaks MCP over standard input; if it starts slowly, raise `ClientConfig::connect_timeout`"
         }
         _ => return None,
     };

@@ -1,9 +1,9 @@
 //! The tools that a server offers and that this client uses.
 
+use super::McpClientError;
 use super::config::ClientConfig;
 use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
-use super::{McpClientError, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::{OutputCheck, unwrapped_schema};
 use crate::panics::catch;
@@ -201,16 +201,12 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`.
-    pub(super) fn changes(&self, now: &Self) -> Vec<ToolChange> {
+    /// Returns the tools of this list that changed or are missing in `now`, before and now.
+    pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);
             let is_same = after.is_some_and(|after| after.fingerprint == before.fingerprint);
-            (!is_same).then(|| ToolChange {
-                tool: name.clone(),
-                before: before.definition.clone(),
-                now: after.map(|after| after.definition.clone()),
-            })
+            (!is_same).then(|| (before.definition.clone(), after.map(|after| after.definition.clone())))
         });
         changed.collect()
     }

@@ -8,6 +8,7 @@ mod error;
 mod failure;
 mod forms;
 mod last_words;
+mod limits;
 mod listing;
 mod masked;
 mod names;
@@ -15,9 +16,10 @@ mod notifications;
 mod tool;
 mod traffic;
 
-pub use config::{ClientConfig, ClientLimits, Era, ToolChange};
+pub use config::ClientConfig;
 pub use error::{ConnectErrorKind, McpClientError};
 
+use crate::tool::definition::ToolDefinition;
 use crate::tool::set::IntoTools;
 use crate::tool::set::ToolSet;
 use config::Endpoint;
@@ -173,12 +175,23 @@ impl McpClient {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again and returns those that changed. This also happens automatically before the next call after the
-    /// server has notified the client of a changed list.
+    /// Lists the tools again and returns those that changed: each before, and now, or `None` if it is no longer offered. This also happens
+    /// automatically before the next call after the server has notified the client of a changed list.
+    ///
+    /// ```no_run
+    /// use agent::mcp::{McpClient, ClientConfig};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let docs = McpClient::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+    /// for (before, now) in docs.refresh().await? {
+    ///     println!("{} {}", before.name(), if now.is_some() { "changed" } else { "is gone" });
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Fails if the tools cannot be listed. The previous list stays in use.
-    pub async fn refresh(&self) -> Result<Vec<ToolChange>, McpClientError> {
+    pub async fn refresh(&self) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
         self.inner.refresh().await
     }
 
@@ -300,21 +313,21 @@ impl Inner {
         }
     }
 
-    async fn refresh(&self) -> Result<Vec<ToolChange>, McpClientError> {
+    async fn refresh(&self) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
         let connection = self.connection().await?;
         let listing = list(&connection.peer, &self.config, &self.server()).await?;
         Ok(self.replace(listing))
     }
 
-    fn replace(&self, listing: ToolListing) -> Vec<ToolChange> {
+    fn replace(&self, listing: ToolListing) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let now = Arc::new(listing);
         let before = std::mem::replace(
             &mut *self.listing.write().unwrap_or_else(PoisonError::into_inner),
             now.clone(),
         );
         let changes = before.changes(&now);
-        for change in &changes {
-            tracing::warn!(server = %self.server(), tool = %change.tool, is_gone = change.now.is_none(), "a server's tool changed");
+        for (before, now) in &changes {
+            tracing::warn!(server = %self.server(), tool = %before.name(), is_gone = now.is_none(), "a server's tool changed");
         }
         changes
     }

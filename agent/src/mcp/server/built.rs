@@ -1,29 +1,36 @@
 //! A server after it was built, and the requests that it admitted.
 
-use super::TraceObserver;
-use super::caller::{Authenticator, Caller, RequestHead};
+use super::caller::{Authenticator, Caller};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
-use super::loader::ToolLoader;
 use super::metadata::ResourceMetadata;
 use super::running::{RunningCalls, SessionId};
 use crate::panics::catch_future;
 use crate::serve::{HostPolicy, Quota};
+use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateMap;
 use bytes::Bytes;
 use rmcp::model::{MetaObject, RequestStateCodec, ServerConfig};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::sync::Arc;
+
+/// Links the current span with the trace of a client.
+pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
+
+/// Loads the tools of a caller.
+pub(super) type ToolLoader =
+    dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
 /// A built server, shared by all its requests.
 pub(super) struct BuiltServer {
     pub(super) config: ServerConfig,
     /// The server information that is sent with each result.
     pub(super) meta: MetaObject,
-    pub(super) loader: Arc<dyn ToolLoader>,
+    pub(super) loader: Arc<ToolLoader>,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
     /// The caller of requests that are not authenticated.
     pub(super) local: Caller,
@@ -106,12 +113,8 @@ impl ServiceFailure {
 
 impl BuiltServer {
     /// Loads the tools of a caller, and their catalogue.
-    pub(super) async fn load(
-        &self,
-        caller: Caller,
-        head: &RequestHead,
-    ) -> Result<AdmittedRequest, ServiceFailure> {
-        let loaded = catch_future(|| self.loader.load(&caller, head)).await;
+    pub(super) async fn load(&self, caller: Caller) -> Result<AdmittedRequest, ServiceFailure> {
+        let loaded = catch_future(|| (self.loader)(caller.clone())).await;
         let loaded = loaded.map_err(|panic| {
             ServiceFailure::Panicked(format!("the loader of the tools panicked: {panic}"))
         })?;

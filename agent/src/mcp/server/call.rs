@@ -5,10 +5,10 @@ use super::built::{AdmittedRequest, BuiltServer, RawArguments, SentAnswers};
 use super::caller::Caller;
 use super::catalogue::ToolCatalogue;
 use super::progress::ProgressSender;
-use super::request_info::{ClientCapability, RequestInfo};
+use super::request_info::RequestInfo;
 use crate::mcp::content::block;
 use crate::mcp::output::{OutputCheck, mark, wrapped};
-use crate::mcp::trace_context::TraceContext;
+use crate::mcp::trace_context;
 use crate::message::ToolCall;
 use crate::panics::catch;
 use crate::serve::QuotaPermit;
@@ -28,7 +28,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::NumberOrString};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
         otel.kind = "server",
         mcp.method.name = "tools/call",
     );
-    if let Some(trace) = TraceContext::read(meta)
+    if let Some(trace) = trace_context::read(meta)
         && let Err(panic) = span.in_scope(|| catch(|| link(&trace)))
     {
         tracing::error!(%panic, "the function of `on_trace_context` panicked");
@@ -235,12 +235,11 @@ fn result(
     let result = match outcome {
         ToolOutcome::Completed(output) => completed(&admitted.catalogue, call, output),
         ToolOutcome::Failed { message, .. } if info.failed_for(&message).is_some() => {
-            let missing = info.failed_for(&message);
-            return Err(ErrorData::missing_required_client_capability(required(missing)));
+            let missing = info.failed_for(&message).unwrap_or_default();
+            return Err(ErrorData::missing_required_client_capability(required(&missing)));
         }
         ToolOutcome::Failed { code, .. } if code.as_str() == CANNOT_ASK && !info.asks_by_form() => {
-            let missing = required(Some(ClientCapability::Elicitation));
-            return Err(ErrorData::missing_required_client_capability(missing));
+            return Err(ErrorData::missing_required_client_capability(required("elicitation")));
         }
         ToolOutcome::Failed { code, message, .. }
             if code == OutcomeCode::PANIC || is_redacted && code == OutcomeCode::TOOL_ERROR =>
@@ -353,15 +352,9 @@ impl std::io::Write for ByteCounter {
     }
 }
 
-#[expect(deprecated, reason = "clients of the older versions declare them, and tools may ask")]
-fn required(capability: Option<ClientCapability>) -> ClientCapabilities {
-    let builder = ClientCapabilities::builder();
-    match capability {
-        Some(ClientCapability::Sampling) => builder.enable_sampling().build(),
-        Some(ClientCapability::Elicitation) => builder.enable_elicitation().build(),
-        Some(ClientCapability::Roots) => builder.enable_roots().build(),
-        None => builder.build(),
-    }
+/// Returns the capabilities of a client that has this one alone.
+fn required(capability: &str) -> ClientCapabilities {
+    serde_json::from_value(json!({capability: {}})).unwrap_or_default()
 }
 
 /// Logs an internal error, and returns the error for the client, which has no details.

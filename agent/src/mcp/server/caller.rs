@@ -5,8 +5,10 @@ use crate::tool::{
     BoxFuture,
     state::{DuplicateState, StateKey},
 };
+use http::request::Parts;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The caller of a request. Tools receive it as a parameter `caller: &Caller`, and the values added by [`with`](Self::with) as
 /// parameters of their types.
@@ -39,6 +41,9 @@ pub struct Caller {
 struct Inner {
     id: Arc<str>,
     scopes: Vec<String>,
+    /// The servers for which the caller's token was issued.
+    audience: Vec<String>,
+    expires_at: Option<SystemTime>,
     is_known: bool,
     state: StateMap,
 }
@@ -46,7 +51,14 @@ struct Inner {
 impl Caller {
     /// Creates a caller with a stable id, which limits and logs use.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
-        let inner = Inner { id: id.into(), scopes: Vec::new(), is_known: true, state: StateMap::default() };
+        let inner = Inner {
+            id: id.into(),
+            scopes: Vec::new(),
+            audience: Vec::new(),
+            expires_at: None,
+            is_known: true,
+            state: StateMap::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -60,6 +72,43 @@ impl Caller {
     /// Adds a scope.
     pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.inner).scopes.push(scope.into());
+        self
+    }
+
+    /// Adds a server for which the caller's token was issued, by its URL. See [`Bearer::audience`](super::Bearer::audience).
+    pub fn with_audience(mut self, url: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.inner).audience.push(url.into());
+        self
+    }
+
+    /// Sets the time at which the caller's token expires. Requests of an expired caller are refused.
+    ///
+    /// ```
+    /// use agent::mcp::{McpServer, Bearer, Caller};
+    /// use agent::tools;
+    /// use std::time::{Duration, SystemTime};
+    /// use tower_service::Service as _;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (hour, now) = (Duration::from_secs(3_600), SystemTime::now());
+    /// let ann = Caller::new("ann").with_scope("tools").with_audience("https://tools.example/mcp");
+    /// let tokens = [("new", ann.clone().with_expiry(now + hour)), ("old", ann.with_expiry(now - hour))];
+    ///
+    /// let bearer = Bearer::new(tokens).audience("https://tools.example/mcp");
+    /// let mut service = McpServer::new(tools![]).authenticator(bearer).into_service()?;
+    /// for (token, status) in [("new", 200), ("old", 401)] {
+    ///     let request = http::Request::post("http://localhost/mcp")
+    ///         .header("host", "localhost")
+    ///         .header("authorization", format!("Bearer {token}"))
+    ///         .header("content-type", "application/json")
+    ///         .header("accept", "application/json, text/event-stream")
+    ///         .body(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#.to_owned())?;
+    ///     assert_eq!(service.call(request).await?.status(), status);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn with_expiry(mut self, at: SystemTime) -> Self {
+        Arc::make_mut(&mut self.inner).expires_at = Some(at);
         self
     }
 
@@ -102,6 +151,14 @@ impl Caller {
         self.inner.state.get()
     }
 
+    pub(super) fn audience(&self) -> &[String] {
+        &self.inner.audience
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.inner.expires_at.is_some_and(|end| end <= SystemTime::now())
+    }
+
     pub(super) fn state(&self) -> &StateMap {
         &self.inner.state
     }
@@ -117,49 +174,45 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// The head of a request, which is received before its body.
+/// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
+///
+/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called, because the
+/// only caller is the program that started the server.
 ///
 /// ```
-/// use agent::mcp::{McpServer, Caller, RequestHead};
-///
-/// /// A value that a layer of the application added to the request.
-/// #[derive(Clone)]
-/// struct User(String);
-///
-/// fn caller(head: &RequestHead) -> Option<Caller> {
-///     let user = head.extension::<User>()?;
-///     let caller = Caller::new(user.0.as_str());
-///     Some(if head.header("x-admin").is_some() { caller.with_scope("admin") } else { caller })
-/// }
-/// assert!(caller(&RequestHead::default()).is_none());
-/// ```
-///
-/// The address and the token are available, too:
-///
-/// ```
-/// use agent::mcp::{McpServer, AuthRefusal, Authenticator, Caller, RequestHead};
-/// use agent::{BoxFuture, tools};
+/// use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, McpServer};
+/// use agent::{BoxFuture, tool::StateKey, tools};
+/// use http::request::Parts;
 /// use tower_service::Service as _;
+///
+/// struct Region(String);
 ///
 /// /// Tenants have a path each, and a token.
 /// struct Tenants;
 ///
 /// impl Authenticator for Tenants {
-///     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+///     fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
 ///         Box::pin(async move {
-///             match (head.path(), head.query(), head.bearer_token()) {
-///                 ("/acme", Some("v=2"), Some("s3cret")) => Ok(Caller::new("acme")),
-///                 (_, _, None) => Err(AuthRefusal::no_token()),
-///                 _ => Err(AuthRefusal::invalid_token()),
-///             }
+///             let caller = match (head.uri.path(), Bearer::token(head)) {
+///                 ("/acme", Some("s3cret")) => Caller::new("acme"),
+///                 (_, None) => return Err(AuthRefusal::no_token()),
+///                 _ => return Err(AuthRefusal::invalid_token()),
+///             };
+///             let region = head.headers.get("x-region").and_then(|region| region.to_str().ok());
+///             let region = Region(region.unwrap_or("any").to_owned());
+///             caller.with(region).map_err(|twice| AuthRefusal::unavailable(twice.to_string()))
 ///         })
+///     }
+///
+///     fn provides(&self) -> Vec<StateKey> {
+///         vec![StateKey::of::<Region>()]               // so a tool may take `&Region`
 ///     }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut service = McpServer::new(tools![]).authenticator(Tenants).into_service()?;
 /// let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
-/// for (path, token, status) in [("/acme?v=2", "s3cret", 200), ("/acme?v=1", "s3cret", 401), ("/acme?v=2", "no", 401)] {
+/// for (path, token, status) in [("/acme", "s3cret", 200), ("/other", "s3cret", 401), ("/acme", "no", 401)] {
 ///     let request = http::Request::post(format!("http://localhost{path}"))
 ///         .header("host", "localhost")
 ///         .header("authorization", format!("Bearer {token}"))
@@ -168,97 +221,14 @@ impl fmt::Debug for Caller {
 ///         .body(ping.to_owned())?;
 ///     assert_eq!(service.call(request).await?.status(), status);
 /// }
-/// assert!(RequestHead::default().is_stdio());          // no path, no headers
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Default)]
-pub struct RequestHead {
-    parts: Option<http::request::Parts>,
-}
-
-impl RequestHead {
-    pub(super) fn new(parts: http::request::Parts) -> Self {
-        Self { parts: Some(parts) }
-    }
-
-    pub(super) fn into_parts(self) -> Option<http::request::Parts> {
-        self.parts
-    }
-
-    /// Returns whether the request arrived over standard input, without a path and headers.
-    pub fn is_stdio(&self) -> bool {
-        self.parts.is_none()
-    }
-
-    /// Returns the path; empty over standard input.
-    pub fn path(&self) -> &str {
-        self.parts.as_ref().map_or("", |parts| parts.uri.path())
-    }
-
-    /// Returns the query: the part of the address after the `?`.
-    pub fn query(&self) -> Option<&str> {
-        self.parts.as_ref()?.uri.query()
-    }
-
-    /// Returns a header by its case-insensitive name. `None` if it is missing, repeated or not text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.parts.as_ref()?.headers.get_all(name).iter();
-        values.next().filter(|_| values.next().is_none())?.to_str().ok()
-    }
-
-    /// Returns the token of `Authorization: Bearer …`.
-    pub fn bearer_token(&self) -> Option<&str> {
-        let (scheme, token) = self.header("authorization")?.split_once(' ')?;
-        let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-    }
-
-    /// Returns a value that a layer of the application added to the request.
-    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.parts.as_ref()?.extensions.get()
-    }
-}
-
-/// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
-///
-/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called, because the
-/// only caller is the program that started the server.
-///
-/// ```
-/// use agent::mcp::{AuthRefusal, Authenticator, Caller, RequestHead};
-/// use agent::{BoxFuture, tool::StateKey};
-///
-/// struct Tenant(String);
-///
-/// /// A proxy in front of this server names the user.
-/// struct Proxy;
-///
-/// impl Authenticator for Proxy {
-///     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
-///         Box::pin(async move {
-///             let user = head.header("x-user").ok_or_else(AuthRefusal::no_token)?;
-///             let tenant = Tenant(head.header("x-tenant").unwrap_or("none").to_owned());
-///             Caller::new(user).with(tenant).map_err(|twice| AuthRefusal::unavailable(twice.to_string()))
-///         })
-///     }
-///
-///     fn provides(&self) -> Vec<StateKey> {
-///         vec![StateKey::of::<Tenant>()]               // so a tool may take `&Tenant`
-///     }
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// assert_eq!(Proxy.provides(), [StateKey::of::<Tenant>()]);
-/// let without_headers = RequestHead::default();
-/// assert_eq!(Proxy.authenticate(&without_headers).await.unwrap_err(), AuthRefusal::no_token());
-/// # }
-/// ```
 pub trait Authenticator: Send + Sync + 'static {
-    /// Returns the caller. Never log the token.
+    /// Returns the caller. Never log the token. Values that layers of the application added to the request are among the `extensions` of its head.
     ///
     /// # Errors
     /// Returns the reason why the request is rejected.
-    fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>>;
+    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Caller, AuthRefusal>>;
 
     /// Returns the types of the values that every caller [has](Caller::with), so that building the server does not report them as
     /// missing state.

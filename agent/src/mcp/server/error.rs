@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// // Other machines can reach this address, so that callers must be authenticated.
-/// let error = McpServer::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// let error = McpServer::new(tools![]).bind(([0, 0, 0, 0], 0)).await.err().unwrap();
 /// assert!(matches!(error, McpServerError::Anonymous { .. }));
 /// # }
 /// ```

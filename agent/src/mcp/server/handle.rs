@@ -38,7 +38,7 @@ impl ServerHandle {
     /// ```
     /// # #[cfg(feature = "mcp-client")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::mcp::{McpClient, McpServer, ClientConfig, Caller};
+    /// use agent::mcp::{McpClient, McpServer, ClientConfig};
     /// use agent::message::ToolCall;
     /// use agent::{Registry, ToolContext, tool, tools};
     /// use std::sync::{Arc, Mutex};
@@ -58,9 +58,10 @@ impl ServerHandle {
     ///
     /// let offered = Arc::new(Mutex::new(Registry::new(tools![search, delete])?));
     /// let shared = offered.clone();
-    /// let server = McpServer::with_loader(move |_: &Caller| Ok(shared.lock().unwrap().clone())).bind(([127, 0, 0, 1], 0)).await?;
-    /// let (url, handle) = (server.url(), server.handle());
-    /// tokio::spawn(server.run());
+    /// let server = McpServer::with_loader(move |_| std::future::ready(Ok(shared.lock().unwrap().clone())));
+    /// let handle = server.handle();
+    /// let (url, serving) = server.bind(([127, 0, 0, 1], 0)).await?;
+    /// tokio::spawn(serving);
     /// let notes = McpClient::connect(ClientConfig::http(url).name("notes")).await?;
     /// let registry = Registry::new(&notes)?;
     ///

@@ -2,7 +2,6 @@
 
 use super::built::{AdmittedRequest, BuiltServer};
 use super::call::{call, fault};
-use super::caller::RequestHead;
 use crate::serve::{QuotaPermit, ShutdownPhase};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -36,8 +35,7 @@ impl ProtocolHandler {
             return Ok(admitted.clone());
         }
         let caller = self.shared.local.clone();
-        let head = RequestHead::default();
-        let load = self.shared.load(caller, &head);
+        let load = self.shared.load(caller);
         match tokio::time::timeout(self.shared.limits.load, load).await {
             Ok(loaded) => loaded.map(Arc::new).map_err(|failure| fault("tools", &failure.reason())),
             Err(_) => Err(fault("tools", &"loading the tools took too long")),

@@ -6,23 +6,9 @@ use serde::Serialize;
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The protected-resource metadata of RFC 9728, which names the issuers of tokens for this server. It is served without authentication,
-/// below `/.well-known/oauth-protected-resource`, and every challenge refers to it.
-///
-/// ```
-/// use agent::mcp::ResourceMetadata;
-///
-/// let metadata = ResourceMetadata::new("https://tools.example/mcp")
-///     .authorization_server("https://login.example")
-///     .scope("tools")
-///     .name("Notes of the team")
-///     .documentation("https://tools.example/docs");
-/// let document = agent::json!(metadata);
-/// assert_eq!(document["resource_name"], "Notes of the team");
-/// assert_eq!(document["resource_documentation"], "https://tools.example/docs");
-/// assert_eq!(metadata.url(), "https://tools.example/.well-known/oauth-protected-resource/mcp");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ResourceMetadata {
+/// below [`WELL_KNOWN`], and every challenge refers to it.
+#[derive(Clone, Serialize)]
+pub(super) struct ResourceMetadata {
     resource: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     authorization_servers: Vec<String>,
@@ -31,49 +17,26 @@ pub struct ResourceMetadata {
     bearer_methods_supported: [&'static str; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource_documentation: Option<String>,
 }
 
 impl ResourceMetadata {
     /// Creates the metadata of a server, by the URL that clients use.
-    pub fn new(resource: impl Into<String>) -> Self {
+    pub(super) fn new(resource: String, issuers: Vec<String>, scopes: Vec<String>) -> Self {
         Self {
-            resource: resource.into(),
-            authorization_servers: Vec::new(),
-            scopes_supported: Vec::new(),
+            resource,
+            authorization_servers: issuers,
+            scopes_supported: scopes,
             bearer_methods_supported: ["header"],
             resource_name: None,
-            resource_documentation: None,
         }
     }
 
-    /// Adds an authorization server, by its issuer URL.
-    pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
-        self.authorization_servers.push(issuer.into());
-        self
-    }
-
-    /// Adds a scope that tokens may have.
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scopes_supported.push(scope.into());
-        self
-    }
-
-    /// Sets a human-readable name.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.resource_name = Some(name.into());
-        self
-    }
-
-    /// Sets the URL of a page for developers.
-    pub fn documentation(mut self, url: impl Into<String>) -> Self {
-        self.resource_documentation = Some(url.into());
-        self
+    pub(super) fn named(self, name: Option<String>) -> Self {
+        Self { resource_name: name, ..self }
     }
 
     /// Returns the URL of the document.
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let (origin, path) = self.split();
         format!("{origin}{WELL_KNOWN}{path}")
     }
@@ -105,14 +68,15 @@ mod tests {
             ("https://a.example/", "https://a.example/.well-known/oauth-protected-resource"),
             ("http://a.example:1/x/y?z", "http://a.example:1/.well-known/oauth-protected-resource/x/y"),
         ] {
-            assert_eq!(ResourceMetadata::new(resource).url(), url);
+            assert_eq!(ResourceMetadata::new(resource.to_owned(), Vec::new(), Vec::new()).url(), url);
         }
     }
 
     #[test]
     fn the_document_has_the_configured_values() {
+        let texts = |text: &str| vec![text.to_owned()];
         let metadata =
-            ResourceMetadata::new("https://a.example/mcp").authorization_server("https://l").scope("s");
+            ResourceMetadata::new("https://a.example/mcp".to_owned(), texts("https://l"), texts("s"));
         assert_eq!(
             serde_json::to_value(metadata).unwrap(),
             serde_json::json!({

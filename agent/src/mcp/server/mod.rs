@@ -11,43 +11,49 @@ mod handle;
 mod handler;
 mod http;
 mod limits;
-mod loader;
 mod metadata;
+mod options;
 mod progress;
 mod request_info;
 mod running;
 mod stdio;
 
-pub use self::http::{BoundServer, HttpService, Mounted, RequestError, ResponseBody};
-pub use bearer::{Bearer, Token};
-pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
+pub use bearer::Bearer;
+pub use caller::{AuthRefusal, Authenticator, Caller};
 pub use error::McpServerError;
 pub use handle::ServerHandle;
-pub use limits::ServerLimits;
-pub use loader::ToolLoader;
-pub use metadata::ResourceMetadata;
-pub use request_info::{ClientCapability, RequestInfo};
+pub use request_info::RequestInfo;
 
+use self::http::{HttpLayer, HttpService, RequestError};
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
-use crate::mcp::trace_context::TraceContext;
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::tool::{
+    BoxFuture,
     context::ToolContext,
     problem::{RegistryError, RegistryProblem},
     registry::Registry,
     set::ToolSet,
     state::StateKey,
 };
-use built::BuiltServer;
+use ::http::{Request, Response};
+use built::{BuiltServer, ToolLoader, TraceObserver};
+use bytes::Bytes;
 use catalogue::CatalogueCache;
+use http_body::Body;
+use limits::ServerLimits;
+use metadata::ResourceMetadata;
 use rmcp::model::{Implementation, MetaObject, RequestStateCodec, ServerCapabilities, ServerConfig};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tower_layer::Layer;
+use tower_service::Service;
 
 /// An MCP server, which serves tools to other programs. See [the module](crate::mcp).
 ///
@@ -64,9 +70,9 @@ use tower_layer::Layer;
 /// }
 ///
 /// // Missing state is an error here, not in a call.
-/// assert!(McpServer::new(tools![price]).allow_anonymous().into_service().is_err());
+/// assert!(McpServer::new(tools![price]).allow_anonymous().into_service::<String>().is_err());
 /// let server = McpServer::new(tools![price]).name("shop").version("2.1.0").state(Prices);
-/// server.allow_anonymous().into_service()?;
+/// server.allow_anonymous().into_service::<String>()?;             // inferred where it is mounted
 /// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 ///
@@ -93,9 +99,6 @@ pub struct McpServer {
     state_key: Option<Vec<u8>>,
 }
 
-/// Links the current span with the trace of a client.
-pub(super) type TraceObserver = dyn Fn(&TraceContext) + Send + Sync;
-
 /// Returns the options for tools without options. Some hosts always send lists and objects as text, so JSON in texts is decoded.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
@@ -103,7 +106,7 @@ fn default_options() -> PlanOptions {
 
 enum ToolSource {
     Fixed(ToolSet),
-    Loaded(Arc<dyn ToolLoader>),
+    Loaded(Arc<ToolLoader>),
 }
 
 impl McpServer {
@@ -112,9 +115,41 @@ impl McpServer {
         Self::of(ToolSource::Fixed(tools.into_tools()))
     }
 
-    /// Creates a server whose tools depend on the caller.
-    pub fn with_loader(loader: impl ToolLoader) -> Self {
-        Self::of(ToolSource::Loaded(Arc::new(loader)))
+    /// Creates a server whose tools depend on the caller. The function is called for each request. If it fails, the client learns that the
+    /// server is unavailable, and the text of the error is logged.
+    ///
+    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. What of
+    /// a request decides about its tools, such as its path, an [authenticator](Self::authenticator) [adds](Caller::with) to the caller. If
+    /// you can, return clones of one [`Registry`] for equal sets: the list for clients is then made only once.
+    ///
+    /// ```
+    /// use agent::mcp::{Caller, McpServer};
+    /// use agent::{Registry, tool, tools};
+    /// use std::future::ready;
+    ///
+    /// /// Says what time it is.
+    /// #[tool]
+    /// fn clock() -> String {
+    ///     "noon".to_owned()
+    /// }
+    ///
+    /// /// Deletes everything.
+    /// #[tool]
+    /// fn wipe() {}
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (all, few) = (Registry::new(tools![clock, wipe])?, Registry::new(tools![clock])?);
+    /// let server = McpServer::with_loader(move |caller: Caller| {
+    ///     ready(Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() }))
+    /// });
+    /// # let _ = server; Ok(()) }
+    /// ```
+    pub fn with_loader<F, Fut>(loader: F) -> Self
+    where
+        F: Fn(Caller) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Registry, Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        Self::of(ToolSource::Loaded(Arc::new(move |caller| Box::pin(loader(caller)))))
     }
 
     fn of(tools: ToolSource) -> Self {
@@ -204,24 +239,47 @@ impl McpServer {
         self
     }
 
-    /// Sets the document that names the issuers of tokens. It is served without authentication.
-    pub fn resource_metadata(mut self, metadata: ResourceMetadata) -> Self {
-        self.metadata = Some(metadata);
+    /// Serves the protected-resource metadata of RFC 9728, which names the issuers of tokens for this server by their URLs, and the scopes that
+    /// tokens may have. `url` is the URL of this server that clients use. The document is served without authentication, below
+    /// `/.well-known/oauth-protected-resource`, and every challenge refers to it. Its name is the [title](Self::title).
+    ///
+    /// ```
+    /// use agent::mcp::{Bearer, Caller, McpServer};
+    /// use agent::tools;
+    ///
+    /// let server = McpServer::new(tools![])
+    ///     .authenticator(Bearer::new([("s3cret", Caller::new("ann").with_scope("tools"))]).required_scope("tools"))
+    ///     .protected_resource("https://tools.example/mcp", ["https://login.example"], ["tools"]);
+    /// # let _ = server;
+    /// ```
+    pub fn protected_resource<'a>(
+        mut self,
+        url: impl Into<String>,
+        issuers: impl IntoIterator<Item = &'a str>,
+        scopes: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let texts = |texts: &mut dyn Iterator<Item = &'a str>| texts.map(str::to_owned).collect();
+        let (issuers, scopes) = (texts(&mut issuers.into_iter()), texts(&mut scopes.into_iter()));
+        self.metadata = Some(ResourceMetadata::new(url.into(), issuers, scopes));
         self
     }
 
-    /// Calls a function with the place in a trace that the client sends with a call, in the span `mcp.call`, which surrounds the call. With
-    /// `tracing-opentelemetry`, it extracts a context from these values, and sets it as the parent of the current span. Without it, calls have
-    /// no such span, and what clients send is ignored.
+    /// Calls a function with the place in a trace that the client sends with a call, in the span `mcp.call`, which surrounds the call: the
+    /// values of W3C Trace Context and Baggage, under the keys `traceparent` (always there, and valid), `tracestate` and `baggage`. With
+    /// `tracing-opentelemetry`, a propagator extracts a context from the map, which is set as the parent of the current span. Without this
+    /// function, calls have no such span, and what clients send is ignored.
     ///
     /// ```
-    /// use agent::mcp::{McpServer, TraceContext};
+    /// use agent::mcp::McpServer;
     /// use agent::tools;
     ///
-    /// let server = McpServer::new(tools![]).on_trace_context(|trace: &TraceContext| println!("{}", trace.traceparent()));
+    /// let server = McpServer::new(tools![]).on_trace_context(|trace| println!("{:?}", trace.get("traceparent")));
     /// # let _ = server;
     /// ```
-    pub fn on_trace_context(mut self, link: impl Fn(&TraceContext) + Send + Sync + 'static) -> Self {
+    pub fn on_trace_context(
+        mut self,
+        link: impl Fn(&HashMap<String, String>) + Send + Sync + 'static,
+    ) -> Self {
         self.on_trace = Some(Arc::new(link));
         self
     }
@@ -251,7 +309,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the options for the arguments of tools without options, including tools that a [loader](ToolLoader) returns. Default: the
+    /// Sets the options for the arguments of tools without options, including tools that a [loader](Self::with_loader) returns. Default: the
     /// policy `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A parameter that also
     /// accepts text keeps the text.
     ///
@@ -267,53 +325,107 @@ impl McpServer {
         self
     }
 
-    /// Sets the limits on the resources that callers may use.
-    pub fn limits(mut self, limits: ServerLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// Returns a handle that notifies the running server of changed tools, and ends it.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
     /// Builds a service to mount at a path of your application: with `Router::nest_service("/mcp", service)` of axum, or with
-    /// any framework that accepts a `tower_service::Service<http::Request<_>>`.
+    /// any framework that accepts a `tower_service::Service<http::Request<_>>`. The service never fails: every request has a response.
+    /// Cloning it is cheap. Take the [handle](Self::handle) before.
     ///
-    /// The document of [`resource_metadata`](Self::resource_metadata) has another path on the same host. Mount a clone there as
+    /// The document of [`protected_resource`](Self::protected_resource) has another path on the same host. Mount a clone there as
     /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
     /// [`into_layer`](Self::into_layer).
     ///
     /// # Errors
     /// Fails if the tools are invalid or lack state, if an allowed origin or host cannot be parsed, or if the server would accept
     /// unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
-    pub fn into_service(self) -> Result<HttpService, McpServerError> {
+    pub fn into_service<B>(
+        self,
+    ) -> Result<
+        impl Service<
+            Request<B>,
+            Response = Response<impl Body<Data = Bytes, Error = RequestError> + Send + use<B>>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + Sync
+        + use<B>,
+        McpServerError,
+    >
+    where
+        B: Body<Data: Send, Error: Send> + Send + 'static,
+    {
+        self.http_service()
+    }
+
+    fn http_service(self) -> Result<HttpService, McpServerError> {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
     /// Builds a layer around an application. It answers requests to `path` and to the path of the
-    /// [metadata](Self::resource_metadata), and passes all others to the application unchanged and without authentication.
+    /// [metadata](Self::protected_resource), and passes all others to the application unchanged and without authentication.
     ///
     /// ```
+    /// # use bytes::Bytes;
+    /// # use http::{Request, Response};
+    /// # use http_body_util::Full;
+    /// # use std::{convert::Infallible, future::{Ready, ready}, task::{Context, Poll}};
     /// use agent::mcp::McpServer;
     /// use agent::tools;
     /// use tower_layer::Layer as _;
+    /// use tower_service::Service;
+    /// # #[derive(Clone)]
+    /// # struct Router;
+    /// # impl Service<Request<Full<Bytes>>> for Router {
+    /// #     type Response = Response<Full<Bytes>>;
+    /// #     type Error = Infallible;
+    /// #     type Future = Ready<Result<Self::Response, Infallible>>;
+    /// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> { Poll::Ready(Ok(())) }
+    /// #     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future { ready(Ok(Response::new(request.into_body()))) }
+    /// # }
     ///
-    /// # let router = "an application";
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (router, body) = (Router, Full::default());
     /// let layer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
-    /// let application = layer.layer(router);                // `router.layer(layer)` of axum
-    /// # let _ = application;
-    /// # Ok::<(), agent::mcp::McpServerError>(())
+    /// let mut application = layer.layer(router);            // `router.layer(layer)` of axum
+    /// let response = application.call(Request::get("http://localhost/elsewhere").body(body)?).await?;
+    /// assert_eq!(response.status(), 200);                   // of the application
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does.
-    pub fn into_layer<S>(
+    pub fn into_layer<S, B, R>(
         self,
-        path: impl Into<String>,
-    ) -> Result<impl Layer<S, Service = Mounted<S>> + Clone + Send + Sync + 'static, McpServerError> {
-        Ok(http::HttpLayer::new(self.into_service()?, path.into()))
+        path: &str,
+    ) -> Result<
+        impl Layer<
+            S,
+            Service = impl Service<
+                Request<B>,
+                Response = Response<impl Body<Data = Bytes, Error = RequestError> + Send + use<S, B, R>>,
+                Error = S::Error,
+                Future: Send + 'static,
+            > + Clone
+                      + Send
+                      + Sync
+                      + use<S, B, R>,
+        > + Clone
+        + Send
+        + Sync
+        + use<S, B, R>,
+        McpServerError,
+    >
+    where
+        S: Service<Request<B>, Response = Response<R>, Future: Send + 'static, Error: 'static>,
+        S: Clone + Send + Sync + 'static,
+        B: Body<Data: Send, Error: Send> + Send + 'static,
+        R: Body<Data = Bytes, Error: Into<RequestError>> + Send + 'static,
+    {
+        Ok(HttpLayer::new(self.http_service()?, path))
     }
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
@@ -325,20 +437,48 @@ impl McpServer {
     /// Fails as [`into_service`](Self::into_service) does, and if the address cannot be bound. An address that other machines
     /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), McpServerError> {
-        let listener = self.bind(address).await?;
-        listener.run().await
+        let (_, serving) = self.bind(address).await?;
+        serving.await;
+        Ok(())
     }
 
-    /// Binds the address without serving yet. The address then accepts connections, and a port is assigned in place of port 0.
+    /// Binds the address without serving yet, and returns the URL for clients, such as `http://127.0.0.1:8080/mcp`, and the future that
+    /// serves until the [handle](Self::handle) ends the server. The address accepts connections, which wait for the future, and a port is
+    /// assigned in place of port 0.
+    ///
+    /// ```
+    /// use agent::mcp::McpServer;
+    /// use agent::{tool, tools};
+    /// use std::time::Duration;
+    ///
+    /// /// Doubles a number.
+    /// #[tool(read_only)]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = McpServer::new(tools![double]);
+    /// let handle = server.handle();
+    /// let (url, serving) = server.bind(([127, 0, 0, 1], 0)).await?;      // any free port
+    /// assert!(url.ends_with("/mcp"));
+    /// let serving = tokio::spawn(serving);
+    /// handle.shutdown(Duration::from_secs(5)).await;
+    /// serving.await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Fails as [`serve`](Self::serve) does.
-    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, McpServerError> {
+    pub async fn bind(
+        self,
+        address: impl Into<SocketAddr>,
+    ) -> Result<(String, impl Future<Output = ()> + Send + 'static), McpServerError> {
         let address = address.into();
         if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
             return Err(McpServerError::Anonymous { place: address.to_string() });
         }
-        let layer = http::HttpLayer::new(self.into_service()?, "/mcp".to_owned());
+        let layer = HttpLayer::new(self.http_service()?, "/mcp");
         http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 
@@ -364,6 +504,7 @@ impl McpServer {
             return Err(McpServerError::Anonymous { place: "the allowed hosts".to_owned() });
         }
         let mut info = Implementation::new(self.name, self.version);
+        let metadata = self.metadata.map(|metadata| metadata.named(self.title.clone()));
         info.title = self.title;
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         let mut config = ServerConfig::new(capabilities).with_server_info(info);
@@ -390,7 +531,9 @@ impl McpServer {
                     .unwrap_or_default();
                 check_state(&tools, &self.state, &provided)?;
                 catalogues.of(&tools).map_err(|(tool, reason)| McpServerError::Tool { tool, reason })?;
-                Arc::new(loader::FixedLoader(tools))
+                Arc::new(move |_caller| -> BoxFuture<'static, _> {
+                    Box::pin(std::future::ready(Ok(tools.clone())))
+                })
             }
         };
         let limits = self.limits;
@@ -403,7 +546,7 @@ impl McpServer {
             authenticator: self.authenticator,
             local: Caller::anonymous(),
             hosts,
-            metadata: self.metadata,
+            metadata,
             state: self.state,
             list_ttl_ms: u64::try_from(self.list_ttl.as_millis()).unwrap_or(u64::MAX),
             catalogues,

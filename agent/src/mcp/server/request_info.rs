@@ -10,14 +10,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
 /// ```
-/// use agent::mcp::{ClientCapability, RequestInfo};
+/// use agent::mcp::RequestInfo;
 /// use agent::{ToolError, tool};
 ///
 /// /// Summarises a text with the client's own model.
 /// #[tool]
 /// async fn summarise(text: String, request: &RequestInfo) -> Result<String, ToolError> {
 ///     // The protocol's error -32021, which names the missing capability.
-///     request.require(ClientCapability::Sampling)?;
+///     request.require("sampling")?;
 ///     Ok(text)
 /// }
 /// ```
@@ -27,7 +27,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// ```
 /// # #[cfg(feature = "mcp-client")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::{ClientCapability, RequestInfo};
+/// use agent::mcp::RequestInfo;
 /// use agent::mcp::{McpClient, McpServer, ClientConfig};
 /// use agent::message::ToolCall;
 /// use agent::{Registry, ToolContext, tool, tools};
@@ -36,13 +36,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// #[tool(read_only)]
 /// fn client(request: &RequestInfo) -> String {
 ///     let (name, version) = (request.client_name().unwrap_or("?"), request.client_version().unwrap_or("?"));
-///     let samples = request.has(ClientCapability::Sampling);
+///     let samples = request.has("sampling");
 ///     format!("{name} {version} speaks {}, samples: {samples}", request.protocol_version())
 /// }
 ///
-/// let server = McpServer::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
-/// let config = ClientConfig::http(server.url()).name("demo");
-/// tokio::spawn(server.run());
+/// let (url, serving) = McpServer::new(tools![client]).bind(([127, 0, 0, 1], 0)).await?;
+/// tokio::spawn(serving);
+/// let config = ClientConfig::http(url).name("demo");
 /// let registry = Registry::new(&McpClient::connect(config).await?)?;
 /// let result = registry.call(&ToolCall::new("call_1", "demo__client", "{}"), &ToolContext::default()).await;
 /// assert_eq!(result.outcome.text(), "agent 0.1.0 speaks 2026-07-28, samples: false");
@@ -55,46 +55,11 @@ pub struct RequestInfo {
     context: Option<RequestContext<RoleServer>>,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
-    missing: Mutex<Option<ClientCapability>>,
-}
-
-/// A capability of a client.
-///
-/// ```
-/// use agent::mcp::ClientCapability;
-///
-/// assert_eq!(ClientCapability::Sampling.as_str(), "sampling");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ClientCapability {
-    /// The client can ask its model on behalf of the server.
-    Sampling,
-    /// The client can ask its user on behalf of the server.
-    Elicitation,
-    /// The client can list the folders of its user's work.
-    Roots,
-}
-
-impl ClientCapability {
-    /// Returns the protocol's name of the capability.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sampling => "sampling",
-            Self::Elicitation => "elicitation",
-            Self::Roots => "roots",
-        }
-    }
-}
-
-impl fmt::Display for ClientCapability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+    missing: Mutex<Option<String>>,
 }
 
 /// Returns the text of the error for a missing capability.
-fn missing_text(capability: ClientCapability) -> String {
+fn missing_text(capability: &str) -> String {
     format!("the client lacks the capability `{capability}`")
 }
 
@@ -146,13 +111,10 @@ impl RequestInfo {
         self.client().map(|client| &*client.version)
     }
 
-    /// Returns whether the client declares this capability.
-    pub fn has(&self, capability: ClientCapability) -> bool {
-        match capability {
-            ClientCapability::Sampling => self.capabilities().sampling.is_some(),
-            ClientCapability::Elicitation => self.capabilities().elicitation.is_some(),
-            ClientCapability::Roots => self.capabilities().roots.is_some(),
-        }
+    /// Returns whether the client declares this capability, by the protocol's name: `sampling`, `elicitation`, `roots`.
+    pub fn has(&self, capability: &str) -> bool {
+        let declared = serde_json::to_value(self.capabilities()).unwrap_or_default();
+        declared.get(capability).is_some_and(|declared| !declared.is_null())
     }
 
     /// Whether the client asks its user by forms. Without a mode, that is what it declares.
@@ -171,18 +133,18 @@ impl RequestInfo {
     /// # Errors
     /// Fails with the code `missing_client_capability` if the client does not declare the capability. A tool that returns the error ends
     /// the request with -32021.
-    pub fn require(&self, capability: ClientCapability) -> Result<(), ToolError> {
+    pub fn require(&self, capability: &str) -> Result<(), ToolError> {
         if self.has(capability) {
             return Ok(());
         }
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(capability);
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(capability.to_owned());
         Err(ToolError::new(missing_text(capability)).with_code(OutcomeCode::new("missing_client_capability")))
     }
 
     /// Returns the missing capability, if `message` is its error.
-    pub(super) fn failed_for(&self, message: &str) -> Option<ClientCapability> {
-        let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.filter(|capability| message == missing_text(*capability))
+    pub(super) fn failed_for(&self, message: &str) -> Option<String> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        missing.filter(|capability| message == missing_text(capability))
     }
 }
 

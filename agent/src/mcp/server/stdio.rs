@@ -329,8 +329,9 @@ mod tests {
         });
         let answers = answers_of(server, &format!("{HELLO}\n{call}")).await;
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Done.");
-        let trace = crate::mcp::TraceContext::new(parent).unwrap().with_baggage("a=1");
-        assert_eq!(*seen.lock().unwrap(), [trace]);
+        let trace = [("traceparent", parent), ("baggage", "a=1")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(*seen.lock().unwrap(), [std::collections::HashMap::from(trace)]);
     }
 
     /// A subscriber that records every log entry.
@@ -418,8 +419,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_never_reads_ends_its_connection() {
-        let limits = crate::mcp::ServerLimits { send: Duration::from_millis(20), ..Default::default() };
-        let shared = Arc::new(McpServer::new(tools![]).limits(limits).build().unwrap());
+        let server = McpServer::new(tools![]).send_timeout(Duration::from_millis(20));
+        let shared = Arc::new(server.build().unwrap());
         let (mut input, read) = tokio::io::duplex(1 << 10);
         let (write, _output) = tokio::io::duplex(4 << 10);
         let serving = tokio::spawn(serve(shared, read, write));

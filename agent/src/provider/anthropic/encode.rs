@@ -41,7 +41,7 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let (body, betas) = Encoder { protocol, model, request }.body()?;
-    let mut http = HttpRequest::post("/v1/messages", body.into_body())
+    let mut http = HttpRequest::with_body("/v1/messages", body.into_body())
         .with_header("anthropic-version", &*protocol.version);
     let betas: Vec<&str> = betas.into_iter().chain(protocol.betas.iter().map(String::as_str)).collect();
     if !betas.is_empty() {

@@ -38,8 +38,8 @@ mod tests;
 /// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-4-5");
 /// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Medium);
 /// let http = AnthropicMessages::default().encode(&model, &request)?;
-/// assert_eq!(http.body.value()["thinking"]["budget_tokens"], 8000);
-/// assert_eq!(http.body.value()["max_tokens"], 12096);   // room for the response too, unless the caller sets a limit
+/// assert_eq!(http.json()["thinking"]["budget_tokens"], 8000);
+/// assert_eq!(http.json()["max_tokens"], 12096);   // room for the response too, unless the caller sets a limit
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -162,8 +162,9 @@ impl Protocol for AnthropicMessages {
         Dialect::AnthropicStrict
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::response_error(response, errors::read_report)
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let response = HttpResponse::new(status, headers, body);
+        failure::response_error(&response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

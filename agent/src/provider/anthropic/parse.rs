@@ -72,7 +72,7 @@ pub(super) fn request(
     let info = ModelInfo::new(provider, protocol.api(), model);
     let encoded = protocol.encode(&info, &request)?;
     if let Some(options) =
-        encoded.body.value().as_object().and_then(|encoded| options_for(given, encoded, "messages"))
+        encoded.json().as_object().and_then(|encoded| options_for(given, encoded, "messages"))
     {
         request.provider_options.insert(provider.to_owned(), options);
     }

@@ -123,8 +123,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
     // Another provider gets nothing of its state.
-    let foreign =
-        api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().body.value();
+    let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().json();
     let kinds: Vec<_> =
         foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
     assert_eq!(kinds, ["text", "tool_use"]);
@@ -364,17 +363,17 @@ fn both_versions_and_both_ways_to_send_a_key() {
         |http: &HttpRequest, name: &str| http.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
     assert_eq!(header(&http, "anthropic-version").unwrap(), "2026-10-21");
     assert_eq!(header(&http, "anthropic-beta").unwrap(), "b1,b2");
-    assert!(http.body.value().get("temperature").is_none());
-    assert!(http.body.value()["messages"][0]["content"][0].get("citations").is_none());
-    assert!(http.body.value()["messages"][1]["content"][0].get("citations").is_some());
+    assert!(http.json().get("temperature").is_none());
+    assert!(http.json()["messages"][0]["content"][0].get("citations").is_none());
+    assert!(http.json()["messages"][1]["content"][0].get("citations").is_some());
     let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
     assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
     // Models from 4.7 refuse sampling settings under either version.
-    assert!(api().encode(&info, &request).unwrap().body.value().get("temperature").is_none());
+    assert!(api().encode(&info, &request).unwrap().json().get("temperature").is_none());
     let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-4-6");
     let old = api().encode(&info, &request).unwrap();
     assert_eq!(
-        (header(&old, "anthropic-version").unwrap().as_str(), &old.body.value()["temperature"]),
+        (header(&old, "anthropic-version").unwrap().as_str(), &old.json()["temperature"]),
         ("2023-06-01", &json!(0.3))
     );
     assert_eq!(api().auth("k"), ("x-api-key", "k".to_owned()));
@@ -460,7 +459,7 @@ fn code_execution_continues_in_its_container() {
     let request = request.with_managed_tools([ManagedTool::CodeExecution]);
     assert_eq!(body(&api(), "claude-x", &request)["container"], "container_1");
     let other = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap();
-    assert!(other.body.value().get("container").is_none());
+    assert!(other.json().get("container").is_none());
 }
 
 fn hi(id: &str) -> String {
@@ -559,7 +558,7 @@ fn a_compaction_is_asked_for_and_its_block_goes_back_as_it_came() {
     let http =
         api().encode(&ModelInfo::new("test", "anthropic-messages", "claude-opus-5"), &request).unwrap();
     let edit = json!({"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 120_000}});
-    assert_eq!(http.body.value()["context_management"], json!({"edits": [edit]}));
+    assert_eq!(http.json()["context_management"], json!({"edits": [edit]}));
     assert!(http.headers.contains(&("anthropic-beta".to_owned(), "compact-2026-01-12".to_owned())));
     let small = body(&api(), "claude-opus-5", &request.with_compact_at(1));
     assert_eq!(small["context_management"]["edits"][0]["trigger"]["value"], 50_000);

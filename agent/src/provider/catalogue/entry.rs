@@ -126,14 +126,14 @@ impl ProviderEntry {
     /// # #[cfg(feature = "openai")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::model::{Model as _, ModelRequest, StepCx};
-    /// use agent::provider::http::{HttpOptions, Proxy};
+    /// use agent::provider::http::HttpOptions;
     /// use agent::traffic::TrafficKind;
     /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
     /// use std::sync::{Arc, Mutex};
     ///
     /// let sent = Arc::new(Mutex::new(Vec::new()));
     /// let seen = sent.clone();
-    /// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic| {
+    /// let options = HttpOptions::default().without_proxy().with_max_retries(0).on_traffic(move |traffic| {
     ///     if let TrafficKind::Request { headers, .. } = &traffic.kind {
     ///         seen.lock().unwrap().extend(headers.iter().cloned());
     ///     }

@@ -9,7 +9,7 @@ pub use model::ModelEntry;
 use std::sync::{Arc, LazyLock};
 
 use super::facts::{self, ModelFacts};
-use super::http::{ApiKey, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
+use super::http::{ApiKey, HttpModel, HttpModelBuilder, HttpOptions};
 use super::{BuildModelError, Protocol};
 use crate::args::did_you_mean;
 
@@ -45,8 +45,7 @@ use crate::args::did_you_mean;
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
     models: Vec<(String, ModelEntry)>,
-    options: HttpOptions,
-    client: Option<HttpClient>,
+    pub(super) options: HttpOptions,
 }
 
 /// The providers that are compiled in.
@@ -54,12 +53,13 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
     models: Vec::new(),
     options: HttpOptions::default(),
-    client: None,
 });
 
 impl Default for Catalogue {
     fn default() -> Self {
-        BUILT_IN.clone()
+        // The connections of the options are not those of the static value, which outlives runtimes.
+        let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
+        Self { providers, models: Vec::new(), options }
     }
 }
 
@@ -78,7 +78,7 @@ impl Catalogue {
     /// # }
     /// ```
     pub fn empty() -> Self {
-        Self { providers: Vec::new(), ..BUILT_IN.clone() }
+        Self { providers: Vec::new(), ..Self::default() }
     }
 
     /// Adds a provider, or replaces the one with this name.
@@ -122,13 +122,13 @@ impl Catalogue {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::model::{Model as _, ModelRequest, StepCx};
     /// use agent::provider::Catalogue;
-    /// use agent::provider::http::{HttpOptions, Proxy};
+    /// use agent::provider::http::HttpOptions;
     /// use agent::traffic::TrafficKind;
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     ///
     /// let sent = Arc::new(AtomicU32::new(0));
     /// let counter = sent.clone();
-    /// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic| {
+    /// let options = HttpOptions::default().without_proxy().with_max_retries(0).on_traffic(move |traffic| {
     ///     if matches!(traffic.kind, TrafficKind::Request { .. }) {
     ///         counter.fetch_add(1, Ordering::Relaxed);
     ///     }
@@ -147,27 +147,6 @@ impl Catalogue {
         self
     }
 
-    /// Uses the connections and the options of this client for all models.
-    ///
-    /// ```
-    /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::model::Model as _;
-    /// use agent::provider::Catalogue;
-    /// use agent::provider::http::{HttpClient, HttpOptions};
-    ///
-    /// let client = HttpClient::new(HttpOptions::default().with_max_retries(5))?;
-    /// let catalogue = Catalogue::default().with_client(client.clone()).with_key("openai", "sk-123");
-    /// let model = catalogue.builder("openai/gpt-5").header("x-team", "search").build()?;
-    /// assert_eq!(model.info().model, "gpt-5");
-    /// # Ok(()) }
-    /// # #[cfg(feature = "openai")] example().unwrap();
-    /// ```
-    pub fn with_client(mut self, client: HttpClient) -> Self {
-        self.client = Some(client);
-        self
-    }
-
     /// Returns a model by its name, with the key of its provider.
     ///
     /// # Errors
@@ -176,18 +155,10 @@ impl Catalogue {
         self.builder(name).build()
     }
 
-    /// Returns a builder for a model, to set more, such as headers or another address. It uses the options and the client of the
+    /// Returns a builder for a model, to set more, such as headers or another address. It uses the options of the
     /// catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         HttpModel::builder(name).catalogue(self.clone())
-    }
-
-    /// Returns the client of a model without options of its own.
-    pub(super) fn client(&self) -> Result<HttpClient, BuildModelError> {
-        match &self.client {
-            Some(client) => Ok(client.clone()),
-            None => HttpClient::new(self.options.clone()).map_err(BuildModelError::Client),
-        }
     }
 
     /// Returns the providers, in the order in which they were added.

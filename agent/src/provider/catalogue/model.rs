@@ -12,7 +12,7 @@ use crate::provider::http::HttpOptions;
 /// # #[cfg(feature = "openai")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::provider::http::{HttpOptions, Proxy};
+/// use agent::provider::http::HttpOptions;
 /// use agent::traffic::TrafficKind;
 /// use agent::provider::{Catalogue, ModelEntry, ModelFacts};
 /// use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use crate::provider::http::HttpOptions;
 /// let sent = Arc::new(Mutex::new(Vec::new()));
 /// let seen = sent.clone();
 /// let options = HttpOptions::default()
-///     .with_proxy(Proxy::None)
+///     .without_proxy()
 ///     .with_max_retries(0)
 ///     .with_first_byte_timeout(Duration::from_secs(1_800))         // a large model on a small machine
 ///     .on_traffic(move |traffic| {

@@ -44,7 +44,7 @@ pub(super) fn request(
     let folder = if model.model.contains('/') { "" } else { "models/" };
     let name = encode_path(&model.model)?;
     let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
-    Ok(HttpRequest::post(path, body.into_body()).with_header("accept", "text/event-stream"))
+    Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
 /// Encodes the name of a model as a part of the path. It cannot change the rest of the path, because applications may take names from

@@ -42,7 +42,7 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Low);
 /// let http = Gemini::default().encode(&model, &request)?;
 /// assert_eq!(http.path, "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
-/// assert_eq!(http.body.value()["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
+/// assert_eq!(http.json()["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
 ///
 /// // By the other version of the API, and with schemas for older models.
 /// let older = Gemini::default().with_version("v1").with_open_api_schemas();
@@ -161,7 +161,7 @@ impl Protocol for Gemini {
             let fields = ["contents", "systemInstruction", "tools", "generationConfig"];
             return Ok(Some((http.about_input(path, &fields), "/totalTokens")));
         }
-        let mut whole = http.body.value();
+        let mut whole = http.json();
         if let Some(whole) = whole.as_object_mut() {
             let folder = if model.model.contains('/') { "" } else { "models/" };
             whole.insert("model".to_owned(), format!("{folder}{}", model.model).into());
@@ -184,8 +184,9 @@ impl Protocol for Gemini {
         self.schema_fields().2
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::response_error(response, errors::read_report)
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let response = HttpResponse::new(status, headers, body);
+        failure::response_error(&response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -79,7 +79,7 @@ pub(super) fn request(
     }
     let encoded = protocol.encode(&info, &request)?;
     request.provider_options.shift_remove(provider);
-    let mut encoded = encoded.body.value().as_object().cloned().unwrap_or_default();
+    let mut encoded = encoded.json().as_object().cloned().unwrap_or_default();
     encoded.shift_remove("cachedContent");
     if let Some(options) = merge_options_for(given, &encoded, "contents") {
         request.provider_options.insert(provider.to_owned(), options);

@@ -97,16 +97,14 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
     // Another provider gets nothing of its state. Gemini 3 gets the placeholder for a call without a signature.
-    let foreign =
-        api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().body.value();
+    let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
     assert_eq!(
         foreign["contents"][1]["parts"],
         json!([{"text": "I look."},
             {"functionCall": {"name": "add", "args": {"b": 2, "a": 1.0}}, "thoughtSignature": "skip_thought_signature_validator"},
             {"functionCall": {"name": "now", "args": {}}}])
     );
-    let older =
-        api().encode(&ModelInfo::new("other", "gemini", "gemini-2.5-pro"), &request).unwrap().body.value();
+    let older = api().encode(&ModelInfo::new("other", "gemini", "gemini-2.5-pro"), &request).unwrap().json();
     assert!(!older.to_string().contains("thoughtSignature"));
 }
 
@@ -283,19 +281,19 @@ fn a_request_has_everything_in_its_place() {
     );
     let schema = json!({"type": "object", "properties": {"a": {"type": ["integer", "null"]}}, "required": [], "additionalProperties": false});
     assert_eq!(
-        http.body.value()["tools"][0]["functionDeclarations"][0],
+        http.json()["tools"][0]["functionDeclarations"][0],
         json!({"name": "f", "description": "Does it.", "parametersJsonSchema": schema})
     );
     assert_eq!(
-        (&http.body.value()["tools"][1], &http.body.value()["tools"][2]),
+        (&http.json()["tools"][1], &http.json()["tools"][2]),
         (&json!({"googleSearch": {}}), &json!({"codeExecution": {}}))
     );
     assert_eq!(
-        http.body.value()["toolConfig"],
+        http.json()["toolConfig"],
         json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}})
     );
-    assert_eq!(http.body.value()["systemInstruction"], json!({"parts": [{"text": "Be brief."}]}));
-    let config = &http.body.value()["generationConfig"];
+    assert_eq!(http.json()["systemInstruction"], json!({"parts": [{"text": "Be brief."}]}));
+    let config = &http.json()["generationConfig"];
     assert_eq!(
         (&config["responseMimeType"], &config["responseJsonSchema"]["type"]),
         (&json!("application/json"), &json!("object"))
@@ -316,7 +314,7 @@ fn a_request_has_everything_in_its_place() {
             {"functionResponse": {"name": "f", "response": {"error": "no"}}},
             {"inlineData": {"mimeType": "image/png", "data": "cG5n"}}]},
     ]);
-    assert_eq!(http.body.value()["contents"], contents);
+    assert_eq!(http.json()["contents"], contents);
     let third = body(&api(), "gemini-3-flash", &request);
     assert_eq!(
         third["contents"][2]["parts"][1]["functionResponse"]["parts"][0]["inlineData"]["data"],
@@ -334,10 +332,10 @@ fn versions_schemas_and_caches_have_their_own_forms() {
     let http = older.encode(&ModelInfo::new("test", Gemini::API, "tunedModels/mine"), &request).unwrap();
     assert_eq!(http.path, "/v1/tunedModels/mine:streamGenerateContent?alt=sse");
     assert_eq!(
-        http.body.value()["tools"][0]["functionDeclarations"][0]["parameters"]["properties"]["a"],
+        http.json()["tools"][0]["functionDeclarations"][0]["parameters"]["properties"]["a"],
         json!({"type": "integer", "nullable": true})
     );
-    assert!(http.body.value()["generationConfig"]["responseSchema"].is_object());
+    assert!(http.json()["generationConfig"]["responseSchema"].is_object());
     let vertex = api().with_version("");
     let http = vertex.encode(&ModelInfo::new("test", Gemini::API, "gemini-3-pro"), &request).unwrap();
     assert_eq!(
@@ -524,6 +522,6 @@ fn a_paused_reply_is_continued_by_its_token_and_sent_as_one_turn_once_it_is_comp
     // Another protocol gets the reply as far as it arrived.
     let other = ModelInfo::new("other", "gemini-generate-content", "m");
     let request = ModelRequest::new([user(), piece("Once ", "T")]);
-    let sent = api().encode(&other, &request).unwrap().body.value();
+    let sent = api().encode(&other, &request).unwrap().json();
     assert_eq!((sent.get("continuationToken"), sent["contents"].as_array().unwrap().len()), (None, 2));
 }

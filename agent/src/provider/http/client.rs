@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::options::{HttpOptions, Proxy};
+use super::options::{HttpOptions, ProxyChoice, SharedConnections};
 use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
@@ -17,59 +18,14 @@ use crate::provider::HttpRequest;
 /// An HTTP client for providers. Clones share its connections.
 ///
 /// Redirects are not followed: the key would be sent along.
-///
-/// ```no_run
-/// use agent::provider::HttpRequest;
-/// use agent::provider::http::{HttpClient, HttpOptions, Secret};
-///
-/// # async fn example() -> Result<(), agent::model::ModelError> {
-/// let client = HttpClient::new(HttpOptions::default())?;
-/// let request = HttpRequest::post("/v1/embeddings", agent::json!({"model": "m", "input": "x"}));
-/// let key = ("authorization", Secret::from("Bearer sk-123"));
-/// let mut response = client.send("https://api.example", &request, &[key]).await?;
-/// while let Some(bytes) = response.chunk().await? {
-///     println!("{} of {}", bytes.len(), response.status());
-/// }
-/// # Ok(()) }
-/// ```
 #[derive(Clone)]
-pub struct HttpClient {
+pub(in crate::provider) struct HttpClient {
     client: reqwest::Client,
     options: HttpOptions,
 }
 
 /// A response whose body is being received.
-///
-/// ```
-/// use agent::provider::HttpRequest;
-/// use agent::provider::http::{HttpClient, HttpOptions, Proxy, StreamingResponse};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-/// # let server = format!("http://{}", listener.local_addr()?);
-/// # std::thread::spawn(move || -> std::io::Result<()> {
-/// #     use std::io::{Read as _, Write as _};
-/// #     let (mut stream, _) = listener.accept()?;
-/// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
-/// #     while !seen.ends_with(b"}") {
-/// #         let length = stream.read(&mut piece)?;
-/// #         seen.extend_from_slice(&piece[..length]);
-/// #     }
-/// #     stream.write_all(b"HTTP/1.1 200 OK\r\nx-request-id: req_7\r\ncontent-length: 12\r\n\r\n{\"best\": 3}\n")
-/// # });
-/// let client = HttpClient::new(HttpOptions::default().with_proxy(Proxy::None))?;
-/// let request = HttpRequest::post("/v1/rerank", agent::json!({"query": "tea"}));
-/// let mut response: StreamingResponse = client.send(&server, &request, &[]).await?;
-/// assert_eq!(response.status(), 200);
-/// assert!(response.headers().contains(&("x-request-id".to_owned(), "req_7".to_owned())));
-/// let mut body = Vec::new();
-/// while let Some(piece) = response.chunk().await? {
-///     body.extend_from_slice(&piece);
-/// }
-/// assert_eq!(body, b"{\"best\": 3}\n");
-/// # Ok(()) }
-/// ```
-pub struct StreamingResponse {
+pub(in crate::provider) struct StreamingResponse {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
@@ -80,62 +36,20 @@ pub struct StreamingResponse {
 }
 
 impl HttpClient {
-    /// Creates a client with its own connections.
+    /// Creates a client with the connections of the options.
     ///
     /// # Errors
     /// Fails when the proxy's URL is invalid, or TLS cannot be set up.
-    pub fn new(options: HttpOptions) -> Result<Self, ModelError> {
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(options.connect_timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(options.user_agent.as_str());
-        builder = match &options.proxy {
-            Proxy::Environment => builder,
-            Proxy::None => builder.no_proxy(),
-            Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
-                ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is not a URL")
-            })?),
+    pub(in crate::provider) fn new(options: HttpOptions) -> Result<Self, ModelError> {
+        let client = match &options.client {
+            Some(client) => client.clone(),
+            None => shared_client(&options)?,
         };
-        let client = builder.build().map_err(|error| {
-            ModelError::new(ModelErrorKind::Connection, "the HTTP client could not be set up")
-                .with_source(error.without_url())
-        })?;
         Ok(Self { client, options })
     }
 
-    /// Wraps a client of your own. Its proxies, TLS and connection timeout are used instead of those of the options. It should
-    /// not follow redirects to hosts that must not see your key.
-    ///
-    /// ```
-    /// use agent::provider::HttpRequest;
-    /// use agent::provider::http::{HttpClient, HttpOptions};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    /// # let server = format!("http://{}", listener.local_addr()?);
-    /// # std::thread::spawn(move || -> std::io::Result<()> {
-    /// #     use std::io::{Read as _, Write as _};
-    /// #     let (mut stream, _) = listener.accept()?;
-    /// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
-    /// #     while !seen.ends_with(b"}") {
-    /// #         let length = stream.read(&mut piece)?;
-    /// #         seen.extend_from_slice(&piece[..length]);
-    /// #     }
-    /// #     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
-    /// # });
-    /// let own = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
-    /// let client = HttpClient::from_reqwest(own, HttpOptions::default().with_max_retries(5));
-    /// assert_eq!(client.options().max_retries, 5);
-    /// let request = HttpRequest::post("/v1/warm-up", agent::json!({"model": "large-1"}));
-    /// assert_eq!(client.send(&server, &request, &[]).await?.status(), 204);
-    /// # Ok(()) }
-    /// ```
-    pub fn from_reqwest(client: reqwest::Client, options: HttpOptions) -> Self {
-        Self { client, options }
-    }
-
     /// Returns the options: timeouts, retries and limits.
-    pub fn options(&self) -> &HttpOptions {
+    pub(super) fn options(&self) -> &HttpOptions {
         &self.options
     }
 
@@ -146,7 +60,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// Fails when no response began.
-    pub async fn send(
+    pub(super) async fn send(
         &self,
         base_url: &str,
         request: &HttpRequest,
@@ -195,7 +109,7 @@ impl HttpClient {
         deadline: Instant,
         logged: Option<&str>,
     ) -> Result<StreamingResponse, ModelError> {
-        let body = request.body.text();
+        let body = request.text();
         let shown = shown_address(url);
         tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
         let reported_body = self.options.on_traffic.is_some().then(|| body.clone());
@@ -252,14 +166,52 @@ impl HttpClient {
     }
 }
 
+/// Returns the client of all clones of these options. Options that were changed since it was made have another.
+fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
+    let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = shared.as_ref().filter(|known| {
+        known.connect_timeout == options.connect_timeout
+            && known.user_agent == options.user_agent
+            && known.proxy == options.proxy
+    }) {
+        return Ok(known.client.clone());
+    }
+    let client = make_client(options)?;
+    *shared = Some(SharedConnections {
+        connect_timeout: options.connect_timeout,
+        user_agent: options.user_agent.clone(),
+        proxy: options.proxy.clone(),
+        client: client.clone(),
+    });
+    Ok(client)
+}
+
+fn make_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
+    let builder = reqwest::Client::builder()
+        .connect_timeout(options.connect_timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(options.user_agent.as_str());
+    let builder = match &options.proxy {
+        ProxyChoice::Environment => builder,
+        ProxyChoice::None => builder.no_proxy(),
+        ProxyChoice::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
+            ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is not a URL")
+        })?),
+    };
+    builder.build().map_err(|error| {
+        ModelError::new(ModelErrorKind::Connection, "the HTTP client could not be set up")
+            .with_source(error.without_url())
+    })
+}
+
 impl StreamingResponse {
     /// Returns the HTTP status.
-    pub fn status(&self) -> u16 {
+    pub(super) fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
     /// Returns the headers, with names in lower case.
-    pub fn headers(&self) -> &[(String, String)] {
+    pub(super) fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
@@ -267,7 +219,7 @@ impl StreamingResponse {
     ///
     /// # Errors
     /// Fails when the connection broke, or nothing arrived in time.
-    pub async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
+    pub(super) async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         let read = match timeout_at(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
@@ -301,7 +253,7 @@ impl StreamingResponse {
     /// Returns the error of the status, if a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
-        let response = crate::provider::HttpResponse::new(status, &self.headers, b"");
+        let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
         (status >= 300).then(|| {
             crate::provider::failure::from_response(
                 &response,
@@ -379,11 +331,44 @@ mod tests {
             request
         });
         let own = reqwest::Client::builder().user_agent("own/1").no_proxy().build().unwrap();
-        let client = HttpClient::from_reqwest(own, HttpOptions::default());
+        let client = HttpClient::new(HttpOptions::default().with_client(own)).unwrap();
         let request = HttpRequest::post("/x", serde_json::json!({"a": 1}));
         let response = client.send(&url, &request, &[]).await.unwrap();
         assert_eq!(response.status(), 204);
         let request = server.join().unwrap();
         assert!(request.starts_with("POST /x") && request.contains("user-agent: own/1\r\n"), "{request}");
+    }
+
+    #[tokio::test]
+    async fn clones_of_options_share_connections() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        // It answers any number of requests on one connection, and accepts no other.
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut buffer) = (String::new(), [0; 1024]);
+            while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                request.push_str(str::from_utf8(&buffer[..read]).unwrap());
+                if request.ends_with("{}") {
+                    request.clear();
+                    stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+                }
+            }
+        });
+        let options = HttpOptions::default().without_proxy().with_max_retries(0);
+        let request = HttpRequest::post("/x", serde_json::json!({}));
+        let quick = options.clone().with_first_byte_timeout(Duration::from_secs(5));
+        for options in [options.clone(), quick] {
+            let client = HttpClient::new(options).unwrap();
+            let mut response = client.send(&url, &request, &[]).await.unwrap();
+            assert!(response.chunk().await.unwrap().is_none());
+            // The connection is returned by a task.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let other = options.with_connect_timeout(Duration::from_millis(200));
+        let other = HttpClient::new(other.with_first_byte_timeout(Duration::from_millis(200))).unwrap();
+        assert!(other.send(&url, &request, &[]).await.unwrap_err().is_timeout());
     }
 }

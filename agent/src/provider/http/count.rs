@@ -8,7 +8,7 @@ use super::model::{HttpModel, ModelEndpoint};
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::model::{ModelError, ModelRequest, StepCx};
-use crate::provider::{HttpRequest, HttpResponse};
+use crate::provider::HttpRequest;
 use crate::tool::secrets::SecretArguments;
 
 /// The longest answer that is read, in bytes. It consists of a few numbers.
@@ -53,9 +53,8 @@ impl ModelEndpoint {
             }
             body.extend_from_slice(&bytes);
         }
-        let answer = HttpResponse::new(response.status(), response.headers(), &body);
-        let error = if answer.status >= 300 {
-            self.protocol.error(&answer)
+        let error = if response.status() >= 300 {
+            self.protocol.error(response.status(), response.headers(), &body)
         } else {
             let value: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
             match value.as_ref().and_then(|value| value.pointer(number)?.as_u64()) {

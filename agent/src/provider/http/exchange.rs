@@ -138,7 +138,7 @@ impl Exchange {
             Ok(response) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
                 let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());
-                let reader = reader.with_limits(client.options().limits);
+                let reader = reader.with_limits(client.options().reply_limits());
                 let shown = response.secrets().to_vec();
                 ExchangePhase::Reading(Box::new((response, reader)), shown)
             }

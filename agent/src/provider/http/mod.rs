@@ -31,7 +31,6 @@ mod retry;
 mod secret;
 mod traffic;
 
-pub use client::{HttpClient, StreamingResponse};
 pub use model::{HttpModel, HttpModelBuilder};
-pub use options::{HttpOptions, Proxy, Retry};
-pub use secret::{ApiKey, Secret};
+pub use options::{HttpOptions, Retry};
+pub use secret::ApiKey;

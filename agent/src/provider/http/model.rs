@@ -80,7 +80,6 @@ pub struct HttpModelBuilder {
     base_url: Option<String>,
     headers: Vec<(String, String)>,
     options: Option<HttpOptions>,
-    client: Option<HttpClient>,
     capabilities: Option<Capabilities>,
 }
 
@@ -96,7 +95,6 @@ impl HttpModel {
             base_url: None,
             headers: Vec::new(),
             options: None,
-            client: None,
             capabilities: None,
         }
     }
@@ -110,7 +108,7 @@ impl HttpModel {
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up in this catalogue, instead of the built-in one, and uses its options and its client.
+    /// Looks the name up in this catalogue, instead of the built-in one, and uses its options.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -162,21 +160,20 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets timeouts, retries, limits and listeners, instead of those of the catalogue. If a [client](Self::client) is set, its
-    /// options are used instead.
+    /// Sets timeouts, retries, limits and listeners, instead of those of the catalogue.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::model::{Model as _, ModelRequest, StepCx};
-    /// use agent::provider::http::{HttpModel, HttpOptions, Proxy};
+    /// use agent::provider::http::{HttpModel, HttpOptions};
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
     /// use std::time::Duration;
     ///
     /// let retries = Arc::new(AtomicU32::new(0));
     /// let counter = retries.clone();
     /// let mut options = HttpOptions::default()
-    ///     .with_proxy(Proxy::None)
+    ///     .without_proxy()
     ///     .with_max_retries(1)
     ///     .on_retry(move |retry| counter.store(retry.number, Ordering::Relaxed));
     /// options.first_delay = Duration::from_millis(1);
@@ -199,26 +196,6 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Uses the connections and the options of this client.
-    ///
-    /// ```
-    /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::model::Model as _;
-    /// use agent::provider::http::{HttpClient, HttpModel, HttpOptions};
-    ///
-    /// let client = HttpClient::new(HttpOptions::default().with_max_retries(5))?;
-    /// let large = HttpModel::builder("openai/gpt-5").key("sk-123").client(client.clone()).build()?;
-    /// let small = HttpModel::builder("openai/gpt-5-mini").key("sk-123").client(client).build()?;
-    /// assert_eq!((large.info().model.as_str(), small.info().model.as_str()), ("gpt-5", "gpt-5-mini"));
-    /// # Ok(()) }
-    /// # #[cfg(feature = "openai")] example().unwrap();
-    /// ```
-    pub fn client(mut self, client: HttpClient) -> Self {
-        self.client = Some(client);
-        self
-    }
-
     /// Builds the model.
     ///
     /// # Errors
@@ -237,11 +214,8 @@ impl HttpModelBuilder {
         let full_name = format!("{name}/{model}");
         let configured = catalogue.configured(&full_name);
         let options = self.options.or_else(|| configured.and_then(|model| model.options.clone()));
-        let client = match (self.client, options) {
-            (Some(client), _) => client,
-            (None, Some(options)) => HttpClient::new(options).map_err(BuildModelError::Client)?,
-            (None, None) => catalogue.client()?,
-        };
+        let options = options.or_else(|| self.catalogue.as_ref().map(|catalogue| catalogue.options.clone()));
+        let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
         let base_url = self.base_url.or_else(|| configured.and_then(|model| model.base_url.clone()));
         let by_name = protocol.capabilities(&model);
         let capabilities = self.capabilities.unwrap_or(Capabilities {
@@ -349,14 +323,14 @@ impl ModelEndpoint {
             let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
             let is_same = messages.iter().zip(&*request.messages).all(|(one, other)| Arc::ptr_eq(one, other));
             if is_same {
-                return http.map(|http| http.body.text());
+                return http.map(HttpRequest::text);
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
             // The encoder logged its warnings before.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
-            encoded.ok().map(|http| http.body.text())
+            encoded.ok().map(|http| http.text())
         });
         LoggableRequest { body: body.flatten(), quotable }
     }
@@ -424,7 +398,7 @@ impl Model for HttpModel {
 
     fn request_body(&self, request: &ModelRequest) -> Option<String> {
         let request = self.inner.limited(with_edit_notes(request));
-        Some(self.inner.protocol.encode(&self.inner.info, &request).ok()?.body.text())
+        Some(self.inner.protocol.encode(&self.inner.info, &request).ok()?.text())
     }
 
     fn count_tokens(

@@ -1,19 +1,19 @@
 //! Timeouts, retries, limits and listeners.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::Secret;
+use super::secret::Secret;
 use crate::message::Usage;
 use crate::model::{ModelError, ModelInfo};
 use crate::panics::Observer;
-use crate::provider::ReplyLimits;
+use crate::provider::reply::ReplyLimits;
 use crate::traffic::{OnTraffic, Traffic};
 
 /// Timeouts, retries, limits and listeners of the HTTP transport.
 ///
-/// One value serves any number of models: create it when the program starts, and pass it on.
+/// One value serves any number of models: create it when the program starts, and pass it on. Models with clones of it share connections.
 ///
 /// ```
 /// use agent::provider::http::HttpOptions;
@@ -29,21 +29,17 @@ use crate::traffic::{OnTraffic, Traffic};
 /// For a server on this machine, which answers at once or not at all:
 ///
 /// ```
-/// use agent::provider::ReplyLimits;
-/// use agent::provider::http::{HttpOptions, Proxy};
+/// use agent::provider::http::HttpOptions;
 /// use std::time::Duration;
 ///
-/// let mut limits = ReplyLimits::default();
-/// limits.body = 1 << 20;
 /// let options = HttpOptions::default()
 ///     .with_connect_timeout(Duration::from_secs(1))
 ///     .with_idle_timeout(Duration::from_secs(10))
 ///     .with_total_timeout(Duration::from_secs(60))
-///     .with_limits(limits)
-///     .with_proxy(Proxy::None);
+///     .with_max_body(1 << 20)
+///     .without_proxy();
 /// assert_eq!((options.connect_timeout, options.idle_timeout), (Duration::from_secs(1), Duration::from_secs(10)));
-/// assert_eq!((options.total_timeout, options.limits.body), (Duration::from_secs(60), 1 << 20));
-/// assert!(matches!(options.proxy, Proxy::None));
+/// assert_eq!((options.total_timeout, options.max_body), (Duration::from_secs(60), 1 << 20));
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
@@ -64,12 +60,19 @@ pub struct HttpOptions {
     pub max_delay: Duration,
     /// Maximum pause that a provider may ask for. If it asks for more, there is no retry. Default: 2 min.
     pub max_asked_delay: Duration,
-    /// Limits on how much of a response is read.
-    pub limits: ReplyLimits,
-    /// The proxy.
-    pub proxy: Proxy,
+    /// Maximum length of a response's body, streamed or not, in bytes. Default: 256 MiB.
+    pub max_body: usize,
+    /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
+    pub max_event: usize,
+    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response within its
+    /// limit is refused if it consists of so many small values that they need a multiple of it in memory; so is an event.
+    pub max_document: usize,
     /// The `User-Agent` header.
     pub user_agent: String,
+    pub(super) proxy: ProxyChoice,
+    pub(super) client: Option<reqwest::Client>,
+    /// The connections of all models that have clones of these options.
+    pub(super) connections: Arc<Mutex<Option<SharedConnections>>>,
     pub(super) on_retry: Option<OnRetry>,
     pub(super) on_usage: Option<OnUsage>,
     pub(super) on_traffic: Option<OnTraffic>,
@@ -79,23 +82,21 @@ type OnRetry = Observer<dyn Fn(&Retry<'_>) + Send + Sync>;
 type OnUsage = Observer<dyn Fn(&ModelInfo, &Usage) + Send + Sync>;
 
 /// The proxy between this program and the provider.
-///
-/// ```
-/// use agent::provider::http::{HttpOptions, Proxy, Secret};
-///
-/// let options = HttpOptions::default().with_proxy(Proxy::Url(Secret::from("http://ann:s3cret@proxy.example:3128")));
-/// assert!(!format!("{options:?}").contains("s3cret"));
-/// ```
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub enum Proxy {
-    /// The proxy that the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` set.
-    #[default]
+#[derive(Clone, PartialEq)]
+pub(super) enum ProxyChoice {
+    /// The proxy that the environment sets.
     Environment,
-    /// No proxy.
     None,
-    /// This proxy, for all requests; its URL may contain a password.
+    /// Its URL may contain a password.
     Url(Secret),
+}
+
+/// A client, and the options that decided how it was made.
+pub(super) struct SharedConnections {
+    pub(super) connect_timeout: Duration,
+    pub(super) user_agent: String,
+    pub(super) proxy: ProxyChoice,
+    pub(super) client: reqwest::Client,
 }
 
 /// A retry that is about to begin.
@@ -104,13 +105,13 @@ pub enum Proxy {
 /// # #[cfg(feature = "openai")]
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::provider::http::{HttpModel, HttpOptions, Proxy, Retry};
+/// use agent::provider::http::{HttpModel, HttpOptions, Retry};
 /// use std::sync::{Arc, Mutex};
 /// use std::time::Duration;
 ///
 /// let log = Arc::new(Mutex::new(Vec::new()));
 /// let lines = log.clone();
-/// let mut options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(2).on_retry(move |retry: &Retry<'_>| {
+/// let mut options = HttpOptions::default().without_proxy().with_max_retries(2).on_retry(move |retry: &Retry<'_>| {
 ///     assert!(retry.error.is_connection() && retry.delay < Duration::from_secs(1));
 ///     lines.lock().unwrap().push(format!("{}: retry {}", retry.model.model, retry.number));
 /// });
@@ -136,7 +137,7 @@ pub struct Retry<'a> {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        let seconds = Duration::from_secs;
+        let (seconds, limits) = (Duration::from_secs, ReplyLimits::default());
         Self {
             connect_timeout: seconds(60),
             first_byte_timeout: seconds(300),
@@ -146,8 +147,12 @@ impl Default for HttpOptions {
             first_delay: Duration::from_millis(500),
             max_delay: seconds(8),
             max_asked_delay: seconds(120),
-            limits: ReplyLimits::default(),
-            proxy: Proxy::default(),
+            max_body: limits.body,
+            max_event: limits.event,
+            max_document: limits.document,
+            proxy: ProxyChoice::Environment,
+            client: None,
+            connections: Arc::default(),
             user_agent: concat!(env!("CARGO_PKG_NAME"), "-rs/", env!("CARGO_PKG_VERSION")).to_owned(),
             on_retry: None,
             on_usage: None,
@@ -187,16 +192,50 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how much of a response is read. Default: 256 MiB of a stream, 32 MiB of one document.
-    pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
-        self.limits = limits;
+    /// Sets the maximum length of a response's body, streamed or not, in bytes. Default: 256 MiB.
+    pub fn with_max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
         self
     }
 
-    /// Sets the proxy. Default: [`Proxy::Environment`].
-    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
-        self.proxy = proxy;
+    /// Sets the proxy of all requests by its URL, which may contain a password. Default: the one that the variables `HTTPS_PROXY`,
+    /// `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` set.
+    ///
+    /// ```
+    /// use agent::provider::http::HttpOptions;
+    ///
+    /// let options = HttpOptions::default().with_proxy("http://ann:s3cret@proxy.example:3128");
+    /// assert!(!format!("{options:?}").contains("s3cret"));
+    /// ```
+    pub fn with_proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxy = ProxyChoice::Url(url.into().into());
         self
+    }
+
+    /// Uses no proxy, whatever the environment sets.
+    pub fn without_proxy(mut self) -> Self {
+        self.proxy = ProxyChoice::None;
+        self
+    }
+
+    /// Uses the connections of this client. Its proxies, TLS, `User-Agent` and connection timeout are used instead of those of the options.
+    /// It should not follow redirects to hosts that must not see your key.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::provider::http::HttpOptions;
+    ///
+    /// let own = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+    /// let options = HttpOptions::default().with_client(own).with_max_retries(5);
+    /// # let _ = options; Ok(()) }
+    /// ```
+    pub fn with_client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    pub(super) fn reply_limits(&self) -> ReplyLimits {
+        ReplyLimits { body: self.max_body, event: self.max_event, document: self.max_document }
     }
 
     /// Calls `listener` before the pause of each retry. It must not block. If it panics, it is not called again.
@@ -213,7 +252,7 @@ impl HttpOptions {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use agent::message::Message;
     /// use agent::model::{Model as _, ModelRequest, StepCx};
-    /// use agent::provider::http::{HttpModel, HttpOptions, Proxy};
+    /// use agent::provider::http::{HttpModel, HttpOptions};
     /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
     ///
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -231,7 +270,7 @@ impl HttpOptions {
     /// # });
     /// let tokens = Arc::new(AtomicU64::new(0));
     /// let sum = tokens.clone();
-    /// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |_model, usage| {
+    /// let options = HttpOptions::default().without_proxy().on_usage(move |_model, usage| {
     ///     sum.fetch_add(usage.total, Ordering::Relaxed);
     /// });
     /// let model = HttpModel::builder("ollama/qwen3").base_url(server).options(options).build()?;
@@ -276,7 +315,6 @@ impl fmt::Debug for HttpOptions {
             .field("idle_timeout", &self.idle_timeout)
             .field("total_timeout", &self.total_timeout)
             .field("max_retries", &self.max_retries)
-            .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
 }

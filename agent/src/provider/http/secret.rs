@@ -8,20 +8,12 @@ use crate::panics::catch_future;
 use crate::tool::BoxFuture;
 
 /// A text that appears in no `Debug` output, log or error.
-///
-/// ```
-/// use agent::provider::http::Secret;
-///
-/// let key = Secret::from("sk-123");
-/// assert_eq!(format!("{key:?}"), "Secret");
-/// assert_eq!(key.expose(), "sk-123");
-/// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<str>);
+pub(super) struct Secret(Arc<str>);
 
 impl Secret {
     /// Returns the text itself.
-    pub fn expose(&self) -> &str {
+    pub(super) fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -53,7 +45,7 @@ impl From<String> for Secret {
 }
 
 type KeyCallback =
-    dyn Fn() -> BoxFuture<'static, Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
+    dyn Fn() -> BoxFuture<'static, Result<String, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
 
 /// The source of a request's key.
 ///
@@ -91,7 +83,7 @@ impl ApiKey {
     pub fn callback<F, Fut>(callback: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+        Fut: Future<Output = Result<String, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
         Self(KeySource::Callback(Arc::new(move || Box::pin(callback()))))
     }
@@ -114,7 +106,7 @@ impl ApiKey {
             KeySource::None => Ok(None),
             KeySource::Fixed(secret) => Ok(Some(secret.clone())),
             KeySource::Callback(callback) => match catch_future(|| callback()).await {
-                Ok(Ok(secret)) => Ok(Some(secret)),
+                Ok(Ok(key)) => Ok(Some(key.into())),
                 Ok(Err(error)) => {
                     let failed =
                         ModelError::new(ModelErrorKind::Auth, "the callback that gives the key failed");
@@ -129,21 +121,15 @@ impl ApiKey {
     }
 }
 
-impl From<Secret> for ApiKey {
-    fn from(secret: Secret) -> Self {
-        Self(KeySource::Fixed(secret))
-    }
-}
-
 impl From<&str> for ApiKey {
     fn from(key: &str) -> Self {
-        Secret::from(key).into()
+        Self(KeySource::Fixed(key.into()))
     }
 }
 
 impl From<String> for ApiKey {
     fn from(key: String) -> Self {
-        Secret::from(key).into()
+        Self(KeySource::Fixed(key.into()))
     }
 }
 

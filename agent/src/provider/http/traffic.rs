@@ -1,7 +1,6 @@
 //! Reports HTTP requests and responses to the listener of the options, with the keys masked.
 
-use super::Secret;
-use super::secret::searchable;
+use super::secret::{Secret, searchable};
 use crate::masking::SecretMask;
 use crate::model::ModelError;
 use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};

@@ -20,6 +20,6 @@ mod read;
 mod responses;
 mod servers;
 
-pub use chat::{Compat, EchoThinking, OpenAiChat};
+pub use chat::{Compat, OpenAiChat};
 pub use responses::OpenAiResponses;
 pub(super) use servers::SERVERS;

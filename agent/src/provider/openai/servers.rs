@@ -1,6 +1,6 @@
 //! The servers that support Chat Completions, one row each.
 
-use super::chat::{Compat, EchoThinking};
+use super::chat::Compat;
 
 /// A server that supports Chat Completions.
 pub(in crate::provider) struct ChatServer {
@@ -41,9 +41,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
-        Compat::plain()
-            .with_max_tokens_field("max_completion_tokens")
-            .with_echo_thinking(EchoThinking::WithinTurn)
+        Compat::plain().with_max_tokens_field("max_completion_tokens").with_echo_within_turn()
     }),
     remote("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", || {
         Compat::plain().with_max_tokens_field("max_completion_tokens").with_json_schema(true)
@@ -52,7 +50,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
         Compat::plain().without_thinking().with_json_schema(true)
     }),
     remote("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", || {
-        Compat::plain().with_thinking("thinking").with_echo_thinking(EchoThinking::WithinTurn)
+        Compat::plain().with_thinking("thinking").with_echo_within_turn()
     }),
     remote("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", || {
         Compat::plain()
@@ -103,7 +101,7 @@ mod tests {
 
     fn body(name: &str, request: &ModelRequest) -> Value {
         let info = ModelInfo::new(name, OpenAiChat::API, "some-model");
-        api(name).encode(&info, request).unwrap().body.value()
+        api(name).encode(&info, request).unwrap().json()
     }
 
     #[test]

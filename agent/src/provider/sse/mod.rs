@@ -12,12 +12,14 @@
 //! parser.finish(|event| seen.push((event.event.to_owned(), event.data.to_owned())));
 //! let seen: Vec<_> = seen.iter().map(|(event, data)| (event.as_str(), data.as_str())).collect();
 //! assert_eq!(seen, [("ping", "{}"), ("message", "one\ntwo"), ("message", "three")]);
-//! # Ok::<(), agent::provider::sse::SseError>(())
+//! # Ok::<(), agent::args::ParseError>(())
 //! ```
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
+
+use crate::parse_error::ParseError;
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +55,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// parser.push(b"data: two\n", |_| unreachable!("no blank line came"))?;
 /// parser.finish(|event| seen.push((event.id.to_owned(), event.data.to_owned())));
 /// assert_eq!(seen[1], ("7".to_owned(), "two".to_owned()));
-/// # Ok::<(), agent::provider::sse::SseError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Debug)]
 pub struct SseParser {
@@ -123,7 +125,7 @@ const MAX_STRAY: usize = 64 << 10;
 /// SseParser::new().push(b"event: ping\ndata: one\ndata: two\n\n", |event: SseEvent<'_>| {
 ///     assert_eq!((event.event, event.data, event.id), ("ping", "one\ntwo", ""));
 /// })?;
-/// # Ok::<(), agent::provider::sse::SseError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -138,21 +140,11 @@ pub struct SseEvent<'a> {
     pub is_lossy: bool,
 }
 
-/// The error for an event that exceeds the maximum length.
-///
-/// ```
-/// use agent::provider::sse::SseParser;
-///
-/// let error = SseParser::new().with_max_event(8).push(b"data: far too long\n\n", |_| {}).unwrap_err();
-/// assert_eq!(error.to_string(), "an event of the stream is longer than 8 bytes");
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the stream is longer than {max} bytes")]
-pub struct SseError {
-    max: usize,
+/// Returns the error for an event that exceeds the maximum length.
+#[cold]
+fn too_long(max: usize) -> ParseError {
+    ParseError::new(format!("an event of the stream is longer than {max} bytes"))
 }
-
-crate::error_text::debug_is_the_sentence!(SseError);
 
 /// The fields of the current event that are in the current chunk.
 #[derive(Default)]
@@ -191,7 +183,8 @@ impl SseParser {
     /// use agent::provider::sse::SseParser;
     ///
     /// let mut parser = SseParser::new().with_max_event(1 << 10);
-    /// assert!(parser.push(&[b'x'; 2 << 10], |_| {}).is_err());
+    /// let error = parser.push(&[b'x'; 2 << 10], |_| {}).unwrap_err();
+    /// assert_eq!(error.to_string(), "an event of the stream is longer than 1024 bytes");
     /// ```
     pub fn with_max_event(mut self, bytes: usize) -> Self {
         self.max_event = bytes;
@@ -206,8 +199,8 @@ impl SseParser {
     /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// [`SseError`] when a line or an event exceeds the maximum length. The parser cannot be used after that.
-    pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), SseError> {
+    /// Fails when a line or an event exceeds the maximum length. The parser cannot be used after that.
+    pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
@@ -260,14 +253,14 @@ impl SseParser {
         Some((line, rest))
     }
 
-    fn keep_line(&mut self, bytes: &[u8]) -> Result<(), SseError> {
+    fn keep_line(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         self.check_length(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn check_length(&self, length: usize) -> Result<(), SseError> {
-        if length <= self.max_event { Ok(()) } else { Err(SseError { max: self.max_event }) }
+    fn check_length(&self, length: usize) -> Result<(), ParseError> {
+        if length <= self.max_event { Ok(()) } else { Err(too_long(self.max_event)) }
     }
 
     #[inline]
@@ -276,7 +269,7 @@ impl SseParser {
         line: &'c [u8],
         fields: &mut ChunkFields<'c>,
         on: &mut impl FnMut(SseEvent<'_>),
-    ) -> Result<(), SseError> {
+    ) -> Result<(), ParseError> {
         let line = if self.at_start {
             self.at_start = false;
             line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
@@ -302,7 +295,7 @@ impl SseParser {
         line: &'c [u8],
         fields: &mut ChunkFields<'c>,
         on: &mut impl FnMut(SseEvent<'_>),
-    ) -> Result<(), SseError> {
+    ) -> Result<(), ParseError> {
         if self
             .stray
             .as_ref()
@@ -346,7 +339,7 @@ impl SseParser {
     }
 
     #[inline]
-    fn add_data<'c>(&mut self, value: &'c [u8], fields: &mut ChunkFields<'c>) -> Result<(), SseError> {
+    fn add_data<'c>(&mut self, value: &'c [u8], fields: &mut ChunkFields<'c>) -> Result<(), ParseError> {
         if !self.has_data && fields.data.is_none() {
             fields.data = Some(value);
             return self.check_length(value.len());
@@ -359,7 +352,7 @@ impl SseParser {
     }
 
     /// Copies the fields, which are lost with the chunk otherwise.
-    fn copy_fields(&mut self, fields: &mut ChunkFields<'_>) -> Result<(), SseError> {
+    fn copy_fields(&mut self, fields: &mut ChunkFields<'_>) -> Result<(), ParseError> {
         if let Some(data) = fields.data.take() {
             self.check_length(data.len())?;
             self.data.extend_from_slice(data);

@@ -171,8 +171,7 @@ fn a_failed_result_is_marked_whatever_parts_it_has() {
 /// Encodes one part, and returns the body or the error.
 fn sent(api: &dyn Protocol, part: &Part) -> Result<Value, ModelError> {
     let request = ModelRequest::new([Message::user([Part::text("See:"), part.clone()])]);
-    api.encode(&ModelInfo::new("test", api.api(), "gpt-4o-audio-preview"), &request)
-        .map(|http| http.body.value())
+    api.encode(&ModelInfo::new("test", api.api(), "gpt-4o-audio-preview"), &request).map(|http| http.json())
 }
 
 #[test]
@@ -360,7 +359,7 @@ fn what_was_read_from_a_request_goes_back_only_over_its_protocol() {
                 messages: HandOff::of(&conversation, recipient).messages().clone(),
                 ..ModelRequest::default()
             };
-            to.encode(&ModelInfo::new("openai", to.api(), &*model), &request).unwrap().body.value()
+            to.encode(&ModelInfo::new("openai", to.api(), &*model), &request).unwrap().json()
         };
         let other = handed(to).to_string();
         assert!(!other.contains("STATE"), "from {} to {}: {other}", from.api(), to.api());
@@ -381,8 +380,8 @@ fn what_was_read_from_a_request_goes_back_only_over_its_protocol() {
         ModelRequest::new([Message::from(reply), result(long, [Part::text("b")]).into()])
     };
     let info = ModelInfo::new("openai", OpenAiChat::API, "gpt-5");
-    assert!(chat.encode(&info, &reply(OpenAiChat::API)).unwrap().body.text().contains(long));
-    assert!(!chat.encode(&info, &reply(OpenAiResponses::API)).unwrap().body.text().contains(long));
+    assert!(chat.encode(&info, &reply(OpenAiChat::API)).unwrap().text().contains(long));
+    assert!(!chat.encode(&info, &reply(OpenAiResponses::API)).unwrap().text().contains(long));
 }
 
 #[cfg(feature = "openai")]

@@ -169,11 +169,11 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
     let mut targets: Vec<(Box<dyn Protocol>, &str)> = Vec::new();
     #[cfg(feature = "openai")]
     {
-        use crate::provider::openai::{Compat, EchoThinking, OpenAiChat, OpenAiResponses};
-        let mut within = Compat::plain();
-        (within.echo_thinking, within.tool_result_name) = (EchoThinking::WithinTurn, true);
+        use crate::provider::openai::{Compat, OpenAiChat, OpenAiResponses};
+        let mut within = Compat::plain().with_echo_within_turn();
+        within.tool_result_name = true;
         let mut short = Compat::plain();
-        (short.call_id_length, short.echo_thinking) = (Some(9), EchoThinking::Always);
+        short.call_id_length = Some(9);
         targets.push((Box::new(OpenAiChat::default()), "gpt-5"));
         targets.push((Box::new(OpenAiChat::default().with_compat(within)), "m"));
         targets.push((Box::new(OpenAiChat::default().with_compat(short)), "m"));
@@ -202,7 +202,7 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
 fn encode(protocol: &dyn Protocol, info: &ModelInfo, messages: MessageList) -> Result<String, String> {
     let request = ModelRequest { messages, ..ModelRequest::default() };
     match protocol.encode(info, &request) {
-        Ok(http) => Ok(http.body.text()),
+        Ok(http) => Ok(http.text()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -344,10 +344,7 @@ fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {
             let info = ModelInfo::new("test", protocol.api(), model);
             let encode = |messages: MessageList| {
                 let request = ModelRequest { messages, ..request.clone() };
-                protocol
-                    .encode(&info, &request)
-                    .map(|http| http.body.text())
-                    .map_err(|error| error.to_string())
+                protocol.encode(&info, &request).map(|http| http.text()).map_err(|error| error.to_string())
             };
             let slot = KeptSlot::new();
             for length in 1..=request.messages.len() {

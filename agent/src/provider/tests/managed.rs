@@ -23,7 +23,7 @@ fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, 
         let encode = |tool: ManagedTool| {
             let request = ModelRequest::default().with_managed_tools([tool]);
             let encoded = protocol.encode(&info, &request).map_err(|error| error.message().to_owned());
-            encoded.map(|request| request.body.value())
+            encoded.map(|request| request.json())
         };
         let sent = encode(tool.clone());
         let unrendered = tool.clone().without_rendering();

@@ -134,16 +134,16 @@ fn chat_pictures_beside_the_content_are_parts_and_go_back() {
     let request = ModelRequest::new([Message::from(streamed)]);
     assert_eq!(body(&api, "m", &request)["messages"][0], message);
     // To another server they are shown by the user.
-    let other = api.encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().body.value();
+    let other = api.encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().json();
     assert_eq!(other["messages"][0], json!({"role": "assistant", "content": "Here."}));
     assert_eq!(other["messages"][1]["role"], "user");
     assert_eq!(other["messages"][1]["content"][1]["image_url"]["url"], "data:image/png;base64,AQI=");
     let mut blind = ModelInfo::new("other", "openai-responses", "m");
     let responses = crate::provider::openai::OpenAiResponses::default();
-    let seen = responses.encode(&blind, &request).unwrap().body.value()["input"].clone();
+    let seen = responses.encode(&blind, &request).unwrap().json()["input"].clone();
     assert_eq!(seen[1]["content"][1]["image_url"], "data:image/png;base64,AQI=");
     blind.capabilities.images = false;
-    let told = responses.encode(&blind, &request).unwrap().body.value()["input"][1].to_string();
+    let told = responses.encode(&blind, &request).unwrap().json()["input"][1].to_string();
     assert!(told.contains("a picture, which cannot be shown here") && !told.contains("AQI="), "{told}");
 }
 

@@ -54,7 +54,7 @@ pub(in crate::provider) fn reply(protocol: &dyn Protocol, body: &str) -> Assista
 
 /// The body of a request.
 pub(in crate::provider) fn body(protocol: &dyn Protocol, model: &str, request: &ModelRequest) -> Value {
-    protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().body.value()
+    protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().json()
 }
 
 /// A request body, read and written again, is the same.

@@ -111,7 +111,7 @@ fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
         .with_tools([tool("add", &json!({"type": "object", "properties": {"a": {"type": "integer"}}}))])
         .with_thinking(Thinking::High)
         .with_max_tokens(40_000);
-    to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().body.value()
+    to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().json()
 }
 
 /// A picture by the user, a reply that asks for a tool, and its answer with a picture: the model's turn.

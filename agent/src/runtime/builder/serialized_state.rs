@@ -50,8 +50,8 @@ impl AssistantBuilder {
     /// // On an engine the value is in the request, where it has this name.
     /// let request = RunRequest::new("question-1", "My orders?")
     ///     .with_serialized_state("customer", &Customer { id: 8 })?;
-    /// let outcome = Rehearsal::new(Service::new(&assistant)?, request).play(None).await?;
-    /// assert_eq!(outcome.expect("nothing fails").text(), "the orders of 8");
+    /// let outcome = Rehearsal::new(Service::new(&assistant)?, request).play().await?;
+    /// assert_eq!(outcome.text(), "the orders of 8");
     /// # Ok(()) }
     /// ```
     pub fn serialized_state<T: Serialize + DeserializeOwned + Send + Sync + 'static>(

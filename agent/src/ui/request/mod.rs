@@ -46,7 +46,7 @@ const MAX_PARTS: usize = 256;
 ///
 /// // Results are taken of these tools only.
 /// let request = UiRequest::new("t-1").with_browser_tools(["pick_color"]);
-/// assert!(request.prompt.is_none());
+/// assert!(request.prompt.is_none() && !request.has_answers());
 /// # Ok::<(), agent::ui::UiRequestError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,9 +59,9 @@ pub struct UiRequest {
     /// Facts of the page for the model, which precede the prompt.
     pub context: Option<UserMessage>,
     /// Decisions, inputs and results for a run that waits.
-    pub answers: Vec<UiAnswer>,
+    pub(super) answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
-    pub tools: Vec<BrowserTool>,
+    pub(super) tools: Vec<BrowserTool>,
     /// Whether the front end wants another reply in the place of the last one.
     pub regenerates: bool,
     /// Everything else in the request, for the application only.
@@ -80,22 +80,10 @@ pub struct UiRequest {
 /// A decision on a call, an input to a question, or the result of a call, as a front end sends it.
 ///
 /// Its `Debug` text has no arguments, inputs and results.
-///
-/// ```
-/// use agent::ui::{UiAnswer, UiProtocol, UiRequest};
-///
-/// let body = br#"{"threadId": "t", "runId": "r", "messages": [],
-///     "resume": [{"interruptId": "a1", "status": "resolved", "payload": {"approved": true}}]}"#;
-/// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
-/// assert!(matches!(&request.answers[..], [UiAnswer::Allow { .. }]));
-/// assert_eq!((request.answers[0].id(), request.answers[0].call_id()), ("a1", None));
-/// # Ok::<(), agent::ui::UiRequestError>(())
-/// ```
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub enum UiAnswer {
+#[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs read what is in them"))]
+pub(super) enum UiAnswer {
     /// The call may run.
-    #[non_exhaustive]
     Allow {
         /// The id of the approval request.
         id: String,
@@ -103,7 +91,6 @@ pub enum UiAnswer {
         call_id: Option<String>,
     },
     /// The call may run with these arguments.
-    #[non_exhaustive]
     AllowWith {
         /// The id of the approval request.
         id: String,
@@ -113,7 +100,6 @@ pub enum UiAnswer {
         args: Value,
     },
     /// The call may not run.
-    #[non_exhaustive]
     Deny {
         /// The id of the approval request.
         id: String,
@@ -123,7 +109,6 @@ pub enum UiAnswer {
         reason: String,
     },
     /// An input to a question of a tool. The question is not known before [`decisions`](UiRequest::decisions).
-    #[non_exhaustive]
     Input {
         /// The id of the question.
         id: String,
@@ -133,7 +118,6 @@ pub enum UiAnswer {
         input: Value,
     },
     /// The result of a tool that the front end ran.
-    #[non_exhaustive]
     Output {
         /// The id of the call, as the front end knows it.
         call_id: String,
@@ -141,7 +125,6 @@ pub enum UiAnswer {
         output: Value,
     },
     /// A tool failed in the front end.
-    #[non_exhaustive]
     Failed {
         /// The id of the call, as the front end knows it.
         call_id: String,
@@ -149,7 +132,6 @@ pub enum UiAnswer {
         message: String,
     },
     /// A call that waits for a result from elsewhere: whether the user gave up, or asked for its state.
-    #[non_exhaustive]
     Waiting {
         /// The id of the call.
         call_id: String,
@@ -160,7 +142,7 @@ pub enum UiAnswer {
 
 impl UiAnswer {
     /// Returns the id of the approval request, of the question, or of the call.
-    pub fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         match self {
             Self::Allow { id, .. }
             | Self::AllowWith { id, .. }
@@ -173,7 +155,7 @@ impl UiAnswer {
     }
 
     /// Returns the id of the call, if it is known.
-    pub fn call_id(&self) -> Option<&str> {
+    pub(super) fn call_id(&self) -> Option<&str> {
         match self {
             Self::Allow { call_id, .. }
             | Self::AllowWith { call_id, .. }
@@ -202,25 +184,14 @@ impl fmt::Debug for UiAnswer {
 }
 
 /// A tool that a front end declares.
-///
-/// ```
-/// use agent::ui::{UiProtocol, UiRequest};
-///
-/// let body = br#"{"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "Hi"}],
-///     "tools": [{"name": "scroll", "description": "Scrolls the page.", "parameters": {"type": "object"}}]}"#;
-/// let request = UiRequest::decode(UiProtocol::AgUi, body)?;
-/// assert_eq!(request.tools[0].name, "scroll");
-/// # Ok::<(), agent::ui::UiRequestError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct BrowserTool {
+pub(super) struct BrowserTool {
     /// The name.
-    pub name: String,
+    pub(super) name: String,
     /// The description for the model.
-    pub description: String,
+    pub(super) description: String,
     /// The JSON Schema of the arguments.
-    pub parameters: Value,
+    pub(super) parameters: Value,
 }
 
 impl UiRequest {
@@ -245,6 +216,11 @@ impl UiRequest {
             #[cfg(feature = "ui-ag-ui")]
             UiProtocol::AgUi => ag_ui::decode(body),
         }
+    }
+
+    /// Returns whether the request has decisions, inputs or results for a run that waits.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
     }
 
     /// Sets the tools whose results the front end may deliver; by default none. Results of other calls are ignored.

@@ -4,11 +4,59 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{BrowserTool, UiRequestError, content, optional};
+use super::{BrowserTool, UiRequest, UiRequestError, content, optional};
+use crate::tool::builder::ToolBuilder;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::policy::Effect;
+use crate::tool::registry::Registry;
+use crate::tool::set::ToolSet;
 
 /// Limits of the tools of a request.
 const MAX_TOOLS: usize = 64;
 const MAX_TOOL_BYTES: usize = 32 << 10;
+
+impl UiRequest {
+    /// Returns the tools that the front end declares, for a run beside those of the application: their calls are deferred until the front end
+    /// [delivers](Self::with_browser_tools) the results.
+    ///
+    /// ```
+    /// use agent::Registry;
+    /// use agent::ui::{UiProtocol, UiRequest};
+    ///
+    /// let body = br#"{"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "Hi"}],
+    ///     "tools": [{"name": "scroll", "description": "Scrolls the page.", "parameters": {"type": "object"}}]}"#;
+    /// let tools = UiRequest::decode(UiProtocol::AgUi, body)?.declared_tools(&Registry::default())?;
+    /// assert_eq!(tools.len(), 1);
+    /// # Ok::<(), agent::ui::UiRequestError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A name is one of the application's, or a schema is not supported.
+    pub fn declared_tools(&self, application: &Registry) -> Result<ToolSet, UiRequestError> {
+        let mut tools = ToolSet::new();
+        for BrowserTool { name, description, parameters } in &self.tools {
+            let field = |part: &str| format!("tools/{name}/{part}");
+            if application.contains(name) {
+                return Err(UiRequestError::invalid(
+                    field("name"),
+                    "a name that no tool of the application has",
+                ));
+            }
+            // After a restart it waits again.
+            let tool = ToolBuilder::new(&**name)
+                .description(&**description)
+                .schema(parameters.clone())
+                .effect(Effect::Idempotent)
+                .build(|_, _| async { ToolOutcome::Deferred { handle: "browser".to_owned() } });
+            let tool = tool.map_err(|error| {
+                tracing::debug!(%error, "a tool of a page is rejected");
+                UiRequestError::invalid(field("parameters"), "a schema of an object that can be checked")
+            })?;
+            tools.add(tool);
+        }
+        Ok(tools)
+    }
+}
 
 /// Reads tools: the key of each in the request, its name, and the rest.
 pub(super) fn declared<'v>(

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
+use http::Response;
 use tokio::sync::mpsc;
 
 use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequest, UiRequestError};
 use super::UiServer;
 use super::drive::QUEUE;
 use super::history::labelled;
-use super::response::{UiBody, UiResponse};
+use super::response::{self, UiBody};
 use super::thread::{AttachStep, ThreadState, UiThread};
 use crate::loop_core::Event;
 
@@ -22,7 +23,7 @@ impl UiServer {
         protocol: UiProtocol,
         request: &UiRequest,
         after: Option<&str>,
-    ) -> Result<UiResponse, UiRequestError> {
+    ) -> Result<Response<UiBody>, UiRequestError> {
         let (registry, options) = self.shown_by(thread);
         let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
@@ -32,7 +33,7 @@ impl UiServer {
         let (events, reply_at, after, messages, id) = {
             let mut state = thread.lock();
             if !state.is_readable() {
-                return Ok(UiResponse::empty());
+                return Ok(response::empty());
             }
             if state.reader_count() >= self.shared.limits.readers {
                 return Err(UiRequestError::TooManyReaders { max: self.shared.limits.readers });
@@ -70,7 +71,7 @@ impl UiServer {
             Some(id) => self.body(thread, protocol, ready, live, is_cut, id),
             None => UiBody::new(protocol, ready, None, is_cut, None, || {}),
         };
-        Ok(UiResponse::stream(protocol, body))
+        Ok(response::stream(protocol, body))
     }
 }
 

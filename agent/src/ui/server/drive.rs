@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use http::Response;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
 use super::UiServer;
 use super::client_tools::ClientTools;
-use super::response::{UiBody, UiResponse};
+use super::response::{self, UiBody};
 use super::thread::{KEPT, Reservation, UiThread};
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
@@ -32,7 +33,7 @@ impl UiServer {
         run: Run,
         is_resumed: bool,
         tools: Option<ClientTools>,
-    ) -> Result<UiResponse, UiRequestError> {
+    ) -> Result<Response<UiBody>, UiRequestError> {
         let thread = reserved.thread().clone();
         let previous_tools = std::mem::replace(&mut thread.lock().client_tools, tools);
         let (registry, options) = self.shown_by(&thread);
@@ -67,7 +68,7 @@ impl UiServer {
             }
             return Err(error);
         }
-        Ok(UiResponse::stream(protocol, body))
+        Ok(response::stream(protocol, body))
     }
 
     /// Continues the run that an earlier process left in the session of a thread, if the application wants that.

@@ -15,16 +15,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use http::Response;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use builder::UiServerBuilder;
-pub use response::{UiBody, UiResponse};
+pub use response::UiBody;
 
 use self::builder::UiLimits;
 use self::client_tools::ClientTools;
 use self::thread::UiThread;
-use super::{UiAnswer, UiOptions, UiProtocol, UiRequest, UiRequestError, WhileBusy};
+use super::options::WhileBusy;
+use super::request::UiAnswer;
+use super::{UiOptions, UiProtocol, UiRequest, UiRequestError};
 use crate::runtime::{Assistant, RunHandle};
 use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
@@ -37,7 +40,7 @@ type OpenThread = Arc<
 
 /// Answers front ends: it runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// It knows nothing of HTTP: an application passes it bodies, and sends the [responses](UiResponse). The application checks who is asking,
+/// It listens nowhere: an application passes it bodies, and sends the responses. The application checks who is asking,
 /// and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
 ///
 /// ```
@@ -50,21 +53,21 @@ type OpenThread = Arc<
 /// let body = br#"{"id": "c1", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}"#;
 ///
 /// let mut response = ui.scoped("ann").post(UiProtocol::AiSdk, body).await;
-/// assert_eq!(response.status, 200);
+/// assert_eq!(response.status(), 200);
 /// let mut text = String::new();
-/// while let Some(bytes) = response.body.next().await {
+/// while let Some(bytes) = response.body_mut().next().await {
 ///     text += std::str::from_utf8(&bytes)?;
 /// }
 /// assert!(text.contains(r#""delta":"Hello!""#) && text.ends_with("data: [DONE]\n\n"));
 ///
 /// // Without a scope every request is refused.
-/// assert_eq!(ui.post(UiProtocol::AiSdk, body).await.status, 403);
+/// assert_eq!(ui.post(UiProtocol::AiSdk, body).await.status(), 403);
 ///
 /// // A page that loads gets the history, and follows the run if one is active.
 /// let ann = ui.scoped("ann");
 /// assert_eq!(ann.messages(UiProtocol::AiSdk, "c1").await?.as_array().map(Vec::len), Some(2));
 /// if ann.run("c1").is_none() {
-///     println!("nothing to follow: {}", ann.attach(UiProtocol::AiSdk, "c1", None).await.status);
+///     println!("nothing to follow: {}", ann.attach(UiProtocol::AiSdk, "c1", None).await.status());
 /// }
 /// ui.disconnect();                                                            // the process stops
 /// # Ok(()) }
@@ -178,17 +181,17 @@ impl UiServer {
     }
 
     /// Answers a request: begins a run, or continues one that waits.
-    pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> UiResponse {
+    pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> Response<UiBody> {
         match self.try_post(protocol, body).await {
             Ok(response) => response,
             Err(error) => {
                 tracing::debug!(code = error.code(), "a request of a front end is rejected");
-                error.into()
+                error.into_response()
             }
         }
     }
 
-    async fn try_post(&self, protocol: UiProtocol, body: &[u8]) -> Result<UiResponse, UiRequestError> {
+    async fn try_post(&self, protocol: UiProtocol, body: &[u8]) -> Result<Response<UiBody>, UiRequestError> {
         let scope = self.scope()?;
         self.shared.limits.check_body(body)?;
         let mut request = UiRequest::decode(protocol, body)?;
@@ -199,8 +202,11 @@ impl UiServer {
             return Err(UiRequestError::Empty);
         }
         let thread = self.shared.thread(scope, &request.thread).await?;
-        let declared = if self.shared.options.client_tools { &request.tools[..] } else { &[] };
-        let declared = ClientTools::of(declared, thread.assistant.registry())?;
+        let declared = if self.shared.options.client_tools {
+            ClientTools::of(&request, thread.assistant.registry())?
+        } else {
+            None
+        };
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
             // An answer to a run of an earlier process: the run has to ask again first.
             self.continue_unfinished(scope, &thread, declared.clone()).await?;
@@ -256,7 +262,7 @@ impl UiServer {
         thread: &Arc<UiThread>,
         protocol: UiProtocol,
         request: &UiRequest,
-    ) -> Result<Option<UiResponse>, UiRequestError> {
+    ) -> Result<Option<Response<UiBody>>, UiRequestError> {
         let Some(run) = thread.active_run() else { return Ok(None) };
         let busy = UiRequestError::Busy { run_id: run.run_id().to_owned() };
         let Some(prompt) = &request.prompt else { return Err(busy) };
@@ -272,8 +278,8 @@ impl UiServer {
     ///
     /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start. A client that needs events
     /// which are no longer kept gets the whole run, with a start.
-    pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> UiResponse {
-        self.try_attach(protocol, thread, after).await.unwrap_or_else(UiResponse::from)
+    pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> Response<UiBody> {
+        self.try_attach(protocol, thread, after).await.unwrap_or_else(UiRequestError::into_response)
     }
 
     async fn try_attach(
@@ -281,14 +287,14 @@ impl UiServer {
         protocol: UiProtocol,
         thread: &str,
         after: Option<&str>,
-    ) -> Result<UiResponse, UiRequestError> {
+    ) -> Result<Response<UiBody>, UiRequestError> {
         let scope = self.scope()?;
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
             opened
         } else {
-            let Some(known) = self.shared.known(scope, thread) else { return Ok(UiResponse::empty()) };
+            let Some(known) = self.shared.known(scope, thread) else { return Ok(response::empty()) };
             known
         };
         let mut request = UiRequest::new(thread);

@@ -1,6 +1,7 @@
 //! Responses, whose bodies are read as the run continues.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,56 +11,51 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 use super::super::{UiProtocol, UiRequestError};
 use crate::tool::BoxFuture;
 
-/// A response, for any HTTP library.
-///
-/// ```
-/// use agent::ui::{UiProtocol, UiServer};
-/// use agent::{Assistant, ScriptedModel};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let ui = UiServer::builder(assistant).single_user().build();
-/// let response = ui.post(UiProtocol::AiSdk, b"{}").await;
-/// assert_eq!(response.status, 400);
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct UiResponse {
-    /// The status.
-    pub status: u16,
-    /// The headers.
-    pub headers: Vec<(&'static str, &'static str)>,
-    /// The body.
-    pub body: UiBody,
+/// Returns the response that streams a run.
+pub(super) fn stream(protocol: UiProtocol, body: UiBody) -> Response<UiBody> {
+    response(StatusCode::OK, protocol.headers(), body)
 }
 
-impl UiResponse {
-    pub(super) fn stream(protocol: UiProtocol, body: UiBody) -> Self {
-        Self { status: 200, headers: protocol.headers().to_vec(), body }
-    }
-
-    pub(super) fn empty() -> Self {
-        Self { status: 204, headers: vec![("cache-control", "no-store")], body: UiBody::default() }
-    }
+pub(super) fn empty() -> Response<UiBody> {
+    response(StatusCode::NO_CONTENT, &[("cache-control", "no-store")], UiBody::default())
 }
 
-impl From<UiRequestError> for UiResponse {
-    fn from(error: UiRequestError) -> Self {
+fn response(status: StatusCode, headers: &[(&'static str, &'static str)], body: UiBody) -> Response<UiBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers =
+        headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    response.headers_mut().extend(headers);
+    response
+}
+
+impl UiRequestError {
+    /// Returns the response to the request, with its [status](Self::status) and its [JSON](Self::to_json).
+    ///
+    /// ```
+    /// use agent::ui::{UiProtocol, UiRequest};
+    ///
+    /// let response = UiRequest::decode(UiProtocol::AiSdk, b"Hi").unwrap_err().into_response();
+    /// assert_eq!(response.status(), 400);
+    /// assert_eq!(response.headers()["content-type"], "application/json");
+    /// ```
+    pub fn into_response(self) -> Response<UiBody> {
         let mut body = UiBody::default();
-        body.ready.push_back(error.to_json().to_string().into());
-        let headers = vec![("content-type", "application/json"), ("cache-control", "no-store")];
-        Self { status: error.status(), headers, body }
+        body.ready.push_back(self.to_json().to_string().into());
+        let headers = [("content-type", "application/json"), ("cache-control", "no-store")];
+        response(StatusCode::from_u16(self.status()).unwrap_or(StatusCode::BAD_REQUEST), &headers, body)
     }
 }
 
-/// The body of a response: a stream of bytes. Dropping it disconnects the reader.
+/// The body of a response: a stream of bytes that never fails. Dropping it disconnects the reader.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};
@@ -68,7 +64,7 @@ impl From<UiRequestError> for UiResponse {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
 /// let ui = UiServer::builder(assistant).single_user().build();
-/// let mut body = ui.post(UiProtocol::AiSdk, b"{}").await.body;
+/// let mut body = ui.post(UiProtocol::AiSdk, b"{}").await.into_body();
 /// let bytes = body.next().await.expect("an error has a body");
 /// assert!(bytes.starts_with(br#"{"error":{"code":"invalid""#));
 /// # Ok(()) }
@@ -148,6 +144,22 @@ impl Stream for UiBody {
                 Poll::Ready(self.protocol.filter(|_| cut).map(cut_chunk))
             }
         }
+    }
+}
+
+impl Body for UiBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.poll_next(cx).map(|bytes| Some(Ok(Frame::data(bytes?))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ready.is_empty() && self.live.is_none()
     }
 }
 

@@ -15,18 +15,18 @@ use tower_service::Service;
 
 /// A layer that answers requests to one path and to the path of the metadata, and forwards all others.
 #[derive(Clone, Debug)]
-pub(in super::super) struct HttpLayer {
+pub(crate) struct HttpLayer {
     service: HttpService,
     path: Arc<str>,
 }
 
 impl HttpLayer {
-    pub(in super::super) fn new(service: HttpService, path: String) -> Self {
+    pub(crate) fn new(service: HttpService, path: &str) -> Self {
         Self { service, path: path.into() }
     }
 
     pub(super) fn handle(&self) -> ServerHandle {
-        self.service.handle()
+        self.service.shared.handle.clone()
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -50,20 +50,9 @@ impl<S> Layer<S> for HttpLayer {
     }
 }
 
-/// The service that the layer of [`into_layer`](crate::mcp::McpServer::into_layer) creates: an application with an MCP server at one of its paths.
-///
-/// ```
-/// use agent::mcp::{McpServer, Mounted};
-/// use agent::tools;
-/// use tower_layer::Layer as _;
-///
-/// let layer = McpServer::new(tools![]).allow_anonymous().into_layer("/mcp")?;
-/// let application = "anything that is a `tower_service::Service`";
-/// let mounted: Mounted<&str> = layer.layer(application);
-/// # Ok::<(), agent::mcp::McpServerError>(())
-/// ```
+/// An application with an MCP server at one of its paths.
 #[derive(Clone, Debug)]
-pub struct Mounted<S> {
+pub(crate) struct Mounted<S> {
     own: HttpLayer,
     inner: S,
 }
@@ -108,7 +97,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{McpServer, ResourceMetadata};
+    use crate::mcp::McpServer;
     use crate::tools;
     use http_body_util::{BodyExt, Full};
     use std::convert::Infallible;
@@ -161,8 +150,8 @@ mod tests {
 
     #[tokio::test]
     async fn other_requests_reach_the_application_unchanged() {
-        let metadata = ResourceMetadata::new("http://localhost/tools");
-        let layer = McpServer::new(tools![]).resource_metadata(metadata).into_layer("/tools").unwrap();
+        let server = McpServer::new(tools![]).protected_resource("http://localhost/tools", [], []);
+        let layer = server.into_layer("/tools").unwrap();
         let mut app = layer.layer(Echo);
         let mut ask = async |method: &str, uri: &str, host: &str| {
             let request = Request::builder().method(method).uri(uri).header("host", host);

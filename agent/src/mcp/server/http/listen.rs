@@ -1,6 +1,5 @@
 //! The built-in listener.
 
-use super::super::error::McpServerError;
 use super::super::handle::ServerHandle;
 use super::layer::HttpLayer;
 use super::message::{ServerResponse, plain};
@@ -11,7 +10,6 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,64 +18,26 @@ use tower_layer::Layer;
 /// Maximum time to send the last responses when a server ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// A server that is bound to an address. Connections wait until it [runs](Self::run).
-///
-/// ```
-/// use agent::mcp::McpServer;
-/// use agent::{tool, tools};
-/// use std::time::Duration;
-///
-/// /// Doubles a number.
-/// #[tool(read_only)]
-/// fn double(n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = McpServer::new(tools![double]).bind(([127, 0, 0, 1], 0)).await?;      // any free port
-/// assert!(server.url().ends_with("/mcp"));
-/// let handle = server.handle();
-/// let running = tokio::spawn(server.run());
-/// handle.shutdown(Duration::from_secs(5)).await;
-/// running.await??;
-/// # Ok(()) }
-/// ```
-#[must_use = "a bound server answers nothing until `run` is called"]
-pub struct BoundServer {
-    listener: TcpListener,
+/// Binds the address, and returns the URL for clients, and what serves them.
+pub(crate) async fn bind(
     layer: HttpLayer,
+    address: SocketAddr,
+) -> std::io::Result<(String, impl Future<Output = ()> + Send + 'static)> {
+    let listener = TcpListener::bind(address).await?;
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    let serving = run(listener, layer, url.clone());
+    Ok((url, serving))
 }
 
-pub(in super::super) async fn bind(layer: HttpLayer, address: SocketAddr) -> std::io::Result<BoundServer> {
-    Ok(BoundServer { listener: TcpListener::bind(address).await?, layer })
-}
-
-impl BoundServer {
-    /// Returns the URL for clients, such as `http://127.0.0.1:8080/mcp`.
-    pub fn url(&self) -> String {
-        self.listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{address}/mcp"))
-    }
-
-    /// Returns a handle that notifies the running server of changed tools, and ends it.
-    pub fn handle(&self) -> ServerHandle {
-        self.layer.handle()
-    }
-
-    /// Serves requests until the [handle](Self::handle) ends the server.
-    ///
-    /// # Errors
-    /// Currently returns none: errors of single connections are logged.
-    pub async fn run(self) -> Result<(), McpServerError> {
-        tracing::info!(url = self.url(), "the MCP server accepts connections");
-        let Self { listener, layer } = self;
-        let (handle, connections) = (layer.handle(), layer.connections());
-        let serving = |stream| serve(stream, layer.clone(), handle.clone());
-        let open = accept(listener, connections, handle.reached(ShutdownPhase::Draining), serving).await;
-        handle.reached(ShutdownPhase::Stopped).await;
-        // Limited, because a client that does not read its last response would keep the connection open.
-        open.finish(LAST_RESPONSES).await;
-        Ok(())
-    }
+/// Serves until the handle ends the server. Errors of single connections are logged.
+async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
+    tracing::info!(url, "the MCP server accepts connections");
+    let (handle, connections) = (layer.handle(), layer.connections());
+    let serving = |stream| serve(stream, layer.clone(), handle.clone());
+    let open = accept(listener, connections, handle.reached(ShutdownPhase::Draining), serving).await;
+    handle.reached(ShutdownPhase::Stopped).await;
+    // Limited, because a client that does not read its last response would keep the connection open.
+    open.finish(LAST_RESPONSES).await;
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
@@ -108,11 +68,5 @@ impl tower_service::Service<Request<Incoming>> for NotFoundService {
 
     fn call(&mut self, _request: Request<Incoming>) -> Self::Future {
         std::future::ready(Ok(plain(StatusCode::NOT_FOUND, "There is nothing here.")))
-    }
-}
-
-impl fmt::Debug for BoundServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoundServer").field("url", &self.url()).finish_non_exhaustive()
     }
 }

@@ -23,22 +23,8 @@ const MAX_DEPTH: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a response of this server, or of the application around which it is a [layer](crate::mcp::McpServer::into_layer).
-///
-/// ```
-/// use agent::mcp::{McpServer, ResponseBody};
-/// use agent::tools;
-/// use tower_service::Service as _;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut service = McpServer::new(tools![]).allow_anonymous().into_service()?;
-/// let request = http::Request::get("http://localhost/mcp").header("host", "localhost").body(String::new())?;
-/// let response: http::Response<ResponseBody> = service.call(request).await?;
-/// assert!(!response.status().is_success());            // messages are sent by POST
-/// assert!(!http_body::Body::is_end_stream(response.body()));
-/// # Ok(()) }
-/// ```
-pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
+/// The body of a response of this server, or of the application around which it is a layer.
+pub(crate) struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {
     /// Wraps any body.
@@ -118,11 +104,11 @@ fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> S
 
 /// The parts of a message that are read before `rmcp` receives it.
 #[derive(Deserialize)]
-pub(in super::super) struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
     #[serde(borrow)]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(in super::super) id: Option<&'a RawValue>,
+    pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -149,14 +135,11 @@ struct EnvelopeParams<'a> {
 }
 
 /// The code and text of the error for a malformed message.
-pub(in super::super) struct MalformedMessage(
-    pub(in super::super) ErrorCode,
-    pub(in super::super) &'static str,
-);
+pub(crate) struct MalformedMessage(pub(crate) ErrorCode, pub(crate) &'static str);
 
 impl<'a> Envelope<'a> {
     /// Parses a message.
-    pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, MalformedMessage> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, MalformedMessage> {
         if is_deeper(body, MAX_DEPTH) {
             return Err(MalformedMessage(ErrorCode::ParseError, "Parse error: nested too deep"));
         }
@@ -175,7 +158,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the text of the arguments, if the message is a call.
-    pub(in super::super) fn arguments(&self) -> Option<&'a str> {
+    pub(crate) fn arguments(&self) -> Option<&'a str> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
 
@@ -183,7 +166,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     /// Fails if the answers are not an object, or the state is not a text.
-    pub(in super::super) fn answers(&self) -> Result<Option<SentAnswers>, MalformedMessage> {
+    pub(crate) fn answers(&self) -> Result<Option<SentAnswers>, MalformedMessage> {
         let Some(params) = self.params.as_ref().filter(|_| self.is_call()) else { return Ok(None) };
         if params.answers.is_none() && params.state.is_none() {
             return Ok(None);
@@ -217,10 +200,7 @@ impl<'a> Envelope<'a> {
     /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
     /// has no arguments. A message with an unknown method may be a misspelled call, so its arguments are removed too. `kept` receives the
     /// name of the tool and the arguments, and returns those that `rmcp` compares with headers.
-    pub(in super::super) fn without_arguments(
-        &self,
-        kept: impl FnOnce(&str, &str) -> Option<Value>,
-    ) -> Option<String> {
+    pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {
             method.strip_prefix(known).is_some_and(|rest| rest.is_empty() || known.ends_with('/'))

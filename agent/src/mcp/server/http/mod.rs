@@ -5,16 +5,13 @@ mod listen;
 mod message;
 
 pub(super) use layer::HttpLayer;
-pub use layer::Mounted;
-pub use listen::BoundServer;
 pub(super) use listen::bind;
 pub(super) use message::Envelope;
-pub use message::ResponseBody;
+use message::ResponseBody;
 
 use super::built::{AdmittedRequest, BuiltServer, RawArguments, ServiceFailure};
 use super::call::reference;
-use super::caller::{AuthRefusal, RequestHead};
-use super::handle::ServerHandle;
+use super::caller::AuthRefusal;
 use super::handler::ProtocolHandler;
 use super::metadata::WELL_KNOWN;
 use super::running::{SESSION, SessionId};
@@ -40,32 +37,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// The error of a body that cannot be read.
-///
-/// ```
-/// use agent::mcp::RequestError;
-///
-/// let error: RequestError = "the connection broke".into();
-/// assert_eq!(error.to_string(), "the connection broke");
-/// ```
-pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. The service never fails: every request
-/// has a response.
-///
-/// ```
-/// use agent::mcp::{McpServer, Bearer, Caller, HttpService};
-/// use agent::tools;
-///
-/// // `axum::Router::new().nest_service("/mcp", service)`
-/// let service: HttpService = McpServer::new(tools![])
-///     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
-///     .allowed_hosts(["tools.example"])
-///     .into_service()?;
-/// service.handle().tools_changed();
-/// # Ok::<(), agent::mcp::McpServerError>(())
-/// ```
+/// A server as a `tower_service::Service`. Cloning is cheap. The service never fails: every request has a response.
 #[derive(Clone)]
-pub struct HttpService {
+pub(super) struct HttpService {
     shared: Arc<BuiltServer>,
     protocol: Arc<StreamableHttpService<ProtocolHandler, NeverSessionManager>>,
 }
@@ -87,11 +63,6 @@ impl HttpService {
         };
         let protocol = StreamableHttpService::new(handler, Arc::default(), transport);
         Self { shared, protocol: Arc::new(protocol) }
-    }
-
-    /// Returns a handle that notifies the running server of changed tools, and ends it.
-    pub fn handle(&self) -> ServerHandle {
-        self.shared.handle.clone()
     }
 
     /// Responds to a request, also after a panic.
@@ -153,14 +124,12 @@ impl HttpService {
         if !self.shared.handle.is_open() {
             return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down."));
         }
-        let (head, limits) = (RequestHead::new(head), &self.shared.limits);
+        let limits = &self.shared.limits;
         let admitted = tokio::time::timeout(limits.load, self.authenticate(&head)).await;
         let admitted = admitted.unwrap_or_else(|_| {
             let reason = "authenticating and loading the tools took too long".to_owned();
             Err(Box::new(self.failure_response(&ServiceFailure::Unavailable(reason))))
         })?;
-        let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
-        let head = head.into_parts().ok_or_else(lost)?;
         let body = read_body(body, limits.body, limits.receive).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
@@ -171,10 +140,13 @@ impl HttpService {
     }
 
     /// Authenticates the caller and loads its tools.
-    async fn authenticate(&self, head: &RequestHead) -> Result<AdmittedRequest, Box<ServerResponse>> {
+    async fn authenticate(&self, head: &Parts) -> Result<AdmittedRequest, Box<ServerResponse>> {
         let caller = match &self.shared.authenticator {
             None => self.shared.local.clone(),
             Some(authenticator) => match catch_future(|| authenticator.authenticate(head)).await {
+                Ok(Ok(caller)) if caller.is_expired() => {
+                    return Err(Box::new(self.rejection(&AuthRefusal::invalid_token())));
+                }
                 Ok(caller) => caller.map_err(|refusal| Box::new(self.rejection(&refusal)))?,
                 Err(panic) => {
                     let reason = format!("the authenticator panicked: {panic}");
@@ -182,7 +154,7 @@ impl HttpService {
                 }
             },
         };
-        self.shared.load(caller, head).await.map_err(|failure| Box::new(self.failure_response(&failure)))
+        self.shared.load(caller).await.map_err(|failure| Box::new(self.failure_response(&failure)))
     }
 
     /// Returns the response to a request that the authenticator refused, with a challenge.

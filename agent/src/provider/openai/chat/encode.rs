@@ -35,7 +35,8 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let body = Encoder { compat, model, request }.body()?;
-    Ok(HttpRequest::post("/chat/completions", body.into_body()).with_header("accept", "text/event-stream"))
+    Ok(HttpRequest::with_body("/chat/completions", body.into_body())
+        .with_header("accept", "text/event-stream"))
 }
 
 struct Encoder<'a> {

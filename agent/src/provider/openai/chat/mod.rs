@@ -32,12 +32,12 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low).with_max_tokens(500);
 /// let http = OpenAiChat::default().encode(&model, &request)?;
 /// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/chat/completions");
-/// assert_eq!(http.body.value()["reasoning_effort"], "low");
-/// assert_eq!(http.body.value()["max_completion_tokens"], 500);
+/// assert_eq!(http.json()["reasoning_effort"], "low");
+/// assert_eq!(http.json()["max_completion_tokens"], 500);
 ///
 /// // The same for a server that knows the old field.
 /// let old = OpenAiChat::default().with_compat(Compat::plain());
-/// assert_eq!(old.encode(&model, &request)?.body.value()["max_tokens"], 500);
+/// assert_eq!(old.encode(&model, &request)?.json()["max_tokens"], 500);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -84,8 +84,8 @@ pub struct Compat {
     pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
-    /// When the model's thinking is sent back to it, in the field in which it arrived.
-    pub echo_thinking: EchoThinking,
+    /// When the model's thinking is sent back to it.
+    pub(super) echo_thinking: EchoThinking,
     /// The exact length of call ids, in letters and digits. Other ids are mapped, and the same id always to the same one.
     pub call_id_length: Option<usize>,
     /// The maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to the same one.
@@ -100,15 +100,8 @@ pub struct Compat {
 }
 
 /// When a model's thinking is sent back to it.
-///
-/// ```
-/// use agent::provider::openai::{Compat, EchoThinking};
-///
-/// assert_eq!(Compat::default().with_echo_thinking(EchoThinking::Never).echo_thinking, EchoThinking::Never);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EchoThinking {
+pub(in crate::provider) enum EchoThinking {
     /// With each of its messages.
     #[default]
     Always,
@@ -164,7 +157,7 @@ impl Compat {
     /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field("max_tokens"));
     /// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
     /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-    /// assert_eq!(http.body.value()["max_tokens"], 500);
+    /// assert_eq!(http.json()["max_tokens"], 500);
     /// # Ok::<(), agent::model::ModelError>(())
     /// ```
     pub fn with_max_tokens_field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
@@ -182,7 +175,7 @@ impl Compat {
     /// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role("developer"));
     /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
     /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-    /// assert_eq!(http.body.value()["messages"][0]["role"], "developer");
+    /// assert_eq!(http.json()["messages"][0]["role"], "developer");
     /// # Ok::<(), agent::model::ModelError>(())
     /// ```
     pub fn with_system_role(mut self, role: impl Into<Cow<'static, str>>) -> Self {
@@ -200,7 +193,7 @@ impl Compat {
     /// let protocol = OpenAiChat::default().with_compat(Compat::plain().with_thinking("reasoning"));
     /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low);
     /// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-    /// assert_eq!(http.body.value()["reasoning"]["effort"], "low");
+    /// assert_eq!(http.json()["reasoning"]["effort"], "low");
     /// # Ok::<(), agent::model::ModelError>(())
     /// ```
     pub fn with_thinking(mut self, field: impl Into<Cow<'static, str>>) -> Self {
@@ -218,9 +211,16 @@ impl Compat {
         self
     }
 
-    /// Sets when the model's thinking is sent back to it.
-    pub fn with_echo_thinking(mut self, echo: EchoThinking) -> Self {
-        self.echo_thinking = echo;
+    /// Sends the model's thinking back only while its calls are answered: since the user's last message. By default it is sent back with each
+    /// of its messages, in the field in which it arrived.
+    pub fn with_echo_within_turn(mut self) -> Self {
+        self.echo_thinking = EchoThinking::WithinTurn;
+        self
+    }
+
+    /// Never sends the model's thinking back.
+    pub fn without_echo(mut self) -> Self {
+        self.echo_thinking = EchoThinking::Never;
         self
     }
 
@@ -315,8 +315,9 @@ impl Protocol for OpenAiChat {
         if self.compat.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::response_error(response, errors::read_report)
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let response = HttpResponse::new(status, headers, body);
+        failure::response_error(&response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

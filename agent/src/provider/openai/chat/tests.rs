@@ -88,7 +88,7 @@ fn streams_and_bodies_decode_to_one_message() {
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}},
         {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}}]})
     );
-    let foreign = api().encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().body.value();
+    let foreign = api().encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().json();
     assert!(foreign["messages"][1].get("reasoning_content").is_none());
 }
 
@@ -489,7 +489,7 @@ fn errors_are_found_wherever_servers_put_them() {
 
 #[test]
 fn a_field_that_is_too_long_is_not_the_conversation() {
-    let error = |body: Value| api().error(&HttpResponse::new(400, &[], body.to_string().as_bytes()));
+    let error = |body: Value| api().error(400, &[], body.to_string().as_bytes());
     let of_code = |code: &str| error(json!({"error": {"message": "m", "code": code}})).kind();
     assert_eq!(of_code("string_above_max_length"), K::InvalidRequest);
     assert_eq!(of_code("context_length_exceeded"), K::ContextTooLong);

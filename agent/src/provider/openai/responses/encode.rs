@@ -28,7 +28,7 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let body = Encoder { protocol, model, request }.body()?;
-    Ok(HttpRequest::post("/responses", body.into_body()).with_header("accept", "text/event-stream"))
+    Ok(HttpRequest::with_body("/responses", body.into_body()).with_header("accept", "text/event-stream"))
 }
 
 struct Encoder<'a> {

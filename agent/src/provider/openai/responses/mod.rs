@@ -31,17 +31,17 @@ mod tests;
 /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.").with_thinking(Thinking::Low);
 /// let http = OpenAiResponses::default().encode(&model, &request)?;
 /// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/responses");
-/// assert_eq!(http.body.value()["instructions"], "Be brief.");
-/// assert_eq!(http.body.value()["reasoning"]["effort"], "low");
-/// assert_eq!(http.body.value()["include"][0], "reasoning.encrypted_content");
+/// assert_eq!(http.json()["instructions"], "Be brief.");
+/// assert_eq!(http.json()["reasoning"]["effort"], "low");
+/// assert_eq!(http.json()["include"][0], "reasoning.encrypted_content");
 ///
 /// // With replies kept at the provider, and summaries of what the model thought.
 /// let kept = OpenAiResponses::default().with_store().with_summary("auto").encode(&model, &request)?;
-/// assert_eq!((&kept.body.value()["store"], &kept.body.value()["reasoning"]["summary"]), (&true.into(), &"auto".into()));
+/// assert_eq!((&kept.json()["store"], &kept.json()["reasoning"]["summary"]), (&true.into(), &"auto".into()));
 ///
 /// // For another server that speaks it.
 /// let plain = OpenAiResponses::default().without_encrypted_reasoning().without_strict();
-/// assert_eq!(plain.encode(&model, &request)?.body.value().get("include"), None);
+/// assert_eq!(plain.encode(&model, &request)?.json().get("include"), None);
 /// assert_eq!(plain.strict_dialect(), Dialect::Plain);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
@@ -151,8 +151,9 @@ impl Protocol for OpenAiResponses {
         if self.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
     }
 
-    fn error(&self, response: &HttpResponse<'_>) -> ModelError {
-        failure::response_error(response, errors::read_report)
+    fn error(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> ModelError {
+        let response = HttpResponse::new(status, headers, body);
+        failure::response_error(&response, errors::read_report)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

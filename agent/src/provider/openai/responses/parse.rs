@@ -82,7 +82,7 @@ pub(super) fn request(
     let info = ModelInfo::new(provider, protocol.api(), model);
     let encoded = protocol.encode(&info, &request)?;
     request.provider_options.shift_remove(provider);
-    let mut encoded = encoded.body.value().as_object().cloned().unwrap_or_default();
+    let mut encoded = encoded.json().as_object().cloned().unwrap_or_default();
     encoded.insert("store".to_owned(), protocol.store.into());
     if let Some(options) = options_for(given, &encoded, "input") {
         request.provider_options.insert(provider.to_owned(), options);

@@ -115,8 +115,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let request = ModelRequest::new([Message::user("Hi"), whole.clone().into()]);
     assert_eq!(body(&api(), "model", &request)["input"].as_array().unwrap()[1..], items());
     // Another provider gets nothing of its state.
-    let foreign =
-        api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().body.value();
+    let foreign = api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().json();
     assert_eq!(
         foreign["input"].as_array().unwrap()[1..],
         [

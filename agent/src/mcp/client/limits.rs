@@ -1,0 +1,101 @@
+//! Limits on the time and memory that a server may use.
+
+use super::config::ClientConfig;
+use std::time::Duration;
+
+/// Limits on the time and memory that a server may use; each is documented at its setter. Sizes are in bytes.
+#[derive(Clone)]
+pub(super) struct ClientLimits {
+    pub(super) connect: Option<Duration>,
+    pub(super) call: Duration,
+    pub(super) longest_call: Duration,
+    pub(super) list: Duration,
+    pub(super) pages: usize,
+    pub(super) tools: usize,
+    pub(super) definitions: usize,
+    pub(super) description: usize,
+    pub(super) result: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            connect: None,
+            call: Duration::from_secs(60),
+            longest_call: Duration::from_secs(600),
+            list: Duration::from_secs(30),
+            pages: 50,
+            tools: 1_000,
+            definitions: 1 << 20,
+            description: 4 << 10,
+            result: 4 << 20,
+        }
+    }
+}
+
+/// Limits on the time and memory that the server may use.
+impl ClientConfig {
+    /// Sets the time to connect. Default: 30 s over HTTP, where a server may be started by the first request; 60 s for a program, which may
+    /// have to be downloaded first, as with `npx` and `uvx`.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.limits.connect = Some(time);
+        self
+    }
+
+    /// Sets the time for a call without progress; each progress message restarts it. Default: 60 s.
+    ///
+    /// ```
+    /// use agent::mcp::ClientConfig;
+    /// use std::time::Duration;
+    ///
+    /// let docs = ClientConfig::http("https://docs.example/mcp").call_timeout(Duration::from_secs(10)).max_tools(50);
+    /// # let _ = docs;
+    /// ```
+    pub fn call_timeout(mut self, time: Duration) -> Self {
+        self.limits.call = time;
+        self
+    }
+
+    /// Sets the total time for a call. Default: 10 minutes.
+    pub fn longest_call(mut self, time: Duration) -> Self {
+        self.limits.longest_call = time;
+        self
+    }
+
+    /// Sets the time to list all tools. Default: 30 s.
+    pub fn list_timeout(mut self, time: Duration) -> Self {
+        self.limits.list = time;
+        self
+    }
+
+    /// Sets the maximum number of pages of the list of tools. Default: 50.
+    pub fn max_pages(mut self, count: usize) -> Self {
+        self.limits.pages = count;
+        self
+    }
+
+    /// Sets the maximum number of tools in the list. Default: 1,000.
+    pub fn max_tools(mut self, count: usize) -> Self {
+        self.limits.tools = count;
+        self
+    }
+
+    /// Sets the maximum size of all definitions, in bytes. Default: 1 MiB.
+    pub fn max_definitions(mut self, bytes: usize) -> Self {
+        self.limits.definitions = bytes;
+        self
+    }
+
+    /// Sets the maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
+    pub fn max_description(mut self, bytes: usize) -> Self {
+        self.limits.description = bytes;
+        self
+    }
+
+    /// Sets the maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. The maximum size of a whole message is
+    /// six times the larger of this and [`max_definitions`](Self::max_definitions), plus 64 KiB, but at most 16 MiB.
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.limits.result = bytes;
+        self
+    }
+}

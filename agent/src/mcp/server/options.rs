@@ -1,0 +1,112 @@
+//! The setters of limits.
+
+use super::McpServer;
+use std::time::Duration;
+
+/// Limits on the resources that callers may use.
+impl McpServer {
+    /// Sets the maximum size of a request's body, in bytes. Default: 1 MiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.limits.body = bytes;
+        self
+    }
+
+    /// Sets the time to receive a request. Default: 10 s.
+    pub fn receive_timeout(mut self, time: Duration) -> Self {
+        self.limits.receive = time;
+        self
+    }
+
+    /// Sets the maximum time for which a client may leave an answer unread before its connection is closed. Default: 30 s. Over standard
+    /// input the limit is ten times as long, because the program at the other end may be paused.
+    pub fn send_timeout(mut self, time: Duration) -> Self {
+        self.limits.send = time;
+        self
+    }
+
+    /// Sets the time to authenticate the caller and to load its tools. Default: 5 s.
+    pub fn load_timeout(mut self, time: Duration) -> Self {
+        self.limits.load = time;
+        self
+    }
+
+    /// Sets the time for one call of a tool without a timeout. Default: 60 s.
+    pub fn call_timeout(mut self, time: Duration) -> Self {
+        self.limits.call = time;
+        self
+    }
+
+    /// Sets the maximum time for one call, even if its tool has a longer timeout. Default: 10 minutes.
+    pub fn longest_call(mut self, time: Duration) -> Self {
+        self.limits.longest_call = time;
+        self
+    }
+
+    /// Sets the maximum number of concurrent calls. Default: 64.
+    ///
+    /// ```
+    /// use agent::{mcp::McpServer, tools};
+    /// use std::time::Duration;
+    ///
+    /// let server = McpServer::new(tools![]).max_calls(200).call_timeout(Duration::from_secs(10));
+    /// # let _ = server;
+    /// ```
+    pub fn max_calls(mut self, count: usize) -> Self {
+        self.limits.calls = count;
+        self
+    }
+
+    /// Sets the maximum number of concurrent calls of one authenticated caller. Default: 8.
+    pub fn max_calls_per_caller(mut self, count: usize) -> Self {
+        self.limits.calls_per_caller = count;
+        self
+    }
+
+    /// Sets the maximum wait of a call before the server answers that it is busy. Default: 1 s.
+    pub fn max_wait(mut self, time: Duration) -> Self {
+        self.limits.wait = time;
+        self
+    }
+
+    /// Sets the number of tools on one page of the list. Default: 100.
+    pub fn page_size(mut self, tools: usize) -> Self {
+        self.limits.page = tools;
+        self
+    }
+
+    /// Sets the maximum size of a result as JSON, in bytes. A longer result becomes an error. Default: 4 MiB.
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.limits.result = bytes;
+        self
+    }
+
+    /// Sets the maximum depth of nested arguments. Default: 64.
+    pub fn max_depth(mut self, levels: usize) -> Self {
+        self.limits.depth = levels;
+        self
+    }
+
+    /// Sets the maximum number of progress messages per second in one call. Beyond it, only the newest is sent. Default: 10.
+    pub fn max_progress(mut self, per_second: u32) -> Self {
+        self.limits.progress = per_second;
+        self
+    }
+
+    /// Sets the maximum number of streams that listen for changes. Default: 128.
+    pub fn max_listeners(mut self, count: usize) -> Self {
+        self.limits.listeners = count;
+        self
+    }
+
+    /// Sets the maximum number of such streams of one authenticated caller. Default: 4.
+    pub fn max_listeners_per_caller(mut self, count: usize) -> Self {
+        self.limits.listeners_per_caller = count;
+        self
+    }
+
+    /// Sets the maximum number of open connections of [`serve`](Self::serve). Default: 1,024.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.limits.connections = count;
+        self
+    }
+}
