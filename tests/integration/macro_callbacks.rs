@@ -3,13 +3,13 @@
 #![expect(clippy::unnecessary_wraps, reason = "tools as people write them")]
 
 use crate::macro_support::{failure, text};
-use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
+use agent::message::{OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
 use agent::model::reply;
 use agent::tool::ArgumentMap;
 use agent::{
     Assistant, Parameters, Registry, RunTool, ScriptedModel, ToolContext, ToolError, ToolSet, Value, json,
     tool,
-    tool::{CallRecord, Source},
+    tool::Source,
     tools,
 };
 
@@ -212,16 +212,16 @@ fn a_source_gets_examples_of_its_own() {
     assert_eq!(shown(None), [json!({"word": "house"})]);
 }
 
-fn with_state(record: &CallRecord<'_>) -> Option<Vec<Part>> {
-    let table = record.args().value()?["table"].as_str()?.to_owned();
-    (table != "empty").then(|| vec![Part::text(format!("{} of {table}: 40 %", record.result.text()))])
+fn with_state(args: &ToolArguments, result: &ToolResultMessage) -> Option<Vec<Part>> {
+    let table = args.value()?["table"].as_str()?.to_owned();
+    (table != "empty").then(|| vec![Part::text(format!("{} of {table}: 40 %", result.text()))])
 }
 
 /// Records a call of `name` that ended with `words`, and returns whether the model is asked at once.
 fn follows_up(set: ToolSet, name: &str, args: &str, kind: OutcomeKind, words: &str) -> bool {
     let registry = Registry::new(set).expect("sound");
     let result = ToolResultMessage::new("1", name, kind).with_content(words);
-    registry.triggers_follow_up(&CallRecord::new(&ToolCall::new("1", name, args), &result))
+    registry.triggers_follow_up(&ToolCall::new("1", name, args), &result)
 }
 
 /// Calls a tool: the stored text, and what a model is shown of it.
@@ -229,7 +229,7 @@ async fn stored_and_shown(set: ToolSet, name: &str, table: &str) -> (String, Str
     let registry = Registry::new(set).expect("sound");
     let call = ToolCall::new("1", name, json!({"table": table}).to_string());
     let stored = registry.call(&call, &ToolContext::new()).await.to_message().expect("an end");
-    let shown = registry.shown_content(&CallRecord::new(&call, &stored)).into_owned();
+    let shown = registry.shown_content(&call, &stored).into_owned();
     (stored.text(), shown.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"))
 }
 

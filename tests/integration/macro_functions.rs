@@ -143,11 +143,10 @@ async fn options_are_kept() {
     let definition = tool.definition();
     assert_eq!(definition.description(), "Said here.");
     assert_eq!(definition.title(), Some("All options"));
-    let hints = definition.annotations();
-    assert_eq!((hints.read_only, hints.destructive), (Some(true), Some(false)));
-    assert_eq!((hints.idempotent, hints.open_world), (Some(true), Some(false)));
+    assert_eq!((definition.read_only(), definition.destructive()), (Some(true), Some(false)));
+    assert_eq!((definition.idempotent(), definition.open_world()), (Some(true), Some(false)));
     assert_eq!(tool.policy().effect, Effect::Pure);
-    assert_eq!(tool.policy().timeout, Timeout::After(Duration::from_millis(1500)));
+    assert_eq!(tool.policy().timeout, Some(Duration::from_millis(1500)));
     let options = definition.plan().options();
     assert_eq!(
         (options.policy(), options.unknown_keys().as_str()),

@@ -72,7 +72,7 @@ async fn our_own_server_is_used_in_both_eras_over_both_transports() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = seen.clone();
         let cx =
-            ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress.done));
+            ToolContext::builder().on_progress(move |_, progress| sink.lock().unwrap().push(progress.done));
         let called =
             registry.call(&ToolCall::new("1", "calculator__steps", "{}"), &cx.build().unwrap()).await;
         assert_eq!(called.outcome.text(), "Done.");
@@ -129,7 +129,7 @@ async fn only_what_is_allowed_is_seen() {
     let effect = |client: &McpClient| {
         let registry = registry(client);
         let tool = registry.get("s__add").unwrap();
-        (tool.policy().effect, tool.definition().annotations().read_only)
+        (tool.policy().effect, tool.definition().read_only())
     };
     assert_eq!(effect(&McpClient::connect(config()).await.unwrap()), (Effect::Once, None));
     let trusting = McpClient::connect(config().trust_hints()).await.unwrap();

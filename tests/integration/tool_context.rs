@@ -4,7 +4,7 @@
 
 use crate::macro_support::text;
 use agent::message::ToolCall;
-use agent::{Progress, Registry, ToolContext, ToolSet, tool, tool::ToolUpdate, tools};
+use agent::{Progress, Registry, ToolContext, ToolSet, tool, tools};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -69,12 +69,16 @@ async fn late(cx: &ToolContext, kept: &Kept) {
 }
 struct Kept(Mutex<Option<ToolContext>>);
 
-type Seen = Arc<Mutex<Vec<ToolUpdate>>>;
+/// The id of the call, the tool, and what it reported.
+type Seen = Arc<Mutex<Vec<(String, String, Progress)>>>;
 
 fn watched() -> (Seen, tool::ToolContextBuilder) {
     let seen = Seen::default();
     let sink = seen.clone();
-    (seen, ToolContext::builder().on_progress(move |update| sink.lock().expect("sound").push(update)))
+    let listener = move |cx: &ToolContext, progress| {
+        sink.lock().expect("sound").push((cx.call_id().to_owned(), cx.tool().to_owned(), progress));
+    };
+    (seen, ToolContext::builder().on_progress(listener))
 }
 
 #[tokio::test]
@@ -86,14 +90,14 @@ async fn progress_is_told_while_the_body_runs() {
     let seen = seen.lock().expect("sound");
     let said: Vec<_> = seen
         .iter()
-        .map(|u| format!("{} {} {:?}/{:?}", u.tool, u.progress.message, u.progress.done, u.progress.total))
+        .map(|(_, tool, p)| format!("{tool} {} {:?}/{:?}", p.message, p.done, p.total))
         .collect();
     assert_eq!(
         said,
         ["read reading Some(1)/Some(2)", "read reading Some(2)/Some(2)", "read_now read Some(3)/None"]
     );
-    assert!(seen.iter().all(|update| &*update.call_id == "call_1"));
-    assert_eq!(seen[2].progress.content.len(), 1);
+    assert!(seen.iter().all(|(call, ..)| call == "call_1"));
+    assert_eq!(seen[2].2.content.len(), 1);
 }
 
 #[tokio::test]
@@ -112,7 +116,7 @@ async fn what_is_told_late_is_dropped() {
 
 #[tokio::test]
 async fn nobody_who_watches_can_make_a_tool_fail() {
-    let cx = ToolContext::builder().on_progress(|_| panic!("no")).build().expect("a context");
+    let cx = ToolContext::builder().on_progress(|_, _| panic!("no")).build().expect("a context");
     assert_eq!(call(tools![read], "read", r#"{"pages": 1}"#, &cx).await, "1");
     assert_eq!(text(tools![read], "read", r#"{"pages": 1}"#).await, "1");
 }

@@ -14,7 +14,6 @@ use crate::loop_core::{AgentLoop, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
-use crate::tool::call_record::CallRecord;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContextBuilder;
 
@@ -276,7 +275,7 @@ impl AssistantState {
 impl Config {
     /// Returns whether the model is asked at once when these calls are recorded.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
-        let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
+        let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)
     }
 

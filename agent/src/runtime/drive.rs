@@ -68,9 +68,11 @@ impl BegunRun {
         let is_watched = reader.is_some() || within.is_some();
         let updates = (is_watched || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
-            context = context.on_progress(move |update| updates.push(CallReport::Progress(update)));
+            context = context.on_progress(move |cx, progress| {
+                updates.push(CallReport::Progress { call_id: cx.shared_call_id().clone(), progress });
+            });
         }
-        let context = context.capture(config.capture.clone()).build()?;
+        let context = context.capture(config.capture.clone()).build().map_err(RunError::DuplicateState)?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
         if let Some(source) = context.source() {
             config = for_source(source, config)?;

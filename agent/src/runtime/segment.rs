@@ -112,9 +112,9 @@ impl InProcessSteps {
     fn record_report(&self, report: CallReport, ords: &HashMap<String, u32>) -> Result<(), RecordError> {
         let mut run = self.run.lock();
         match report {
-            CallReport::Progress(update) => {
-                if let Some(ord) = ords.get(&*update.call_id) {
-                    run.record_call_update(*ord, update.progress)?;
+            CallReport::Progress { call_id, progress } => {
+                if let Some(ord) = ords.get(&*call_id) {
+                    run.record_call_update(*ord, progress)?;
                 }
             }
             CallReport::Question(AskNotice::Asked(question)) => run.record_asked(*question),

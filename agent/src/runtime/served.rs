@@ -21,7 +21,7 @@ use crate::tool::{
     context::ToolContext,
     definition::ToolDefinition,
     outcome::ToolOutcome,
-    policy::{Effect, Timeout},
+    policy::Effect,
     value::Tool,
 };
 use serde_json::Value;
@@ -127,9 +127,8 @@ impl ServedAssistant {
 
     /// Returns the longest time that a step may take.
     pub(crate) fn longest_step(&self) -> Duration {
-        let timeout = |tool: &Tool| match tool.policy().timeout {
-            Timeout::After(after) => after,
-            Timeout::Inherit | Timeout::Never => self.config.tool_timeout,
+        let timeout = |tool: &Tool| {
+            tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
         };
         let names = self.config.registry.names();
         let tools = names.filter_map(|name| self.config.registry.get(name)).map(timeout).max();
@@ -140,7 +139,7 @@ impl ServedAssistant {
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =
-            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Timeout::Never);
+            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Some(Duration::MAX));
         registry.names().filter(is_unlimited).map(str::to_owned).collect()
     }
 

@@ -33,7 +33,7 @@ pub(super) type Preparer =
 ///     .tools(tools![read_plan, carry_out])
 ///     .prepare_tools(|turn: TurnTools| async move {
 ///         let first = turn.turn() == 1;
-///         Ok(turn.filter(|tool| !first || tool.annotations().read_only == Some(true)))
+///         Ok(turn.filter(|tool| !first || tool.read_only() == Some(true)))
 ///     })
 ///     .build()?;
 /// assistant.prompt("Go on.").await?;

@@ -16,7 +16,7 @@ use crate::schema::Dialect;
 use crate::tool::approval::Approval;
 use crate::tool::body::AcceptedArguments;
 use crate::tool::call_error::CallError;
-use crate::tool::policy::{Effect, Timeout};
+use crate::tool::policy::Effect;
 use crate::tool::secrets::without_secrets;
 use crate::tool::value::Tool;
 
@@ -35,18 +35,15 @@ impl StudioShared {
             let findings = findings.map(|finding| {
                 json!({"lint": finding.lint.as_str(), "path": finding.path, "message": finding.message})
             });
-            let timeout = match policy.timeout {
-                Timeout::After(time) => u64::try_from(time.as_millis()).ok(),
-                Timeout::Inherit | Timeout::Never => None,
-            };
-            let annotations = definition.annotations();
+            let timeout = policy.timeout.filter(|time| *time < std::time::Duration::MAX);
+            let timeout = timeout.and_then(|time| u64::try_from(time.as_millis()).ok());
             Some(json!({
                 "name": definition.name(),
                 "title": definition.title(),
                 "description": definition.description(),
                 "effect": policy.effect,
-                "read_only": annotations.read_only,
-                "destructive": annotations.destructive,
+                "read_only": definition.read_only(),
+                "destructive": definition.destructive(),
                 "has_approval": policy.approval != Approval::NEVER,
                 "is_exclusive": policy.exclusive,
                 "timeout_ms": timeout,
@@ -156,7 +153,7 @@ fn needs_confirmation(tool: &Tool) -> bool {
     let policy = tool.policy();
     policy.effect == Effect::Once
         || policy.approval != Approval::NEVER
-        || tool.definition().annotations().destructive == Some(true)
+        || tool.definition().destructive() == Some(true)
 }
 
 fn accepted_json(tool: &Tool, accepted: &AcceptedArguments) -> Value {

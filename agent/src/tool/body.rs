@@ -224,56 +224,6 @@ impl fmt::Debug for AcceptedArguments {
     }
 }
 
-/// A call on its way to the body, as [`Tool::wrap`](crate::Tool::wrap) passes it to its closure.
-///
-/// ```
-/// use agent::{Tool, ToolContext, ToolError, Value, json, tool::IntoOutcome};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
-/// let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-/// let read = Tool::new("read", "Reads a file.", schema, |_: Value, _cx: ToolContext| async { "text" })?;
-/// let inside = read.wrap(|call| {
-///     let is_outside = call.arguments().value()["path"].as_str().is_some_and(|path| path.contains(".."));
-///     Box::pin(async move {
-///         if is_outside {
-///             return ToolError::denied(format!("call {:?}: only files of the project", call.context().call_id())).into_outcome();
-///         }
-///         call.run().await
-///     })
-/// });
-/// assert!(inside.call(r#"{"path": "../key"}"#, &ToolContext::new()).await.outcome.is_error());
-/// assert_eq!(inside.call(r#"{"path": "a.txt"}"#, &ToolContext::new()).await.outcome.text(), "text");
-/// # Ok(()) }
-/// ```
-pub struct BodyCall<'a> {
-    body: &'a dyn ToolBody,
-    arguments: &'a AcceptedArguments,
-    context: &'a ToolContext,
-}
-
-impl<'a> BodyCall<'a> {
-    /// Returns the arguments as the body gets them.
-    pub fn arguments(&self) -> &'a AcceptedArguments {
-        self.arguments
-    }
-
-    /// Returns the context of the call.
-    pub fn context(&self) -> &'a ToolContext {
-        self.context
-    }
-
-    /// Runs the body.
-    pub fn run(self) -> BoxFuture<'a, ToolOutcome> {
-        self.body.call(self.arguments, self.context)
-    }
-}
-
-impl fmt::Debug for BodyCall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyCall").field("arguments", &self.arguments).finish_non_exhaustive()
-    }
-}
-
 /// A body with a closure around it.
 pub(super) struct WrappedBody<F> {
     pub(super) inner: Arc<dyn ToolBody>,
@@ -284,14 +234,17 @@ pub(super) struct WrappedBody<F> {
 
 impl<F> ToolBody for WrappedBody<F>
 where
-    F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a dyn ToolBody, &'a AcceptedArguments, &'a ToolContext) -> BoxFuture<'a, ToolOutcome>
+        + Send
+        + Sync
+        + 'static,
 {
     fn call<'a>(
         &'a self,
         arguments: &'a AcceptedArguments,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
-        (self.around)(BodyCall { body: &*self.inner, arguments, context })
+        (self.around)(&*self.inner, arguments, context)
     }
 
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {

@@ -4,10 +4,11 @@ use super::asking::{Answerer, AskRules, BodyInProgress};
 use super::cancel::CancelToken;
 use super::capture::Capture;
 use super::executor::Executor;
-use super::progress::{Progress, ToolUpdate};
+use super::progress::Progress;
 use super::question::{Question, QuestionInput};
 use super::source::Source;
-use super::state::{DuplicateState, StateKey, StateMap};
+use super::problem::RegistryError;
+use super::state::{StateKey, StateMap};
 use crate::panics::catch;
 use std::fmt;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ struct Inner {
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
-    progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
+    progress: Option<Arc<dyn Fn(&ToolContext, Progress) + Send + Sync>>,
     /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.
@@ -103,6 +104,11 @@ impl ToolContext {
 
     pub(crate) fn has_arc_of(&self, key: &StateKey) -> bool {
         self.inner.state.contains_arc_of(key) || self.inner.shared.contains_arc_of(key)
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn shared_call_id(&self) -> &Arc<str> {
+        &self.inner.call_id
     }
 
     /// Returns the id that the model's provider gave this call; empty outside of a call.
@@ -160,7 +166,7 @@ impl ToolContext {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let seen = Arc::new(Mutex::new(Vec::new()));
     /// let sink = seen.clone();
-    /// let cx = ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress)).build()?;
+    /// let cx = ToolContext::builder().on_progress(move |_, progress| sink.lock().unwrap().push(progress)).build()?;
     /// cx.progress(Progress::new("reading").of(3, 10));
     /// cx.progress("half way");
     /// assert_eq!(seen.lock().unwrap()[0].message, "reading");
@@ -172,9 +178,9 @@ impl ToolContext {
         if self.inner.running.is_over() {
             return;
         }
-        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress.into());
+        let progress = progress.into();
         // A listener cannot make the call fail.
-        if let Err(panic) = catch(|| sink(update)) {
+        if let Err(panic) = catch(|| sink(self, progress)) {
             tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");
         }
     }
@@ -260,7 +266,7 @@ impl ToolContext {
     /// let cx = ToolContext::builder().run_id("run-1").state(7_u8).build()?;
     /// let call = cx.to_builder().call_id("call_2").build()?;
     /// assert_eq!((call.run_id(), call.call_id(), call.get::<u8>()), (Some("run-1"), "call_2", Some(&7)));
-    /// # Ok::<(), agent::tool::DuplicateState>(())
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn to_builder(&self) -> ToolContextBuilder {
         ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }
@@ -336,7 +342,7 @@ impl fmt::Debug for Inner {
 #[must_use = "call `build`"]
 pub struct ToolContextBuilder {
     inner: Inner,
-    duplicate: Option<DuplicateState>,
+    duplicate: Option<StateKey>,
 }
 
 impl ToolContextBuilder {
@@ -442,8 +448,8 @@ impl ToolContextBuilder {
         self
     }
 
-    /// Sets a listener for [`ToolContext::progress`]. It runs in the body, so it must not block.
-    pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
+    /// Sets a listener for [`ToolContext::progress`], which also gets the context of the call. It runs in the body, so it must not block.
+    pub fn on_progress(mut self, receive: impl Fn(&ToolContext, Progress) + Send + Sync + 'static) -> Self {
         self.inner.progress = Some(Arc::new(receive));
         self
     }
@@ -486,10 +492,10 @@ impl ToolContextBuilder {
     ///
     /// # Errors
     /// Fails when two values of one type were added.
-    pub fn build(self) -> Result<ToolContext, DuplicateState> {
+    pub fn build(self) -> Result<ToolContext, RegistryError> {
         match self.duplicate {
             None => Ok(ToolContext { inner: Arc::new(self.inner) }),
-            Some(twice) => Err(twice),
+            Some(twice) => Err(RegistryError::duplicate_state(twice)),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::context::ToolContext;
 #[cfg(feature = "runtime")]
 use super::current::Running;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
-use super::policy::{Timeout, ToolPolicy};
+use super::policy::ToolPolicy;
 use super::state::StateMap;
 use super::trace;
 use super::untrusted;
@@ -59,11 +59,7 @@ pub(super) async fn invoke(
         ));
     }
     let policy = tool.policy();
-    let limit = match policy.timeout {
-        Timeout::After(limit) => Some(limit),
-        Timeout::Inherit => cx.default_timeout(),
-        Timeout::Never => None,
-    };
+    let limit = policy.timeout.or(cx.default_timeout()).filter(|limit| *limit < Duration::MAX);
     let span = trace::call_span(cx.tool(), cx.call_id());
     let checked;
     let accepted = match arguments {

@@ -1,7 +1,7 @@
 //! Errors in a set of tools, and in the name of a tool.
 
 use super::definition_error::DefinitionError;
-use super::state::{DuplicateState, StateKey};
+use super::state::StateKey;
 use crate::args::{InvalidArguments, Issue};
 use std::fmt::{self, Write};
 
@@ -78,7 +78,7 @@ impl fmt::Display for UnknownTool {
 
 impl std::error::Error for UnknownTool {}
 
-/// The error for tools that cannot be combined to a registry; it lists everything that is wrong, one line each.
+/// The error for tools and state that do not fit together; it lists everything that is wrong, one line each.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -102,6 +102,10 @@ crate::error_text::debug_is_the_sentence!(RegistryError);
 impl RegistryError {
     pub(super) fn one(problem: RegistryProblem) -> Self {
         Self { problems: vec![problem] }
+    }
+
+    pub(crate) fn duplicate_state(state: StateKey) -> Self {
+        Self::one(RegistryProblem::DuplicateState { state })
     }
 
     pub(crate) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
@@ -213,9 +217,12 @@ pub enum RegistryProblem {
         /// The reason.
         issues: Vec<Issue>,
     },
-    /// State of one type was added twice.
-    #[error(transparent)]
-    State(#[from] DuplicateState),
+    /// State of one type was added twice, which would be ambiguous.
+    #[error("state of type `{state}` is given twice")]
+    DuplicateState {
+        /// The type of the state.
+        state: StateKey,
+    },
     /// A tool has a time limit, but there is no clock.
     #[error("tool `{tool}` has a timeout, which needs the feature `runtime`")]
     NoClock {

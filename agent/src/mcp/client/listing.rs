@@ -154,7 +154,7 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
         open_world: hints.open_world_hint,
     });
     if config.trusts_hints {
-        options = options.annotations(hints);
+        options.annotations = hints;
     }
     if let Some(title) = &tool.title {
         options = options.title(cleaned(title, 256));

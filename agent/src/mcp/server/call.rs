@@ -173,7 +173,7 @@ fn tool_context(
     }
     if let Some(progress) = progress {
         let queue = progress.queue();
-        builder = builder.on_progress(move |update| queue.push(update.progress));
+        builder = builder.on_progress(move |_, progress| queue.push(progress));
     }
     builder.build().map_err(|error| error.to_string())
 }

@@ -3,7 +3,8 @@
 use crate::tool::state::StateMap;
 use crate::tool::{
     BoxFuture,
-    state::{DuplicateState, StateKey},
+    problem::RegistryError,
+    state::StateKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -67,8 +68,8 @@ impl Caller {
     ///
     /// # Errors
     /// Fails if the caller already has a value of that type.
-    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, DuplicateState> {
-        Arc::make_mut(&mut self.inner).state.insert(Arc::new(value))?;
+    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, RegistryError> {
+        Arc::make_mut(&mut self.inner).state.insert(Arc::new(value)).map_err(RegistryError::duplicate_state)?;
         Ok(self)
     }
 
