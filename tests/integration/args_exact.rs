@@ -82,7 +82,7 @@ fn text_becomes_the_number_that_its_digits_say() {
     {
         let from_text = plan.parse::<Value>(&format!("{{\"v\":\"{digits}\"}}")).expect("a number");
         assert_eq!(from_text.value["v"].to_string(), digits);
-        assert_eq!(from_text.coercions[0].to.to_string(), digits);
+        assert_eq!(from_text.coercions()[0].to.to_string(), digits);
         assert_eq!(sent(&plan, digits).expect("a number").to_string(), digits);
     }
     ok(r#"{"v":"12345678901234567890"}"#, w(12_345_678_901_234_567_890.0f64));

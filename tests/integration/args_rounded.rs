@@ -20,7 +20,7 @@ fn records<T: DeserializeOwned + JsonSchema + Debug>(v: &str) -> Vec<(String, Va
         assert_eq!(typed, value.coercions, "{v}");
         // What arrived is not rounded again.
         let again = plan.parse::<Value>(&value.value.to_string()).unwrap_or_else(|e| panic!("{v}: {e}"));
-        assert!(again.coercions.is_empty(), "{v}: {:?}", again.coercions);
+        assert!(again.coercions().is_empty(), "{v}: {:?}", again.coercions());
         all.push(typed.iter().map(|c| (c.path.clone(), c.from.clone(), c.to.clone())).collect::<Vec<_>>());
         assert!(typed.iter().all(|c| c.rule == CoercionRule::NumberRounded), "{v}: {typed:?}");
     }
@@ -108,11 +108,11 @@ fn anywhere_in_any_value() {
     let text =
         r#"{"any":18446744073709551617,"n":12345678901234567890123,"u":9007199254740993.5,"x":[1e-400]}"#;
     let parsed = plan.parse::<Value>(text).unwrap();
-    let paths: Vec<&str> = parsed.coercions.iter().map(|c| c.path.as_str()).collect();
+    let paths: Vec<&str> = parsed.coercions().iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["/any", "/n", "/u", "/x/0"]);
     let parsed = plan.parse::<Value>(r#"{"n":9007199254740993,"any":9007199254740993}"#).unwrap();
     assert_eq!(parsed.value.to_string(), r#"{"n":9007199254740993,"any":9007199254740993}"#);
-    assert!(parsed.coercions.is_empty());
+    assert!(parsed.coercions().is_empty());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn text_says_what_it_became_and_what_was_lost() {
     let coercions = |v: &str| {
         let plan = plan::<W<f64>>(PlanOptions::default());
         let parsed = plan.parse::<W<f64>>(&format!("{{\"v\":{v}}}")).unwrap();
-        parsed.coercions.iter().map(|c| (c.rule.as_str(), c.to.to_string())).collect::<Vec<_>>()
+        parsed.coercions().iter().map(|c| (c.rule.as_str(), c.to.to_string())).collect::<Vec<_>>()
     };
     let exact = |to: &str| ("text_to_number", to.to_owned());
     let rounded = |to: &str| ("number_rounded", to.to_owned());
@@ -188,7 +188,7 @@ fn a_secret_number_is_hidden() {
     }
     let plan = Plan::for_type::<Secret>("t", PlanOptions::default()).unwrap();
     let parsed = plan.parse::<Secret>(r#"{"amount":9007199254740993}"#).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!((parsed.coercions[0].from.clone(), parsed.coercions.len()), (json!("(hidden)"), 1));
+    assert_eq!((parsed.coercions()[0].from.clone(), parsed.coercions().len()), (json!("(hidden)"), 1));
     let parsed = plan.parse::<Secret>(r#"{"amount":1e-400}"#).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(parsed.coercions[0].from, json!("(hidden)"));
+    assert_eq!(parsed.coercions()[0].from, json!("(hidden)"));
 }

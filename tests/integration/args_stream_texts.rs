@@ -139,7 +139,7 @@ fn every_cut_is_incomplete() {
     let mut stream = ArgumentStream::untyped();
     for delta in characters(text) {
         let error = stream.finish().unwrap_err();
-        assert!(error.is_incomplete(), "{} {error}", stream.text());
+        assert!(!stream.is_broken(), "{} {error}", stream.text());
         stream.push(delta, &mut |_| {}).unwrap();
     }
     assert_eq!(stream.finish(), Ok(text));

@@ -321,7 +321,7 @@ proptest! {
             let options = PlanOptions::default().coercion(policy).unknown(unknown);
             let plan = Plan::for_type::<Secretive>("t", options).unwrap();
             let told = match plan.parse::<Secretive>(&text) {
-                Ok(parsed) => format!("{:?} {}", parsed.coercions, json!(parsed.coercions)),
+                Ok(parsed) => format!("{:?} {}", parsed.coercions(), json!(parsed.coercions())),
                 Err(refusal) => format!("{refusal}\n{}\n{refusal:?}\n{:?}", refusal.to_json(), refusal.issues()),
             };
             prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy, text, told);

@@ -128,7 +128,7 @@ impl ToolBody for Careless {
     ) -> Result<AcceptedArguments, agent::args::InvalidArguments> {
         assert!(!arguments.contains("lorem ipsum lorem"), "too much text");
         if arguments.starts_with("```") {
-            return Ok(AcceptedArguments::new(definition, arguments, agent::args::Coercions::default()));
+            return Ok(AcceptedArguments::new(definition, arguments, Vec::new()));
         }
         AcceptedArguments::parse::<agent::Value>(definition, arguments)
     }

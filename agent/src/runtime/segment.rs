@@ -313,7 +313,7 @@ fn run(
         if let (Some((assistant, true)), Some(checked)) = (&keeper, &body.checked) {
             let key = body.config.cache_key(&body.call.name, checked, &body.context);
             if let Some(known) = assistant.cache().get(&key) {
-                let coercions = checked.coercions().clone();
+                let coercions = checked.coercions().to_vec();
                 let mut end = CallEnd::new(known).with_coercions(coercions);
                 end.cached = true;
                 return end;

@@ -160,7 +160,7 @@ fn accepted_json(tool: &Tool, accepted: &AcceptedArguments) -> Value {
     json!({
         "is_accepted": true,
         "arguments": without_secrets(tool, None, accepted.value().clone()),
-        "coercions": accepted.coercions().iter().collect::<Vec<_>>(),
+        "coercions": accepted.coercions(),
     })
 }
 

@@ -326,7 +326,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
         for (policy, read) in read.iter().enumerate() {
             match read {
                 Ok(parsed) => {
-                    let change = parsed.coercions.iter().find(|change| !is_same_number(change));
+                    let change = parsed.coercions().iter().find(|change| !is_same_number(change));
                     if let Some(change) = change.filter(|_| policy == 0 && !self.own_policies) {
                         let verdicts =
                             format!("schema: accepts\nengine: changes {:?} by {}", change.path, change.rule);
@@ -358,7 +358,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
     fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
-            let changed = !parsed.coercions.is_empty();
+            let changed = !parsed.coercions().is_empty();
             // The exact policy allows only changes such as 1.0 to 1, after which a value fits only if it did before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
@@ -383,7 +383,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             // A `Value` holds a number beyond floats as text, which cannot be compared.
-            if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
+            if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions().is_empty()) {
                 continue;
             }
             let Ok(whole) = self.plans.by_policy[policy].parse::<Value>(text) else { continue };
@@ -395,7 +395,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
             let verdicts = match &exact {
                 _ if !fits => format!("coerced: {coerced}\nschema: refuses it"),
                 Err(refusal) => format!("coerced: {coerced}\nexact: {}", lines(refusal.issues())),
-                Ok(again) if !again.coercions.is_empty() => {
+                Ok(again) if !again.coercions().is_empty() => {
                     format!("coerced: {coerced}\nexact: changes it again")
                 }
                 Ok(_) => continue,

@@ -191,9 +191,9 @@ fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), B
     };
     match plan.parse::<Value>(&coerced) {
         Err(again) => fail(format!("again: {}", lines(again.issues()))),
-        Ok(again) if !again.coercions.is_empty() => {
+        Ok(again) if !again.coercions().is_empty() => {
             let changes: Vec<String> =
-                again.coercions.iter().map(|c| format!("{} at {:?}", c.rule, c.path)).collect();
+                again.coercions().iter().map(|c| format!("{} at {:?}", c.rule, c.path)).collect();
             fail(format!("again: {}", changes.join(", ")))
         }
         Ok(again) if again.value != first.value => fail(format!("again: {}", again.value)),

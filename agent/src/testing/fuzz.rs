@@ -4,7 +4,7 @@ use super::call::{MAX_TEXT, lines};
 use super::law::{Law, LawViolation};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, SlippedCall};
-use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
+use crate::args::{Coercion, CoercionRule, InvalidArguments, IssueCode};
 use crate::panics::catch;
 use crate::tool::{definition_error::DefinitionError, set::ToolSet, value::Tool};
 use serde_json::Value;
@@ -95,7 +95,7 @@ pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
 }
 
 enum ValidationResult {
-    Accepted(Coercions),
+    Accepted(Vec<Coercion>),
     Refused(InvalidArguments),
     Panicked(String),
 }

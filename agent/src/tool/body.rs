@@ -6,7 +6,7 @@ use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
-use crate::args::{Coercions, InvalidArguments};
+use crate::args::{Coercion, Coercions, InvalidArguments};
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -141,11 +141,15 @@ impl AcceptedArguments {
     /// Fails with the full report when the plan of the definition refuses them.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
         let parsed = definition.plan().parse::<A>(text)?;
-        Ok(Self::new(definition, text, parsed.coercions).with_parsed(parsed.value))
+        Ok(Self::with(definition, text, parsed.coercions).with_parsed(parsed.value))
     }
 
     /// Accepts arguments that were checked in another way.
-    pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
+    pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
+        Self::with(definition, text, coercions.into())
+    }
+
+    pub(super) fn with(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
         Self {
             definition: definition.clone(),
             text: text.into(),
@@ -184,7 +188,11 @@ impl AcceptedArguments {
     }
 
     /// Returns the changes that made the arguments fit, in order.
-    pub fn coercions(&self) -> &Coercions {
+    pub fn coercions(&self) -> &[Coercion] {
+        &self.coercions
+    }
+
+    pub(super) fn recorded_coercions(&self) -> &Coercions {
         &self.coercions
     }
 
@@ -219,7 +227,7 @@ impl fmt::Debug for AcceptedArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcceptedArguments")
             .field("tool", &self.definition.name())
-            .field("coercions", &self.coercions)
+            .field("coercions", &self.coercions())
             .finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use super::policy::ToolPolicy;
 use super::source::Source;
 use super::state::StateKey;
 use super::untrusted;
-use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions};
+use crate::args::{Coercion, InvalidArguments, Plan, PlanOptions};
 use crate::message::{Part, ToolArguments, ToolResultMessage};
 use crate::panics::catch;
 use serde_json::Value;
@@ -248,12 +248,12 @@ impl Tool {
         }
     }
 
-    /// Checks arguments that need no preparation, without running the body.
+    /// Checks arguments that need no preparation, without running the body, and returns the changes that made them fit.
     ///
     /// # Errors
     /// Fails with the full report when they are refused.
-    pub fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
-        self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().clone())
+    pub fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+        self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().to_vec())
     }
 
     fn definitions(&self) -> CallDefinitions<'_> {
@@ -269,7 +269,7 @@ impl Tool {
         let Some(hidden) = &self.hidden else { return self.body.check(shown, text) };
         let joined = join(shown.plan(), whole.plan(), &hidden.arguments, text).map_err(|report| *report)?;
         let checked = self.body.check(whole, &joined.text).map_err(|report| hidden.rewrite(report, shown))?;
-        Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
+        Ok(AcceptedArguments::with(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
     /// Returns the arguments as the tool's own function changes them, if it does. A panic becomes an error.
