@@ -68,7 +68,6 @@ async fn errors_print_their_sentence_first() {
             Registry::new(tools![send])
                 .unwrap()
                 .check_dialect(Dialect::OpenAiStrict)
-                .into_result()
                 .unwrap_err(),
         ),
         printed(Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count]).build().unwrap_err()),

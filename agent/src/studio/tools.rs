@@ -16,6 +16,7 @@ use crate::schema::Dialect;
 use crate::tool::approval::Approval;
 use crate::tool::body::AcceptedArguments;
 use crate::tool::call_error::CallError;
+use crate::tool::dialect::tools_in_dialect;
 use crate::tool::policy::Effect;
 use crate::tool::secrets::without_secrets;
 use crate::tool::value::Tool;
@@ -63,8 +64,8 @@ impl StudioShared {
     pub(super) fn tool_schemas(&self, name: &str) -> Result<Value, Rejection> {
         let definition = self.tool(name)?.definition();
         let dialects = Dialect::ALL.into_iter().map(|dialect| {
-            let report = self.template.registry().check_dialect(dialect);
-            let Some(tool) = report.tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
+            let tools = tools_in_dialect(&self.template.registry().definitions(), dialect);
+            let Some(tool) = tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
             let changes: Vec<Value> = tool.changes.iter().map(|change| {
                 json!({"path": change.path, "text": change.to_string(), "is_lost": change.is_not_expressible()})
             }).collect();
