@@ -2,7 +2,7 @@
 
 use agent::message::{Message, Part, Usage};
 use agent::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx, reply};
-use agent::testing::{CallKind, Cassette, CassetteError, EventLog, FakeClock, SchemaModel};
+use agent::testing::{Cassette, CassetteError, EventLog, FakeClock, SchemaModel};
 use agent::{
     Assistant, Registry, ScriptedModel, ToolArgs, ToolContext, json, message::ToolCall, tool, tools,
 };
@@ -110,15 +110,13 @@ async fn every_tool_is_tried_rightly_and_wrongly() {
     assert_eq!(assistant.prompt("Go.").await.expect("an answer").text(), "Every tool was tried.");
     model.assert_safe();
     let calls = model.calls();
-    let of = |tool: &str, kind: fn(&CallKind) -> bool| {
-        calls.iter().filter(|call| call.tool == tool && kind(&call.kind)).count()
+    let of = |tool: &str, kind: &str| {
+        calls.iter().filter(|call| call.tool == tool && call.kind().to_string().starts_with(kind)).count()
     };
     for tool in ["double", "book"] {
-        assert!(of(tool, |kind| *kind == CallKind::Valid) >= 3, "{model}");
-        assert!(of(tool, |kind| *kind == CallKind::Boundary) >= 2, "{model}");
-        assert!(of(tool, |kind| matches!(kind, CallKind::Slip(_))) >= 10, "{model}");
+        assert!(of(tool, "right") >= 3 && of(tool, "at an edge") >= 2 && of(tool, "slip: ") >= 10, "{model}");
     }
-    assert!(of("book", |kind| *kind == CallKind::Beyond) >= 4, "{model}");
+    assert!(of("book", "beyond an edge") >= 4, "{model}");
     assert!(calls.iter().all(|call| call.outcome.is_some()), "each call has its end");
     // The same again.
     let again = SchemaModel::new();

@@ -13,7 +13,7 @@ const MAX_POINTER: usize = 4_000;
 /// The length from which texts are streamed in larger pieces, in bytes.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every [`Law`] that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
+/// Checks every law that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
 ///
 /// The call may be accepted or refused; the check is whether the engine is consistent. Use it for a log of calls of real models, or in a
 /// fuzzer.

@@ -2,7 +2,7 @@
 //!
 //! | to | use |
 //! | --- | --- |
-//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`Agreement`] |
+//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`verify_plan`] |
 //! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
 //! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
 //! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
@@ -120,12 +120,12 @@ mod sample;
 mod slips;
 mod store;
 
-pub use agreement::{Agreement, AgreementReport, assert_agrees};
+pub use agreement::{assert_agrees, verify_plan};
 pub use call::verify_call;
 pub use cassette::{Cassette, CassetteError, CassetteModel};
 pub use clock::FakeClock;
 pub use events::EventLog;
-pub use fuzz::{FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
-pub use law::{Law, LawViolation};
-pub use models::{CallKind, SchemaCall, SchemaModel};
+pub use fuzz::{FuzzReport, fuzz_tool, fuzz_tools};
+pub use law::LawViolation;
+pub use models::{SchemaCall, SchemaModel};
 pub use store::assert_store;
