@@ -8,9 +8,7 @@ use agent::model::reply;
 use agent::tool::ArgumentMap;
 use agent::{
     Assistant, Parameters, Registry, RunTool, ScriptedModel, ToolContext, ToolError, ToolSet, Value, json,
-    tool,
-    tool::Source,
-    tools,
+    tool, tool::Source, tools,
 };
 
 struct Admin;

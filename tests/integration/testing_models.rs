@@ -270,7 +270,7 @@ fn assistant(model: impl Model + 'static) -> Assistant {
 async fn what_was_recorded_is_played_and_the_file_can_be_read() {
     let folder = Folder::new("recorded");
     let path = folder.file("deep/double.json");
-    let recording = Cassette::new(&path).secret("hunter2").record(script());
+    let recording = Cassette::record(&path, script()).secret("hunter2");
     assert!(recording.is_recording());
     let asked = "My password is hunter2. Double 21.";
     assert_eq!(
@@ -289,7 +289,7 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
     assert_eq!(file["exchanges"][1]["request"]["messages"].as_array().map(Vec::len), Some(2));
     assert_eq!(file["tools"].as_object().map(serde_json::Map::len), Some(1));
 
-    let playing = Cassette::new(&path).secret("hunter2").play().expect("a cassette");
+    let playing = Cassette::play(&path).expect("a cassette").secret("hunter2");
     assert_eq!((playing.len(), playing.is_empty(), playing.info().model.as_str()), (2, false, "grey-1"));
     let played = assistant(playing.clone());
     let output = played.prompt(asked).await.expect("an answer");
@@ -303,7 +303,7 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
 
     let twice = assistant(playing).prompt(asked).await.expect_err("played already").to_string();
     assert!(twice.contains("was played already"), "{twice}");
-    let half = Cassette::new(&path).secret("hunter2").play().expect("a cassette");
+    let half = Cassette::play(&path).expect("a cassette").secret("hunter2");
     let text = panic_of(|| half.assert_played());
     assert!(text.starts_with("exchanges [1, 2] of 2 in"), "{text}");
 }
@@ -312,9 +312,9 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
 async fn a_request_that_was_not_recorded_is_loud_and_shows_the_nearest() {
     let folder = Folder::new("miss");
     let path = folder.file("double.json");
-    assistant(Cassette::new(&path).record(script())).prompt("Double 21.").await.expect("an answer");
+    assistant(Cassette::record(&path, script())).prompt("Double 21.").await.expect("an answer");
 
-    let play = || Cassette::new(&path).play().expect("a cassette");
+    let play = || Cassette::play(&path).expect("a cassette");
     let error = assistant(play()).prompt("Double 22.").await.expect_err("another prompt").to_string();
     assert!(
         error.contains(
@@ -343,9 +343,9 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
         text.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect::<String>()
     };
     let request = |text: &str| ModelRequest::new([Message::user([Part::text(text)])]);
-    let recording = Cassette::new(&path).scrub(no_digits).record(failing);
+    let recording = Cassette::record(&path, failing).scrub(no_digits);
     recording.call(&StepCx::new(), &request("It is 2026-11-22.")).await.expect_err("it fails");
-    let playing = Cassette::new(&path).scrub(no_digits).play().expect("a cassette");
+    let playing = Cassette::play(&path).expect("a cassette").scrub(no_digits);
     let error = playing.call(&StepCx::new(), &request("It is 2027-01-01.")).await.expect_err("it fails");
     assert_eq!(
         (error.kind(), error.message(), error.status(), error.code(), error.retry_after()),
@@ -362,7 +362,7 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
 #[test]
 fn a_file_that_is_no_cassette_is_told() {
     let folder = Folder::new("broken");
-    let missing = Cassette::new(folder.file("missing.json")).play().expect_err("not there");
+    let missing = Cassette::play(folder.file("missing.json")).expect_err("not there");
     assert!(
         matches!(missing, CassetteError::Io { .. })
             && missing.to_string().ends_with("record it with AGENT_CASSETTES=record")
@@ -370,7 +370,7 @@ fn a_file_that_is_no_cassette_is_told() {
     let of = |text: &str| {
         let path = folder.file("broken.json");
         std::fs::write(&path, text).expect("a file");
-        let error = Cassette::new(&path).play().expect_err("broken").to_string();
+        let error = Cassette::play(&path).expect_err("broken").to_string();
         error.rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
     };
     assert!(of("{").starts_with("EOF while parsing"));

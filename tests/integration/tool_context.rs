@@ -88,10 +88,8 @@ async fn progress_is_told_while_the_body_runs() {
     assert_eq!(call(tools![read], "read", r#"{"pages": 2}"#, &cx).await, "2");
     call(tools![read_now], "read_now", r#"{"pages": 3}"#, &cx).await;
     let seen = seen.lock().expect("sound");
-    let said: Vec<_> = seen
-        .iter()
-        .map(|(_, tool, p)| format!("{tool} {} {:?}/{:?}", p.message, p.done, p.total))
-        .collect();
+    let said: Vec<_> =
+        seen.iter().map(|(_, tool, p)| format!("{tool} {} {:?}/{:?}", p.message, p.done, p.total)).collect();
     assert_eq!(
         said,
         ["read reading Some(1)/Some(2)", "read reading Some(2)/Some(2)", "read_now read Some(3)/None"]

@@ -58,8 +58,8 @@ pub use plan::{Plan, SchemaError};
 pub(crate) use plan::{all_texts, hidden, secret_names, secret_texts, withheld};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
-pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub(crate) use stream::read_literally;
+pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 

@@ -17,12 +17,8 @@ use crate::loop_core::{
 use crate::message::{Conversation, Message, MessageList, ToolCall};
 use crate::panics::catch_future;
 use crate::tool::{
-    cancel::CancelToken,
-    context::ToolContext,
-    definition::ToolDefinition,
-    outcome::ToolOutcome,
-    policy::Effect,
-    value::Tool,
+    cancel::CancelToken, context::ToolContext, definition::ToolDefinition, outcome::ToolOutcome,
+    policy::Effect, value::Tool,
 };
 use serde_json::Value;
 

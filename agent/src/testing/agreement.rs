@@ -45,7 +45,11 @@ pub fn verify_plan<T: DeserializeOwned>(
     samples: usize,
     seed: u64,
 ) -> Result<(), Box<LawViolation>> {
-    prove::<T>(plan, samples, seed)?.violations.into_iter().next().map_or(Ok(()), |found| Err(Box::new(found)))
+    prove::<T>(plan, samples, seed)?
+        .violations
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |found| Err(Box::new(found)))
 }
 
 fn prove<T: DeserializeOwned>(
@@ -129,7 +133,10 @@ impl Plans {
         let with = |policy, unknown| plan.with_options(options.coercion(policy).unknown(unknown));
         let [exact, strict, lenient] = POLICIES.map(|policy| with(policy, unknown));
         let strip = with(CoercionPolicy::lenient(), UnknownKeys::Strip)?;
-        Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan.with_options(options.unknown(other))?] })
+        Ok(Plans {
+            by_policy: [exact?, strict?, lenient?],
+            others: [strip, plan.with_options(options.unknown(other))?],
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &Plan> {

@@ -81,10 +81,10 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = std::env::temp_dir().join(format!("agent-page-{}.json", std::process::id()));
 //! # let script = || ScriptedModel::new([reply().tool_call("price", r#"{"article": "tea"}"#), reply().text("3.50")]);
-//! # let recording = Cassette::new(&path).record(script());
+//! # let recording = Cassette::record(&path, script());
 //! # Assistant::builder(recording).tools(tools![price]).build()?.prompt("What is tea?").await?;
 //! // In your repository, beside the test. `AGENT_CASSETTES=record cargo test` asks the model, and writes it anew.
-//! let cassette = Cassette::new(&path).open(|| Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
+//! let cassette = Cassette::open(&path, || Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
 //! let assistant = Assistant::builder(cassette.clone()).tools(tools![price]).build()?;
 //! assert_eq!(assistant.prompt("What is tea?").await?.text(), "3.50");
 //! cassette.assert_played();
@@ -122,7 +122,7 @@ mod store;
 
 pub use agreement::{assert_agrees, verify_plan};
 pub use call::verify_call;
-pub use cassette::{Cassette, CassetteError, CassetteModel};
+pub use cassette::{Cassette, CassetteError};
 pub use clock::FakeClock;
 pub use events::EventLog;
 pub use fuzz::{FuzzReport, fuzz_tool, fuzz_tools};

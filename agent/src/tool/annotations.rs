@@ -24,5 +24,6 @@ pub(crate) struct ToolAnnotations {
 
 impl ToolAnnotations {
     /// No hints.
-    pub(crate) const NONE: Self = Self { read_only: None, destructive: None, idempotent: None, open_world: None };
+    pub(crate) const NONE: Self =
+        Self { read_only: None, destructive: None, idempotent: None, open_world: None };
 }

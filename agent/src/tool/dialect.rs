@@ -4,9 +4,7 @@ use super::definition::ToolDefinition;
 use super::registry::Registry;
 #[cfg(feature = "http")]
 use super::written::WrittenTool;
-use crate::schema::{
-    ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Dialect, Rendered, Size, render,
-};
+use crate::schema::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Dialect, Rendered, Size, render};
 #[cfg(feature = "http")]
 use std::sync::Arc;
 
@@ -91,7 +89,11 @@ impl Registry {
     /// Fails if the dialect cannot express what a tool accepts, or a superset of it. The error has all tools, too.
     pub fn check_dialect(&self, dialect: Dialect) -> Result<Vec<Rendered>, NotExpressible> {
         let tools = tools_in_dialect(&self.definitions(), dialect);
-        if tools.iter().all(Rendered::is_expressible) { Ok(tools) } else { Err(NotExpressible { dialect, tools }) }
+        if tools.iter().all(Rendered::is_expressible) {
+            Ok(tools)
+        } else {
+            Err(NotExpressible { dialect, tools })
+        }
     }
 }
 

@@ -460,13 +460,7 @@ impl ToolResult {
     /// Creates the result of the call `call_id` of `tool`, without coercions.
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
-        Self {
-            call_id: call_id.into(),
-            tool: tool.into(),
-            outcome,
-            coercions: Vec::new(),
-            asked: Vec::new(),
-        }
+        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Vec::new(), asked: Vec::new() }
     }
 
     pub(super) fn with_asked(mut self, asked: Vec<Question>) -> Self {

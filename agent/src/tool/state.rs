@@ -98,7 +98,10 @@ impl StateMap {
     ///
     /// # Errors
     /// Returns the type if there is a value of it already.
-    pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(&mut self, value: Arc<T>) -> Result<(), StateKey> {
+    pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
+        &mut self,
+        value: Arc<T>,
+    ) -> Result<(), StateKey> {
         let key = StateKey::of::<T>();
         if self.contains(&key) {
             return Err(key);

@@ -299,7 +299,11 @@ impl Tool {
     }
 
     /// Returns what a model sees of a stored result, if that is not the stored content.
-    pub(crate) fn format_result(&self, args: &ToolArguments, result: &ToolResultMessage) -> Option<Vec<Part>> {
+    pub(crate) fn format_result(
+        &self,
+        args: &ToolArguments,
+        result: &ToolResultMessage,
+    ) -> Option<Vec<Part>> {
         let options = self.options();
         let mut shown = options.format_result.as_ref().and_then(|format| format(args, result))?;
         if options.neutralizes {
@@ -321,7 +325,10 @@ impl Tool {
     /// Whether the model is asked at once when a call that was made outside of a run is recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
-        options.triggers_follow_up.as_ref().map_or(options.policy.follow_up, |triggers| triggers(args, result))
+        options
+            .triggers_follow_up
+            .as_ref()
+            .map_or(options.policy.follow_up, |triggers| triggers(args, result))
     }
 
     /// Returns the tool with changed options, the name and the description included.

@@ -1,11 +1,7 @@
 //! Callers and their authentication.
 
 use crate::tool::state::StateMap;
-use crate::tool::{
-    BoxFuture,
-    problem::RegistryError,
-    state::StateKey,
-};
+use crate::tool::{BoxFuture, problem::RegistryError, state::StateKey};
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,7 +65,10 @@ impl Caller {
     /// # Errors
     /// Fails if the caller already has a value of that type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, RegistryError> {
-        Arc::make_mut(&mut self.inner).state.insert(Arc::new(value)).map_err(RegistryError::duplicate_state)?;
+        Arc::make_mut(&mut self.inner)
+            .state
+            .insert(Arc::new(value))
+            .map_err(RegistryError::duplicate_state)?;
         Ok(self)
     }
 
