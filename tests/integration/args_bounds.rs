@@ -190,6 +190,6 @@ fn a_place_that_also_takes_text_keeps_the_text() {
     let plan = agent::args::Plan::compile("t", &schema, decoding()).unwrap();
     for text in ["[1]", "{\"a\":1}"] {
         let parsed = plan.parse::<Value>(&json!({"v": text}).to_string()).unwrap();
-        assert_eq!((parsed.value, parsed.coercions().len()), (json!({"v": text}), 0));
+        assert_eq!((&parsed.value, parsed.coercions().len()), (&json!({"v": text}), 0));
     }
 }

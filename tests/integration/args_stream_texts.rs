@@ -274,7 +274,7 @@ fn events_in_order() {
                 let told = match event {
                     ArgumentEvent::Started { kind, .. } => format!("{kind:?}"),
                     ArgumentEvent::Appended { fragment, .. } => format!("+{fragment:?}"),
-                    ArgumentEvent::Finished { value, .. } => format!("={}", value.text()),
+                    ArgumentEvent::Finished { json, .. } => format!("={json}"),
                     other => format!("{other:?}"),
                 };
                 writeln!(log, "{} {told}", event.path()).unwrap();

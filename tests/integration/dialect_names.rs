@@ -68,7 +68,7 @@ fn the_dialect_of_anthropic_cannot_express_them() {
         .collect();
     assert_eq!(paths, expected);
     assert_eq!(
-        changes[0].to_string(),
+        refused.tools()[0].changes[0].to_string(),
         "/properties/größe: `properties` cannot be expressed: a name has 1 to 64 ASCII letters, digits, `_`, `.` or `-`, and the provider \
          refuses a request with another"
     );

@@ -86,7 +86,7 @@ async fn methods_name_functions_and_write_closures_of_their_block() {
 }
 
 /// Opens or closes the account of a user.
-#[tool(prepare = Self::renamed, triggers_follow_up = |record| record.result.is_error)]
+#[tool(prepare = Self::renamed, triggers_follow_up = |_, result| result.is_error)]
 enum Account {
     /// Opens it.
     Open {
@@ -239,7 +239,7 @@ async fn a_stored_result_is_shown_in_another_form() {
         format!("began {table}")
     }
     /// Exports a table of strangers.
-    #[tool(format_result = |_| Some(vec![Part::text("40 %")]), untrusted)]
+    #[tool(format_result = |_, _| Some(vec![Part::text("40 %")]), untrusted)]
     fn strange(table: String) -> String {
         table
     }
@@ -255,10 +255,10 @@ async fn a_stored_result_is_shown_in_another_form() {
 #[test]
 fn a_function_decides_about_following_up_instead_of_the_flag() {
     /// Reads the sensor.
-    #[tool(triggers_follow_up = |record| record.result.text().contains("alarm"))]
+    #[tool(triggers_follow_up = |_, result| result.text().contains("alarm"))]
     fn sensor() {}
     /// Reads the sensor.
-    #[tool(follow_up, triggers_follow_up = |_| false)]
+    #[tool(follow_up, triggers_follow_up = |_, _| false)]
     fn quiet() {}
     /// Reads the sensor.
     #[tool(follow_up)]
@@ -275,7 +275,7 @@ async fn a_run_prepares_calls_and_shows_their_results_as_the_options_say() {
     /// Exports a table.
     #[tool(
         prepare = old_names,
-        format_result = |record| Some(vec![Part::text(format!("{} (40 % so far)", record.result.text()))])
+        format_result = |_, result| Some(vec![Part::text(format!("{} (40 % so far)", result.text()))])
     )]
     fn export(table: String) -> String {
         format!("exporting {table}")

@@ -7,11 +7,7 @@
 )]
 
 use crate::macro_support::{definition, failure, property, text};
-use agent::{
-    Registry, ToolContext, ToolSet, tool,
-    tool::{Effect, Timeout},
-    tools,
-};
+use agent::{Registry, ToolContext, ToolSet, tool, tool::Effect, tools};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@
 use crate::macro_support::{definition, text};
 use agent::{
     Approval, Registry, RunTool, ToolArgs, ToolContext, ToolSet, Value, json, tool,
-    tool::{Effect, Timeout, ToolPolicy},
+    tool::{Effect, ToolPolicy},
     tools,
 };
 
@@ -43,7 +43,7 @@ fn nothing_said_is_the_default() {
 fn everything_said_arrives() {
     let found = policy(tools![everything]);
     assert_eq!(found.effect, Effect::Idempotent);
-    assert_eq!(found.timeout, Some(Duration::MAX));
+    assert_eq!(found.timeout, Some(std::time::Duration::MAX));
     assert_eq!(
         (found.max_attempts, found.max_retries, found.max_result_bytes),
         (Some(3), Some(1), Some(4096))
