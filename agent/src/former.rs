@@ -33,7 +33,6 @@ moved! {
     ToolContextBuilder = tool::ToolContextBuilder, "write `agent::tool::ToolContextBuilder`";
     RegistryError = tool::RegistryError, "write `agent::tool::RegistryError`";
     RegistryProblem = tool::RegistryProblem, "write `agent::tool::RegistryProblem`";
-    UnknownTool = tool::UnknownTool, "write `agent::tool::UnknownTool`";
     StateKey = tool::StateKey, "write `agent::tool::StateKey`";
     Source = tool::Source, "write `agent::tool::Source`";
 }

@@ -2,7 +2,7 @@
 
 use agent::message::{Message, Part, Usage};
 use agent::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx, reply};
-use agent::testing::{Cassette, CassetteError, EventLog, FakeClock, SchemaModel};
+use agent::testing::{Cassette, EventLog, FakeClock, SchemaModel};
 use agent::{
     Assistant, Registry, ScriptedModel, ToolArgs, ToolContext, json, message::ToolCall, tool, tools,
 };
@@ -364,14 +364,14 @@ fn a_file_that_is_no_cassette_is_told() {
     let folder = Folder::new("broken");
     let missing = Cassette::play(folder.file("missing.json")).expect_err("not there");
     assert!(
-        matches!(missing, CassetteError::Io { .. })
-            && missing.to_string().ends_with("record it with AGENT_CASSETTES=record")
+        std::error::Error::source(&missing).is_some_and(|source| source.is::<std::io::Error>())
+            && missing.message().ends_with("record it with AGENT_CASSETTES=record")
     );
     let of = |text: &str| {
         let path = folder.file("broken.json");
         std::fs::write(&path, text).expect("a file");
-        let error = Cassette::play(&path).expect_err("broken").to_string();
-        error.rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
+        let error = Cassette::play(&path).expect_err("broken");
+        error.message().rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
     };
     assert!(of("{").starts_with("EOF while parsing"));
     assert_eq!(of(r#"{"cassette": 9}"#), "`cassette` is not 1: record it again");

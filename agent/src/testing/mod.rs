@@ -122,7 +122,7 @@ mod store;
 
 pub use agreement::{assert_agrees, verify_plan};
 pub use call::verify_call;
-pub use cassette::{Cassette, CassetteError};
+pub use cassette::Cassette;
 pub use clock::FakeClock;
 pub use events::EventLog;
 pub use fuzz::{FuzzReport, fuzz_tool, fuzz_tools};

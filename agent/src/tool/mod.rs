@@ -105,7 +105,7 @@ pub use executor::Executor;
 pub use options::ToolOptions;
 pub use outcome::{IntoOutcome, OutcomeCode};
 pub use policy::{Effect, ToolPolicy};
-pub use problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use problem::{RegistryError, RegistryProblem};
 pub use question::{AskError, Question, QuestionInput};
 pub use set::IntoTools;
 pub use source::Source;

@@ -1,5 +1,6 @@
 //! Errors in a set of tools, and in the name of a tool.
 
+use super::call_error::CallError;
 use super::definition_error::DefinitionError;
 use super::state::StateKey;
 use crate::args::{InvalidArguments, Issue};
@@ -8,31 +9,13 @@ use std::fmt::{self, Write};
 /// Maximum number of tools that the text about an unknown one lists.
 const LISTED: usize = 40;
 
-/// The error for an unknown tool.
-///
-/// ```
-/// use agent::{Registry, tool, tools};
-///
-/// /// Adds two numbers.
-/// #[tool]
-/// fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// let registry = Registry::new(tools![add])?;
-/// let unknown = registry.fetch("ad").err().expect("there is no such tool");
-/// assert_eq!((unknown.name(), unknown.suggestions()), ("ad", &["add".to_owned()][..]));
-/// # Ok::<(), agent::tool::RegistryError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct UnknownTool {
+/// A name that no tool has. `Display` is the sentence for the model.
+pub(crate) struct UnknownTool {
     name: String,
     suggestions: Vec<String>,
     known: Vec<String>,
     more: usize,
 }
-
-crate::error_text::debug_is_the_sentence!(UnknownTool);
 
 impl UnknownTool {
     pub(super) fn new<'n>(
@@ -46,16 +29,6 @@ impl UnknownTool {
             more: known.len().saturating_sub(LISTED),
             known: known.take(LISTED).map(str::to_owned).collect(),
         }
-    }
-
-    /// Returns the requested name, cut if it is long.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the names of similar tools, best first.
-    pub fn suggestions(&self) -> &[String] {
-        &self.suggestions
     }
 }
 
@@ -76,7 +49,19 @@ impl fmt::Display for UnknownTool {
     }
 }
 
-impl std::error::Error for UnknownTool {}
+impl From<UnknownTool> for CallError {
+    fn from(unknown: UnknownTool) -> Self {
+        let text = unknown.to_string();
+        Self::UnknownTool { name: unknown.name, suggestions: unknown.suggestions, text }
+    }
+}
+
+impl From<UnknownTool> for RegistryProblem {
+    fn from(unknown: UnknownTool) -> Self {
+        let text = unknown.to_string();
+        Self::Unknown { name: unknown.name, suggestions: unknown.suggestions, text }
+    }
+}
 
 /// The error for tools and state that do not fit together; it lists everything that is wrong, one line each.
 ///
@@ -100,8 +85,8 @@ pub struct RegistryError {
 crate::error_text::debug_is_the_sentence!(RegistryError);
 
 impl RegistryError {
-    pub(super) fn one(problem: RegistryProblem) -> Self {
-        Self { problems: vec![problem] }
+    pub(super) fn one(problem: impl Into<RegistryProblem>) -> Self {
+        Self { problems: vec![problem.into()] }
     }
 
     pub(crate) fn duplicate_state(state: StateKey) -> Self {
@@ -230,8 +215,15 @@ pub enum RegistryProblem {
         tool: String,
     },
     /// There is no such tool.
-    #[error(transparent)]
-    Unknown(#[from] UnknownTool),
+    #[error("{text}")]
+    Unknown {
+        /// The requested name, cut if it is long.
+        name: String,
+        /// The names of similar tools, best first.
+        suggestions: Vec<String>,
+        /// The sentence, which lists the tools.
+        text: String,
+    },
 }
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);

@@ -147,8 +147,28 @@ impl Registry {
     ///
     /// # Errors
     /// Fails when there is none; the text lists the tools, and those with a similar name.
-    pub fn fetch(&self, name: &str) -> Result<&Tool, UnknownTool> {
-        self.get(name).ok_or_else(|| self.unknown(name))
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tool::RegistryProblem, tools};
+    ///
+    /// /// Adds two numbers.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// let registry = Registry::new(tools![add])?;
+    /// let error = registry.fetch("ad").err().expect("there is no such tool");
+    /// let RegistryProblem::Unknown { name, suggestions, .. } = &error.problems()[0] else { unreachable!() };
+    /// assert_eq!((name.as_str(), suggestions), ("ad", &vec!["add".to_owned()]));
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn fetch(&self, name: &str) -> Result<&Tool, RegistryError> {
+        self.find(name).map_err(RegistryError::one)
+    }
+
+    fn find(&self, name: &str) -> Result<&Tool, UnknownTool> {
+        self.get(name).ok_or_else(|| unknown_among(&self.inner.definitions, name))
     }
 
     /// Whether there is a tool with this name.
@@ -267,9 +287,9 @@ impl Registry {
         let (mut subset, mut problems) =
             (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
         for name in names {
-            match self.fetch(name) {
+            match self.find(name) {
                 Ok(tool) => problems.extend(subset.add(tool.clone()).err()),
-                Err(unknown) => problems.push(RegistryProblem::Unknown(unknown)),
+                Err(unknown) => problems.push(unknown.into()),
             }
         }
         subset.publish();
@@ -373,7 +393,7 @@ impl Registry {
         call: &ToolCall,
         source: Option<&Source>,
     ) -> Result<AcceptedArguments, CallError> {
-        self.fetch(&call.name)?.check(call.args.text(), source)
+        self.find(&call.name)?.check(call.args.text(), source)
     }
 
     /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model reads about each.
@@ -418,7 +438,7 @@ impl Registry {
         cx: &ToolContext,
     ) -> ToolResult {
         let result = |outcome| ToolResult::new(&*call.id, &*call.name, outcome);
-        match self.fetch(&call.name) {
+        match self.find(&call.name) {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
                 let (outcome, coercions) = invoke(tool, arguments, &cx).await;
@@ -441,10 +461,6 @@ impl Registry {
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
-    }
-
-    fn unknown(&self, name: &str) -> UnknownTool {
-        unknown_among(&self.inner.definitions, name)
     }
 }
 

@@ -119,26 +119,39 @@ impl Cassette {
     pub fn open<M, E>(
         path: impl Into<PathBuf>,
         make: impl FnOnce() -> Result<M, E>,
-    ) -> Result<Self, CassetteError>
+    ) -> Result<Self, ModelError>
     where
         M: Model + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         match std::env::var(VARIABLE).as_deref() {
             Ok("record") => {
-                let model = make().map_err(|error| CassetteError::Model { source: error.into() })?;
+                let model = make().map_err(|error| {
+                    let source = error.into();
+                    unusable(format!("the model to record could not be created: {source}"))
+                        .with_source(source)
+                })?;
                 Ok(Self::record(path, model))
             }
             Ok("" | "play") | Err(_) => Self::play(path),
-            Ok(other) => Err(CassetteError::Variable { value: other.to_owned() }),
+            Ok(other) => {
+                Err(unusable(format!("{VARIABLE} is `{other}`: set it to `record` or `play`, or unset it")))
+            }
         }
     }
 
     /// Replays the file.
     ///
+    /// ```
+    /// use agent::testing::Cassette;
+    ///
+    /// let error = Cassette::play("no/such/file.json").unwrap_err();
+    /// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the file does not exist or is not a cassette.
-    pub fn play(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
+    pub fn play(path: impl Into<PathBuf>) -> Result<Self, ModelError> {
         let path = path.into();
         let tape = Tape::read(&path)?;
         let info = tape.info();
@@ -303,7 +316,7 @@ impl Cassette {
                 ),
             }
         };
-        ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
+        unusable(message)
     }
 }
 
@@ -413,51 +426,10 @@ impl Stream for Recording {
 }
 
 /// The error of a cassette that cannot be used.
-///
-/// ```
-/// use agent::testing::{Cassette, CassetteError};
-///
-/// let error = Cassette::play("no/such/file.json").err().unwrap();
-/// assert!(matches!(&error, CassetteError::Io { path, .. } if path.ends_with("file.json")));
-/// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum CassetteError {
-    /// The file does not exist or cannot be read.
-    #[error("cassette `{}` cannot be read: {source}; record it with {VARIABLE}=record", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The file is not a cassette.
-    #[error("`{}` is not a cassette: {reason}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The fault of the file.
-        reason: String,
-    },
-    /// The environment variable is neither `record` nor `play`.
-    #[error("{VARIABLE} is `{value}`: set it to `record` or `play`, or unset it")]
-    Variable {
-        /// The value.
-        value: String,
-    },
-    /// The model to record could not be created.
-    #[error("the model to record could not be created: {source}")]
-    Model {
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+fn unusable(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
 }
 
-crate::error_text::debug_is_the_sentence!(CassetteError);
-
-impl CassetteError {
-    fn format(path: &Path, reason: impl Into<String>) -> Self {
-        Self::Format { path: path.to_owned(), reason: reason.into() }
-    }
+fn not_a_cassette(path: &Path, reason: impl fmt::Display) -> ModelError {
+    unusable(format!("`{}` is not a cassette: {reason}", path.display()))
 }
