@@ -30,7 +30,6 @@ moved! {
     Effect = tool::Effect, "write `agent::tool::Effect`";
     CallError = tool::CallError, "write `agent::tool::CallError`";
     DefinitionError = tool::DefinitionError, "write `agent::tool::DefinitionError`";
-    ToolContextBuilder = tool::ToolContextBuilder, "write `agent::tool::ToolContextBuilder`";
     RegistryError = tool::RegistryError, "write `agent::tool::RegistryError`";
     RegistryProblem = tool::RegistryProblem, "write `agent::tool::RegistryProblem`";
     StateKey = tool::StateKey, "write `agent::tool::StateKey`";

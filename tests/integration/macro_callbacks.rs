@@ -152,7 +152,7 @@ fn list_accounts(
 async fn call_for(set: ToolSet, source: Source, arguments: &str) -> (Option<String>, String) {
     let registry = Registry::new(set).expect("sound");
     let name = registry.names().next().expect("one tool").to_owned();
-    let cx = ToolContext::builder().source(source).build().expect("sound");
+    let cx = ToolContext::new().with_source(source);
     let outcome = registry.call(&ToolCall::new("1", name, arguments), &cx).await.outcome;
     (outcome.code().map(str::to_owned), outcome.text().into_owned())
 }

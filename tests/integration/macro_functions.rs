@@ -189,11 +189,10 @@ impl tool::Executor for Threads {
 }
 
 fn on_threads() -> ToolContext {
-    ToolContext::builder()
-        .state(thread::current().id())
-        .executor(std::sync::Arc::new(Threads))
-        .build()
+    ToolContext::new()
+        .with_state(thread::current().id())
         .expect("one")
+        .with_executor(std::sync::Arc::new(Threads))
 }
 
 #[tokio::test]

@@ -214,7 +214,7 @@ async fn a_fake_clock_moves_only_when_it_is_moved() {
     }
     let clock = FakeClock::new();
     let registry = Registry::new(tools![wait]).expect("a registry");
-    let cx = ToolContext::builder().executor(Arc::new(clock.clone())).build().expect("a context");
+    let cx = ToolContext::new().with_executor(Arc::new(clock.clone()));
     let call = ToolCall::new("1", "wait", "{}");
     let running = registry.call(&call, &cx);
     let moving = async {

@@ -196,7 +196,7 @@ async fn parameters_depend_on_the_source() {
     let error = registry.definitions_for(Some(&nobody)).expect_err("a set of no words").to_string();
     assert!(error.contains("tool `t`") && error.contains("role"), "{error}");
 
-    let of = |source: &Source| ToolContext::builder().source(source.clone()).build().expect("a context");
+    let of = |source: &Source| ToolContext::new().with_source(source.clone());
     let sent = r#"{"role": "admin"}"#;
     assert_eq!(call(&tool, sent, &of(&admin)).await.0, None);
     assert_eq!(call(&tool, sent, &of(&stranger)).await.0.as_deref(), Some("invalid_arguments"));

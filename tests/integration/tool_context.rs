@@ -36,13 +36,11 @@ async fn call(set: ToolSet, name: &str, arguments: &str, cx: &ToolContext) -> St
 async fn the_context_knows_its_call() {
     let said = text(tools![facts], "facts", r#"{"first": 1}"#).await;
     assert_eq!(said, "1 facts call_1 call_1 1/1 None None false false");
-    let cx = ToolContext::builder()
-        .run_id("run_1")
-        .session_id("s")
-        .idempotency_key("run_1/2/tool/0")
-        .attempt(2, 3)
-        .build()
-        .expect("a context");
+    let cx = ToolContext::new()
+        .with_run_id("run_1")
+        .with_session_id("s")
+        .with_idempotency_key("run_1/2/tool/0")
+        .with_attempt(2, 3);
     let said = call(tools![facts], "facts", r#"{"first": 1}"#, &cx).await;
     assert_eq!(said, r#"1 facts call_1 run_1/2/tool/0 2/3 Some("run_1") Some("s") false false"#);
 }
@@ -72,19 +70,18 @@ struct Kept(Mutex<Option<ToolContext>>);
 /// The id of the call, the tool, and what it reported.
 type Seen = Arc<Mutex<Vec<(String, String, Progress)>>>;
 
-fn watched() -> (Seen, tool::ToolContextBuilder) {
+fn watched() -> (Seen, ToolContext) {
     let seen = Seen::default();
     let sink = seen.clone();
     let listener = move |cx: &ToolContext, progress| {
         sink.lock().expect("sound").push((cx.call_id().to_owned(), cx.tool().to_owned(), progress));
     };
-    (seen, ToolContext::builder().on_progress(listener))
+    (seen, ToolContext::new().on_progress(listener))
 }
 
 #[tokio::test]
 async fn progress_is_told_while_the_body_runs() {
     let (seen, cx) = watched();
-    let cx = cx.build().expect("a context");
     assert_eq!(call(tools![read], "read", r#"{"pages": 2}"#, &cx).await, "2");
     call(tools![read_now], "read_now", r#"{"pages": 3}"#, &cx).await;
     let seen = seen.lock().expect("sound");
@@ -102,7 +99,7 @@ async fn progress_is_told_while_the_body_runs() {
 async fn what_is_told_late_is_dropped() {
     let (seen, cx) = watched();
     let kept = Arc::new(Kept(Mutex::default()));
-    let cx = cx.shared_state(kept.clone()).build().expect("a context");
+    let cx = cx.with_shared_state(kept.clone()).expect("a context");
     call(tools![late], "late", "", &cx).await;
     let own = kept.0.lock().expect("sound").take().expect("was kept");
     own.progress(Progress::new("too late"));
@@ -114,7 +111,7 @@ async fn what_is_told_late_is_dropped() {
 
 #[tokio::test]
 async fn nobody_who_watches_can_make_a_tool_fail() {
-    let cx = ToolContext::builder().on_progress(|_, _| panic!("no")).build().expect("a context");
+    let cx = ToolContext::new().on_progress(|_, _| panic!("no"));
     assert_eq!(call(tools![read], "read", r#"{"pages": 1}"#, &cx).await, "1");
     assert_eq!(text(tools![read], "read", r#"{"pages": 1}"#).await, "1");
 }
@@ -214,7 +211,7 @@ async fn bodies_log_in_the_span_of_their_call() {
         );
     }
     // On another thread the subscriber of this one is unknown, so the body runs here.
-    let cx = ToolContext::builder().executor(Arc::new(Here)).build().expect("a context");
+    let cx = ToolContext::new().with_executor(Arc::new(Here));
     call(tools![log_blocking], "log_blocking", "", &cx).await;
     let events = logs.events.lock().expect("sound");
     assert!(events.iter().any(|(inside, said)| *inside > 0 && said.contains("from a pool")), "{events:?}");

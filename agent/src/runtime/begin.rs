@@ -15,7 +15,7 @@ use crate::message::{Conversation, Message};
 use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
 use crate::tool::cancel::CancelToken;
-use crate::tool::context::ToolContextBuilder;
+use crate::tool::context::ToolContext;
 
 /// The input with which a run begins.
 pub(super) enum RunStart {
@@ -54,8 +54,8 @@ impl RunStart {
         &self,
         given: RunState,
         config: &Config,
-        context: ToolContextBuilder,
-    ) -> Result<(RunState, ToolContextBuilder), RunError> {
+        context: ToolContext,
+    ) -> Result<(RunState, ToolContext), RunError> {
         let types = &config.state_types;
         let context = types.rebuild(&given, context)?;
         let Self::Resume { run, .. } = self else { return Ok((given, context)) };

@@ -25,7 +25,7 @@ use crate::store::StoreError;
 use crate::tool::set::ToolSet;
 use crate::{
     Value,
-    tool::{cancel::CancelToken, context::ToolContextBuilder, source::Source},
+    tool::{cancel::CancelToken, context::ToolContext, problem::RegistryError, source::Source},
 };
 
 /// A run that has begun.
@@ -50,7 +50,7 @@ impl BegunRun {
         state: RunState,
         run_id: Arc<str>,
         cancel: CancelToken,
-        mut context: ToolContextBuilder,
+        mut context: ToolContext,
         reader: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
         tools: ToolSet,
@@ -72,7 +72,10 @@ impl BegunRun {
                 updates.push(CallReport::Progress { call_id: cx.shared_call_id().clone(), progress });
             });
         }
-        let context = context.capture(config.capture.clone()).build().map_err(RunError::DuplicateState)?;
+        if let Some(twice) = context.duplicate_state() {
+            return Err(RunError::DuplicateState(RegistryError::duplicate_state(twice)));
+        }
+        let context = context.with_capture(config.capture.clone());
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
         if let Some(source) = context.source() {
             config = for_source(source, config)?;

@@ -95,15 +95,15 @@ impl ServedAssistant {
         cancel: &CancelToken,
         state: &RunState,
     ) -> Result<Performer, StateError> {
-        let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
+        let context = ToolContext::new().with_run_id(run.clone()).with_cancel(cancel.clone());
         let context = self.config.state_types.rebuild(state, context)?;
         if let Some(missing) = self.needed_state.iter().find(|needed| !context.has(&needed.key)) {
             return Err(StateError::Missing { name: missing.name.to_string(), state: missing.key.name() });
         }
-        let context =
-            context.cancel_grace(self.config.cancel_grace).default_timeout(self.config.tool_timeout);
-        // Fails only for state that is given twice, and each name has a type of its own.
-        let context = context.capture(self.config.capture.clone()).build().unwrap_or_default();
+        let context = context
+            .with_cancel_grace(self.config.cancel_grace)
+            .with_default_timeout(self.config.tool_timeout);
+        let context = context.with_capture(self.config.capture.clone());
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::cut::{MAX_TEXT, cut_texts};
@@ -119,9 +118,7 @@ impl StudioShared {
             return Err(Rejection::conflict("needs_confirmation", message).with_data(out));
         }
         let cancel = self.lifecycle.stop().child();
-        let context = self.template.call_context(cancel.clone()).build().map_err(|error| {
-            Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "context", error.to_string())
-        })?;
+        let context = self.template.call_context(cancel.clone());
         let _running = self.lifecycle.begin();
         let cancelled = StopOnDrop(cancel);
         let began = Instant::now();

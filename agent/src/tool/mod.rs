@@ -99,7 +99,6 @@ mod written;
 pub use arguments::Argument;
 pub use body::{AcceptedArguments, ToolBody};
 pub use call_error::CallError;
-pub use context::ToolContextBuilder;
 pub use definition_error::DefinitionError;
 pub use executor::Executor;
 pub use options::ToolOptions;

@@ -438,7 +438,7 @@ macro_rules! setters {
         /// let call = ToolCall::new("1", "list_users", r#"{"deleted": true}"#);
         /// assert!(registry.call(&call, &ToolContext::new()).await.outcome.is_error());
         /// let admin = Source::new(Admin);
-        /// let cx = ToolContext::builder().source(admin.clone()).build()?;
+        /// let cx = ToolContext::new().with_source(admin.clone());
         /// assert!(!registry.call(&call, &cx).await.outcome.is_error());
         /// assert_eq!(registry.definitions_for(Some(&admin))?[0].plan().parameter_names().count(), 1);
         /// assert_eq!(registry.definitions_for(None)?[0].plan().parameter_names().count(), 0);

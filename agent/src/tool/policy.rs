@@ -66,7 +66,7 @@ pub struct ToolPolicy {
     pub effect: Effect,
     /// The time limit of a body. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
     /// [`Duration::MAX`] is no limit. `None`: the caller's
-    /// [default](crate::tool::ToolContextBuilder::default_timeout).
+    /// [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,

@@ -125,7 +125,7 @@ impl Tool {
     /// assert!(ask.definition_for(&Source::new("a customer"))?.is_none());
     /// let strict = ask.with_schema(json!({"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}))?;
     /// assert!(strict.validate("{}").is_err());
-    /// let cx = ToolContext::builder().state(Shop("tea")).build()?;
+    /// let cx = ToolContext::new().with_state(Shop("tea"))?;
     /// assert_eq!(strict.call(r#"{"what": "?"}"#, &cx).await.outcome.text(), "tea");
     /// # Ok(()) }
     /// ```

@@ -436,7 +436,7 @@ fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError
 fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
-    let cx = ToolContext::builder().states(&own).build()?;
+    let cx = ToolContext::new().with_states(&own);
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
     let is_provided = |problem: &RegistryProblem| match problem {
         RegistryProblem::MissingState { state, .. } => provided.contains(state),
