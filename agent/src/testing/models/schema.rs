@@ -268,7 +268,7 @@ impl fmt::Display for CallKind {
 /// let model = SchemaModel::new();
 /// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
 /// let calls = model.calls();
-/// let of_kind = |kind: &str| calls.iter().filter(move |call| call.kind().to_string() == kind);
+/// let of_kind = |kind: &'static str| calls.iter().filter(move |call| call.kind().to_string() == kind);
 /// assert!(of_kind("beyond an edge").all(SchemaCall::is_refused));
 /// assert!(of_kind("right").all(|call| call.is_completed() || call.is_refused_by_check()));
 /// let odd = calls.iter().find(|call| call.is_refused_by_check()).unwrap();
