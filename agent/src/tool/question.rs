@@ -41,7 +41,7 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 /// });
 /// let registry = agent::Registry::new(tools![book])?;
 /// let call = agent::message::ToolCall::new("1", "book", r#"{"restaurant": "Sole"}"#);
-/// assert_eq!(registry.call(&call, &cx.build()?).await.outcome.text(), "4 seats at Sole");
+/// assert_eq!(registry.call(&call, &cx).await.outcome.text(), "4 seats at Sole");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ impl Question {
     ///     assert_eq!(form["properties"]["value"], json!({"type": "integer", "minimum": 0, "maximum": 255}));
     ///     QuestionInput::Decline
     /// });
-    /// assert!(cx.build()?.ask::<u8>("How many?").await.is_err());
+    /// assert!(cx.ask::<u8>("How many?").await.is_err());
     /// # Ok(()) }
     /// ```
     ///
