@@ -21,9 +21,3 @@ pub(crate) struct ToolAnnotations {
     #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub(crate) open_world: Option<bool>,
 }
-
-impl ToolAnnotations {
-    /// No hints.
-    pub(crate) const NONE: Self =
-        Self { read_only: None, destructive: None, idempotent: None, open_world: None };
-}

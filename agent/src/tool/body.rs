@@ -192,6 +192,7 @@ impl AcceptedArguments {
         &self.coercions
     }
 
+    #[cfg(feature = "macros")]
     pub(super) fn recorded_coercions(&self) -> &Coercions {
         &self.coercions
     }

@@ -25,9 +25,9 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// use agent::ToolContext;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::new().with_state(7_u32)?.with_call_id("call_1");
+/// let cx = ToolContext::new().with_state(7_u32)?.with_call_id("call_1").with_run_id("run-1");
 /// assert_eq!(cx.get::<u32>(), Some(&7));
-/// assert_eq!(cx.call_id(), "call_1");
+/// assert_eq!((cx.call_id(), cx.run_id()), ("call_1", Some("run-1")));
 /// # Ok(()) }
 /// ```
 #[doc = include_str!("../docs/tool_context.md")]
