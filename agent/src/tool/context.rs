@@ -38,6 +38,8 @@ pub struct ToolContext {
     inner: Arc<Inner>,
 }
 
+type ProgressListener = dyn Fn(&ToolContext, Progress) + Send + Sync;
+
 #[derive(Clone)]
 struct Inner {
     call_id: Arc<str>,
@@ -52,7 +54,7 @@ struct Inner {
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
-    progress: Option<Arc<dyn Fn(&ToolContext, Progress) + Send + Sync>>,
+    progress: Option<Arc<ProgressListener>>,
     /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.

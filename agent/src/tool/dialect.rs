@@ -49,10 +49,10 @@ fn counted(tools: usize) -> String {
 }
 
 fn listed(tools: &[Rendered]) -> String {
-    let lines = |tool: &Rendered| -> String {
+    let lines = |tool: &Rendered| -> Vec<String> {
         tool.not_expressible().map(|change| format!("\n- `{}` {change}", tool.tool)).collect()
     };
-    refused(tools).map(lines).collect()
+    refused(tools).flat_map(lines).collect()
 }
 
 impl Registry {

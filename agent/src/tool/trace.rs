@@ -80,7 +80,7 @@ pub(crate) fn end_call(
         span.record("gen_ai.tool.call.result", capture.json(&result(outcome)));
     }
     span.in_scope(|| match checked {
-        Ok(coercions) if coercions.is_empty() => {}
+        Ok([]) => {}
         Ok(coercions) => emit_coercions(tool, coercions, capture),
         Err(refusal) => refusal.into_iter().for_each(|refusal| emit_refusal(tool, refusal, capture)),
     });
