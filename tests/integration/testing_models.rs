@@ -364,7 +364,7 @@ fn a_file_that_is_no_cassette_is_told() {
     let folder = Folder::new("broken");
     let missing = Cassette::play(folder.file("missing.json")).expect_err("not there");
     assert!(
-        std::error::Error::source(&missing).is_some_and(|source| source.is::<std::io::Error>())
+        std::error::Error::source(&missing).is_some()
             && missing.message().ends_with("record it with AGENT_CASSETTES=record")
     );
     let of = |text: &str| {
