@@ -38,7 +38,7 @@ pub struct ToolContext {
     inner: Arc<Inner>,
 }
 
-type ProgressListener = dyn Fn(&ToolContext, Progress) + Send + Sync;
+type ProgressReceiver = dyn Fn(&ToolContext, Progress) + Send + Sync;
 
 #[derive(Clone)]
 struct Inner {
@@ -54,7 +54,7 @@ struct Inner {
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
-    progress: Option<Arc<ProgressListener>>,
+    progress: Option<Arc<ProgressReceiver>>,
     /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.
