@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let registry = Registry::new(tools![Notes])?;
     println!("{:#}\n", registry.definitions()[0].parameters());
 
-    let cx = ToolContext::builder().state(Notebook::default()).build()?;
+    let cx = ToolContext::new().with_state(Notebook::default())?;
     for arguments in [
         r#"{"action": "add", "title": "milk", "text": "two litres"}"#,
         r#"{"action": "read", "title": "milk"}"#,

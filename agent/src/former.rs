@@ -17,10 +17,8 @@ moved! {
     Lint = lint::Lint, "write `agent::lint::Lint`";
     LintFinding = lint::LintFinding, "write `agent::lint::LintFinding`";
     LintReport = lint::LintReport, "write `agent::lint::LintReport`";
-    DialectReport = lint::DialectReport, "write `agent::lint::DialectReport`";
     NotExpressible = lint::NotExpressible, "write `agent::lint::NotExpressible`";
     ToolManifest = lint::ToolManifest, "write `agent::lint::ToolManifest`";
-    ToolDrift = lint::ToolDrift, "write `agent::lint::ToolDrift`";
     SteeringPolicy = run::SteeringPolicy, "write `agent::run::SteeringPolicy`";
     RecordedTurn = run::RecordedTurn, "write `agent::run::RecordedTurn`";
     StateError = run::StateError, "write `agent::run::StateError`";
@@ -28,17 +26,11 @@ moved! {
     StepKind = steps::StepKind, "write `agent::steps::StepKind`";
     ToolOptions = tool::ToolOptions, "write `agent::tool::ToolOptions`";
     ToolPolicy = tool::ToolPolicy, "write `agent::tool::ToolPolicy`";
-    ToolAnnotations = tool::ToolAnnotations, "write `agent::tool::ToolAnnotations`";
     Effect = tool::Effect, "write `agent::tool::Effect`";
-    Timeout = tool::Timeout, "write `agent::tool::Timeout`";
     CallError = tool::CallError, "write `agent::tool::CallError`";
     DefinitionError = tool::DefinitionError, "write `agent::tool::DefinitionError`";
-    ToolContextBuilder = tool::ToolContextBuilder, "write `agent::tool::ToolContextBuilder`";
     RegistryError = tool::RegistryError, "write `agent::tool::RegistryError`";
     RegistryProblem = tool::RegistryProblem, "write `agent::tool::RegistryProblem`";
-    UnknownTool = tool::UnknownTool, "write `agent::tool::UnknownTool`";
-    ToolUpdate = tool::ToolUpdate, "write `agent::tool::ToolUpdate`";
-    DuplicateState = tool::DuplicateState, "write `agent::tool::DuplicateState`";
     StateKey = tool::StateKey, "write `agent::tool::StateKey`";
     Source = tool::Source, "write `agent::tool::Source`";
 }

@@ -2,7 +2,7 @@
 
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};
-use agent::args::{Coercion, Coercions};
+use agent::args::Coercion;
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
 use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
@@ -386,7 +386,7 @@ pub(crate) fn shown(registry: &Registry, call: &ToolCall) -> Option<String> {
 }
 
 /// What was changed in arguments so that they fit, a line each.
-pub(crate) fn coerced(look: Look, coercions: &Coercions) -> Vec<String> {
+pub(crate) fn coerced(look: Look, coercions: &[Coercion]) -> Vec<String> {
     let line = |one: &Coercion| {
         let path = if one.path.is_empty() { "the arguments" } else { &one.path };
         let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);

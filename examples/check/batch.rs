@@ -73,7 +73,7 @@ impl Plans {
             Ok(Ok((plan, text))) => match plan.parse::<Value>(&text) {
                 Ok(parsed) => {
                     let record = |c: &agent::args::Coercion| json!({"path": c.path, "rule": c.rule.as_str()});
-                    let coercions: Vec<Value> = parsed.coercions.iter().map(record).collect();
+                    let coercions: Vec<Value> = parsed.coercions().iter().map(record).collect();
                     json!({
                         "id": id, "accept": true, "value": parsed.value, "coercions": coercions, "issues": [], "text": null,
                     })

@@ -101,13 +101,13 @@ fn check(options: &Options, arguments: &str) -> Result<(String, u8), Box<dyn Err
     match (plan.parse::<Value>(&arguments), options.report) {
         (Ok(parsed), Report::Text) => {
             let mut report = format!("{:#}", parsed.value);
-            for c in &parsed.coercions {
+            for c in parsed.coercions() {
                 write!(report, "\ncoerced {}: {} -> {} ({})", c.path, c.from, c.to, c.rule)?;
             }
             Ok((report, 0))
         }
         (Ok(parsed), Report::Json) => {
-            let coercions = serde_json::to_value(&parsed.coercions)?;
+            let coercions = serde_json::to_value(parsed.coercions())?;
             Ok((format!("{:#}", json!({"value": parsed.value, "coercions": coercions})), 0))
         }
         (Err(refusal), Report::Text) => Ok((refusal.to_text(), 1)),

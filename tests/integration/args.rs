@@ -79,7 +79,10 @@ fn parse<T: DeserializeOwned + JsonSchema>(
     text: &str,
 ) -> Result<(T, Records), Vec<Issue>> {
     match plan::<T>(options(policy)).parse::<T>(text) {
-        Ok(parsed) => Ok((parsed.value, records(&parsed.coercions))),
+        Ok(parsed) => {
+            let records = records(parsed.coercions());
+            Ok((parsed.value, records))
+        }
         Err(error) => Err(error.issues().to_vec()),
     }
 }

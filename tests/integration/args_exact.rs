@@ -82,7 +82,7 @@ fn text_becomes_the_number_that_its_digits_say() {
     {
         let from_text = plan.parse::<Value>(&format!("{{\"v\":\"{digits}\"}}")).expect("a number");
         assert_eq!(from_text.value["v"].to_string(), digits);
-        assert_eq!(from_text.coercions[0].to.to_string(), digits);
+        assert_eq!(from_text.coercions()[0].to.to_string(), digits);
         assert_eq!(sent(&plan, digits).expect("a number").to_string(), digits);
     }
     ok(r#"{"v":"12345678901234567890"}"#, w(12_345_678_901_234_567_890.0f64));
@@ -151,7 +151,7 @@ fn a_key_that_is_dropped_is_there_once() {
     for policy in POLICIES {
         let options = PlanOptions::default().coercion(policy).unknown(UnknownKeys::Strip);
         let plan = plan::<W<i32>>(options);
-        assert_eq!(plan.parse::<W<i32>>(r#"{"v":1,"zz":1,"y":2}"#).expect("dropped").coercions.len(), 2);
+        assert_eq!(plan.parse::<W<i32>>(r#"{"v":1,"zz":1,"y":2}"#).expect("dropped").coercions().len(), 2);
         let error = plan.parse::<W<i32>>(r#"{"zz":1,"v":1,"zz":2,"y":1,"zz":3}"#).expect_err("twice");
         assert_eq!(issues(&error), [("/zz", "duplicate")]);
         let mut stream = agent::args::ArgumentStream::new(&plan);

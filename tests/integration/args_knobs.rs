@@ -30,7 +30,7 @@ fn took(schema: &Value, policy: CoercionPolicy, text: &str) -> Option<Vec<Coerci
     let schema = json!({"type": "object", "properties": {"v": schema}});
     let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(policy)).expect("a plan");
     let parsed = plan.parse::<Value>(text).ok()?;
-    Some(parsed.coercions.iter().map(|coercion| coercion.rule).collect())
+    Some(parsed.coercions().iter().map(|coercion| coercion.rule).collect())
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn long_values_are_cut_in_records() {
         .parse::<W<Vec<String>>>(&format!("{{\"v\":\"{long}\",\"zz\":\"{long}\"}}"))
         .expect("wrapped");
     assert_eq!(parsed.value.v.concat(), long);
-    assert_eq!(parsed.coercions.len(), 2);
-    assert!(format!("{:?}", parsed.coercions).len() < 2_000);
+    assert_eq!(parsed.coercions().len(), 2);
+    assert!(format!("{:?}", parsed.coercions()).len() < 2_000);
 }
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ fn secrets_are_never_shown() {
             let plan = plan::<Login>(options(policy).unknown(unknown));
             for text in refused {
                 let shown = match plan.parse::<Login>(text) {
-                    Ok(parsed) => format!("{:?}", parsed.coercions),
+                    Ok(parsed) => format!("{:?}", parsed.coercions()),
                     Err(error) => format!("{error} {error:?} {}", error.to_json()),
                 };
                 assert!(!shown.contains("41414"), "{policy:?} {unknown:?} {text}\n{shown}");
@@ -233,7 +233,7 @@ fn secrets_are_never_shown() {
         .parse::<Login>(r#"{"user":"u","nested":{"pin":"41414"}}"#)
         .expect("fits");
     assert_eq!(parsed.value.nested, Some(Nested { pin: 41414 }));
-    assert_eq!(parsed.coercions[0].from, "(hidden)");
+    assert_eq!(parsed.coercions()[0].from, "(hidden)");
 }
 
 /// A number that its type checks.

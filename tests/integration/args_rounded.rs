@@ -15,12 +15,12 @@ fn records<T: DeserializeOwned + JsonSchema + Debug>(v: &str) -> Vec<(String, Va
     let mut all = Vec::new();
     for policy in [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()] {
         let plan = plan::<W<T>>(options(policy));
-        let typed = plan.parse::<W<T>>(&text).unwrap_or_else(|e| panic!("{v}: {e}")).coercions;
+        let typed = plan.parse::<W<T>>(&text).unwrap_or_else(|e| panic!("{v}: {e}")).coercions().to_vec();
         let value = plan.parse::<Value>(&text).unwrap_or_else(|e| panic!("{v}: {e}"));
-        assert_eq!(typed, value.coercions, "{v}");
+        assert_eq!(typed, value.coercions(), "{v}");
         // What arrived is not rounded again.
         let again = plan.parse::<Value>(&value.value.to_string()).unwrap_or_else(|e| panic!("{v}: {e}"));
-        assert!(again.coercions.is_empty(), "{v}: {:?}", again.coercions);
+        assert!(again.coercions().is_empty(), "{v}: {:?}", again.coercions());
         all.push(typed.iter().map(|c| (c.path.clone(), c.from.clone(), c.to.clone())).collect::<Vec<_>>());
         assert!(typed.iter().all(|c| c.rule == CoercionRule::NumberRounded), "{v}: {typed:?}");
     }
@@ -108,11 +108,11 @@ fn anywhere_in_any_value() {
     let text =
         r#"{"any":18446744073709551617,"n":12345678901234567890123,"u":9007199254740993.5,"x":[1e-400]}"#;
     let parsed = plan.parse::<Value>(text).unwrap();
-    let paths: Vec<&str> = parsed.coercions.iter().map(|c| c.path.as_str()).collect();
+    let paths: Vec<&str> = parsed.coercions().iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["/any", "/n", "/u", "/x/0"]);
     let parsed = plan.parse::<Value>(r#"{"n":9007199254740993,"any":9007199254740993}"#).unwrap();
     assert_eq!(parsed.value.to_string(), r#"{"n":9007199254740993,"any":9007199254740993}"#);
-    assert!(parsed.coercions.is_empty());
+    assert!(parsed.coercions().is_empty());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn text_says_what_it_became_and_what_was_lost() {
     let coercions = |v: &str| {
         let plan = plan::<W<f64>>(PlanOptions::default());
         let parsed = plan.parse::<W<f64>>(&format!("{{\"v\":{v}}}")).unwrap();
-        parsed.coercions.iter().map(|c| (c.rule.as_str(), c.to.to_string())).collect::<Vec<_>>()
+        parsed.coercions().iter().map(|c| (c.rule.as_str(), c.to.to_string())).collect::<Vec<_>>()
     };
     let exact = |to: &str| ("text_to_number", to.to_owned());
     let rounded = |to: &str| ("number_rounded", to.to_owned());
@@ -169,8 +169,8 @@ fn hostile_digits_are_read_in_linear_time() {
     ] {
         let text = format!("{{\"v\":{v}}}");
         let start = std::time::Instant::now();
-        assert!(!values.parse::<W<Vec<Value>>>(&text).unwrap().coercions.is_empty());
-        assert!(!numbers.parse::<W<Vec<f64>>>(&text).unwrap().coercions.is_empty());
+        assert!(!values.parse::<W<Vec<Value>>>(&text).unwrap().coercions().is_empty());
+        assert!(!numbers.parse::<W<Vec<f64>>>(&text).unwrap().coercions().is_empty());
         assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     }
     for v in ["1e999999999", "-1e999999999"] {
@@ -188,7 +188,7 @@ fn a_secret_number_is_hidden() {
     }
     let plan = Plan::for_type::<Secret>("t", PlanOptions::default()).unwrap();
     let parsed = plan.parse::<Secret>(r#"{"amount":9007199254740993}"#).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!((parsed.coercions[0].from.clone(), parsed.coercions.len()), (json!("(hidden)"), 1));
+    assert_eq!((parsed.coercions()[0].from.clone(), parsed.coercions().len()), (json!("(hidden)"), 1));
     let parsed = plan.parse::<Secret>(r#"{"amount":1e-400}"#).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(parsed.coercions[0].from, json!("(hidden)"));
+    assert_eq!(parsed.coercions()[0].from, json!("(hidden)"));
 }

@@ -50,7 +50,7 @@ fn run(case: &Value, policy: &str, want: &Value) -> Option<String> {
                 return say(format!("value {} instead of {}", parsed.value, want["value"]));
             }
             let mut got: Vec<Value> =
-                records(&parsed.coercions).into_iter().map(|(p, r)| json!([p, r])).collect();
+                records(parsed.coercions()).into_iter().map(|(p, r)| json!([p, r])).collect();
             got.sort_by_key(Value::to_string);
             let mut want = want["coercions"].as_array().cloned().unwrap_or_default();
             want.sort_by_key(Value::to_string);
@@ -132,9 +132,9 @@ fn reference_calls() {
         match plan.parse::<Value>(text) {
             Ok(parsed) => {
                 let sent: Value = serde_json::from_str(text).expect("JSON");
-                let changed = records(&parsed.coercions).iter().any(|(_, rule)| *rule != "float_to_integer");
+                let changed = records(parsed.coercions()).iter().any(|(_, rule)| *rule != "float_to_integer");
                 if !same(&parsed.value, &sent) || changed {
-                    wrong.push(format!("{} changed: {:?}", case["id"], parsed.coercions));
+                    wrong.push(format!("{} changed: {:?}", case["id"], parsed.coercions()));
                 }
             }
             Err(error) => wrong.push(format!("{} refused: {error}", case["id"])),

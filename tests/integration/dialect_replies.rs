@@ -18,7 +18,7 @@ fn reads<T: DeserializeOwned + JsonSchema + PartialEq + Debug>(text: &str, want:
         let text = restore_nulls(&plan, Dialect::OpenAiStrict, text);
         let parsed = plan.parse::<T>(&text).unwrap_or_else(|e| panic!("{policy:?} {text}: {e}"));
         assert_eq!(parsed.value, want, "{policy:?} {text}");
-        assert!(parsed.coercions.is_empty(), "{policy:?} {text}");
+        assert!(parsed.coercions().is_empty(), "{policy:?} {text}");
     }
 }
 

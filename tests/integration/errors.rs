@@ -64,13 +64,7 @@ async fn errors_print_their_sentence_first() {
         printed(registry().validate(&call(r#"{"of": "many"}"#)).unwrap_err()),
         printed(registry().fetch("cuont").err().unwrap()),
         printed(dynamic.err().unwrap()),
-        printed(
-            Registry::new(tools![send])
-                .unwrap()
-                .check_dialect(Dialect::OpenAiStrict)
-                .into_result()
-                .unwrap_err(),
-        ),
+        printed(Registry::new(tools![send]).unwrap().check_dialect(Dialect::OpenAiStrict).unwrap_err()),
         printed(Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count]).build().unwrap_err()),
         printed(Assistant::builder(ScriptedModel::new(["Hello!"])).session("ann").await.err().unwrap()),
         printed(assistant([reply().error(broken.clone())]).prompt("Hi").await.unwrap_err()),

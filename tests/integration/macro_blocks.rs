@@ -115,7 +115,7 @@ async fn the_value_can_be_shared_with_the_application() {
 
 #[tokio::test]
 async fn generic_blocks() {
-    let cx = ToolContext::builder().state(Other("!")).build().expect("one");
+    let cx = ToolContext::new().with_state(Other("!")).expect("one");
     let set = || tools![Shelf { label: "ab" }];
     assert_eq!(outcome(set(), "label", r#"{"times": 2}"#, &cx).await.text(), "abab!");
     let missing = Registry::new(tools![Shelf { label: 1_u8 }]).expect("sound").check_state(&cx);

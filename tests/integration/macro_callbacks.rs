@@ -3,14 +3,12 @@
 #![expect(clippy::unnecessary_wraps, reason = "tools as people write them")]
 
 use crate::macro_support::{failure, text};
-use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
+use agent::message::{OutcomeKind, Part, ToolArguments, ToolCall, ToolResultMessage};
 use agent::model::reply;
 use agent::tool::ArgumentMap;
 use agent::{
     Assistant, Parameters, Registry, RunTool, ScriptedModel, ToolContext, ToolError, ToolSet, Value, json,
-    tool,
-    tool::{CallRecord, Source},
-    tools,
+    tool, tool::Source, tools,
 };
 
 struct Admin;
@@ -88,7 +86,7 @@ async fn methods_name_functions_and_write_closures_of_their_block() {
 }
 
 /// Opens or closes the account of a user.
-#[tool(prepare = Self::renamed, triggers_follow_up = |record| record.result.is_error)]
+#[tool(prepare = Self::renamed, triggers_follow_up = |_, result| result.is_error)]
 enum Account {
     /// Opens it.
     Open {
@@ -154,7 +152,7 @@ fn list_accounts(
 async fn call_for(set: ToolSet, source: Source, arguments: &str) -> (Option<String>, String) {
     let registry = Registry::new(set).expect("sound");
     let name = registry.names().next().expect("one tool").to_owned();
-    let cx = ToolContext::builder().source(source).build().expect("sound");
+    let cx = ToolContext::new().with_source(source);
     let outcome = registry.call(&ToolCall::new("1", name, arguments), &cx).await.outcome;
     (outcome.code().map(str::to_owned), outcome.text().into_owned())
 }
@@ -212,16 +210,16 @@ fn a_source_gets_examples_of_its_own() {
     assert_eq!(shown(None), [json!({"word": "house"})]);
 }
 
-fn with_state(record: &CallRecord<'_>) -> Option<Vec<Part>> {
-    let table = record.args().value()?["table"].as_str()?.to_owned();
-    (table != "empty").then(|| vec![Part::text(format!("{} of {table}: 40 %", record.result.text()))])
+fn with_state(args: &ToolArguments, result: &ToolResultMessage) -> Option<Vec<Part>> {
+    let table = args.value()?["table"].as_str()?.to_owned();
+    (table != "empty").then(|| vec![Part::text(format!("{} of {table}: 40 %", result.text()))])
 }
 
 /// Records a call of `name` that ended with `words`, and returns whether the model is asked at once.
 fn follows_up(set: ToolSet, name: &str, args: &str, kind: OutcomeKind, words: &str) -> bool {
     let registry = Registry::new(set).expect("sound");
     let result = ToolResultMessage::new("1", name, kind).with_content(words);
-    registry.triggers_follow_up(&CallRecord::new(&ToolCall::new("1", name, args), &result))
+    registry.triggers_follow_up(&ToolCall::new("1", name, args), &result)
 }
 
 /// Calls a tool: the stored text, and what a model is shown of it.
@@ -229,7 +227,7 @@ async fn stored_and_shown(set: ToolSet, name: &str, table: &str) -> (String, Str
     let registry = Registry::new(set).expect("sound");
     let call = ToolCall::new("1", name, json!({"table": table}).to_string());
     let stored = registry.call(&call, &ToolContext::new()).await.to_message().expect("an end");
-    let shown = registry.shown_content(&CallRecord::new(&call, &stored)).into_owned();
+    let shown = registry.shown_content(&call, &stored).into_owned();
     (stored.text(), shown.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"))
 }
 
@@ -241,7 +239,7 @@ async fn a_stored_result_is_shown_in_another_form() {
         format!("began {table}")
     }
     /// Exports a table of strangers.
-    #[tool(format_result = |_| Some(vec![Part::text("40 %")]), untrusted)]
+    #[tool(format_result = |_, _| Some(vec![Part::text("40 %")]), untrusted)]
     fn strange(table: String) -> String {
         table
     }
@@ -257,10 +255,10 @@ async fn a_stored_result_is_shown_in_another_form() {
 #[test]
 fn a_function_decides_about_following_up_instead_of_the_flag() {
     /// Reads the sensor.
-    #[tool(triggers_follow_up = |record| record.result.text().contains("alarm"))]
+    #[tool(triggers_follow_up = |_, result| result.text().contains("alarm"))]
     fn sensor() {}
     /// Reads the sensor.
-    #[tool(follow_up, triggers_follow_up = |_| false)]
+    #[tool(follow_up, triggers_follow_up = |_, _| false)]
     fn quiet() {}
     /// Reads the sensor.
     #[tool(follow_up)]
@@ -277,7 +275,7 @@ async fn a_run_prepares_calls_and_shows_their_results_as_the_options_say() {
     /// Exports a table.
     #[tool(
         prepare = old_names,
-        format_result = |record| Some(vec![Part::text(format!("{} (40 % so far)", record.result.text()))])
+        format_result = |_, result| Some(vec![Part::text(format!("{} (40 % so far)", result.text()))])
     )]
     fn export(table: String) -> String {
         format!("exporting {table}")

@@ -7,11 +7,7 @@
 )]
 
 use crate::macro_support::{definition, failure, property, text};
-use agent::{
-    Registry, ToolContext, ToolSet, tool,
-    tool::{Effect, Timeout},
-    tools,
-};
+use agent::{Registry, ToolContext, ToolSet, tool, tool::Effect, tools};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -143,11 +139,10 @@ async fn options_are_kept() {
     let definition = tool.definition();
     assert_eq!(definition.description(), "Said here.");
     assert_eq!(definition.title(), Some("All options"));
-    let hints = definition.annotations();
-    assert_eq!((hints.read_only, hints.destructive), (Some(true), Some(false)));
-    assert_eq!((hints.idempotent, hints.open_world), (Some(true), Some(false)));
+    assert_eq!((definition.read_only(), definition.destructive()), (Some(true), Some(false)));
+    assert_eq!((definition.idempotent(), definition.open_world()), (Some(true), Some(false)));
     assert_eq!(tool.policy().effect, Effect::Pure);
-    assert_eq!(tool.policy().timeout, Timeout::After(Duration::from_millis(1500)));
+    assert_eq!(tool.policy().timeout, Some(Duration::from_millis(1500)));
     let options = definition.plan().options();
     assert_eq!(
         (options.policy(), options.unknown_keys().as_str()),
@@ -194,11 +189,10 @@ impl tool::Executor for Threads {
 }
 
 fn on_threads() -> ToolContext {
-    ToolContext::builder()
-        .state(thread::current().id())
-        .executor(std::sync::Arc::new(Threads))
-        .build()
+    ToolContext::new()
+        .with_state(thread::current().id())
         .expect("one")
+        .with_executor(std::sync::Arc::new(Threads))
 }
 
 #[tokio::test]

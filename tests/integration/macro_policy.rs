@@ -5,7 +5,7 @@
 use crate::macro_support::{definition, text};
 use agent::{
     Approval, Registry, RunTool, ToolArgs, ToolContext, ToolSet, Value, json, tool,
-    tool::{Effect, Timeout, ToolPolicy},
+    tool::{Effect, ToolPolicy},
     tools,
 };
 
@@ -43,7 +43,7 @@ fn nothing_said_is_the_default() {
 fn everything_said_arrives() {
     let found = policy(tools![everything]);
     assert_eq!(found.effect, Effect::Idempotent);
-    assert_eq!(found.timeout, Timeout::Never);
+    assert_eq!(found.timeout, Some(std::time::Duration::MAX));
     assert_eq!(
         (found.max_attempts, found.max_retries, found.max_result_bytes),
         (Some(3), Some(1), Some(4096))
@@ -70,7 +70,7 @@ fn an_effect_of_its_own_wins_over_what_hints_imply() {
     assert_eq!(policy(tools![upsert]).effect, Effect::Idempotent);
     assert_eq!(policy(tools![upsert]).cache, Some(false));
     assert_eq!(definition(tools![upsert]).strict(), Some(false));
-    assert_eq!(definition(tools![upsert]).annotations().idempotent, None);
+    assert_eq!(definition(tools![upsert]).idempotent(), None);
     assert_eq!(policy(tools![touch]).effect, Effect::Pure);
 }
 

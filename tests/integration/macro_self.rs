@@ -161,7 +161,7 @@ async fn of_a_plain_type() {
     ] {
         assert_eq!(text(set(), name, arguments).await, expected, "{name}");
     }
-    let cx = ToolContext::builder().state(Position { lat: 0.5 }).build().expect("one of its type");
+    let cx = ToolContext::new().with_state(Position { lat: 0.5 }).expect("one of its type");
     assert_eq!(outcome(set(), "injected", "{}", &cx).await.text(), "1.0");
     let registry = Registry::new(set()).expect("a sound set");
     let described = |name: &str| {

@@ -36,9 +36,8 @@ fn everything_sync<'a>(db: &'a Db, n: u8, clock: &dyn Clock, _cx: &Cx, held: &'a
 
 fn context() -> ToolContext {
     let clock: Arc<dyn Clock> = Arc::new(Fixed(5));
-    let built =
-        ToolContext::builder().state(Database("db")).state(Holder("held")).shared_state(clock).build();
-    built.expect("one of each")
+    let built = ToolContext::new().with_state(Database("db")).and_then(|cx| cx.with_state(Holder("held")));
+    built.and_then(|cx| cx.with_shared_state(clock)).expect("one of each")
 }
 
 #[tokio::test]
@@ -118,7 +117,7 @@ async fn work_that_nobody_waits_for_does_not_begin() {
     }
 
     let (later, ran) = (Arc::new(Later::default()), Arc::new(Ran(AtomicBool::new(false))));
-    let cx = ToolContext::builder().shared_state(ran.clone()).executor(later.clone()).build().expect("one");
+    let cx = ToolContext::new().with_shared_state(ran.clone()).expect("one").with_executor(later.clone());
     let registry = Registry::new(tools![mark]).expect("sound");
     let tool = registry.get("mark").expect("there");
     let mut call = Box::pin(tool.call("{}", &cx));

@@ -93,7 +93,7 @@ fn fields_are_the_parameters() {
     let properties = &definition.parameters()["properties"];
     assert_eq!(properties["a"]["description"], "First term.");
     assert_eq!(properties["b"]["default"], 1);
-    assert_eq!(definition.annotations().read_only, Some(true));
+    assert_eq!(definition.read_only(), Some(true));
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn agrees<T: DeserializeOwned + JsonSchema + Debug + PartialEq>(sent: &[Value]) 
         match (plan.parse::<Holds<T>>(&text), by_serde) {
             (Ok(parsed), Ok(read)) => {
                 assert_eq!(parsed.value, read, "{value}");
-                assert!(parsed.coercions.is_empty(), "{value}: {:?}", parsed.coercions);
+                assert!(parsed.coercions().is_empty(), "{value}: {:?}", parsed.coercions());
             }
             (Err(_), Err(_)) => {}
             (plan, serde) => panic!("{value}: the plan says {plan:?}, serde {serde:?}"),
@@ -339,7 +339,7 @@ fn hooks_and_records_see_the_word_of_the_variant() {
     let canonical = |value: Value| {
         let plan = Plan::for_type::<Canonical>("canonical", PlanOptions::default()).unwrap();
         let parsed = plan.parse::<Value>(&value.to_string()).unwrap();
-        assert!(parsed.coercions.is_empty(), "{:?}", parsed.coercions);
+        assert!(parsed.coercions().is_empty(), "{:?}", parsed.coercions());
         plan.parse::<Canonical>(&value.to_string()).unwrap();
         parsed.value
     };
@@ -412,7 +412,7 @@ fn lenient_rules_fold_aliases_too() {
             .unwrap();
     let parsed = plan.parse::<Holds<Trip>>(r#"{"v": "Return"}"#).unwrap();
     assert_eq!(parsed.value.v, Trip::RoundTrip);
-    assert_eq!(parsed.coercions[0].to, json!("ROUND_TRIP"));
+    assert_eq!(parsed.coercions()[0].to, json!("ROUND_TRIP"));
     let open =
         Plan::for_type::<Holds<Level>>("open", PlanOptions::default().coercion(CoercionPolicy::lenient()))
             .unwrap();

@@ -163,7 +163,7 @@ async fn our_client_of_the_older_form_cancels_and_goes_on() {
     let registry = Registry::new(&client).unwrap();
     for name in ["first", "second"] {
         let token = CancelToken::new();
-        let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();
+        let cx = ToolContext::new().with_cancel(token.clone());
         let call = ToolCall::new("call_1", "s__linger", json!({"name": name}).to_string());
         let (registry, calling) = (registry.clone(), call);
         let call = tokio::spawn(async move { registry.call(&calling, &cx).await.outcome.is_error() });

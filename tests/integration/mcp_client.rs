@@ -69,10 +69,8 @@ async fn our_own_server_is_used_in_both_eras_over_both_transports() {
         assert!(refused.text().contains("Invalid arguments for `calculator__add`"), "{}", refused.text());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = seen.clone();
-        let cx =
-            ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress.done));
-        let called =
-            registry.call(&ToolCall::new("1", "calculator__steps", "{}"), &cx.build().unwrap()).await;
+        let cx = ToolContext::new().on_progress(move |_, progress| sink.lock().unwrap().push(progress.done));
+        let called = registry.call(&ToolCall::new("1", "calculator__steps", "{}"), &cx).await;
         assert_eq!(called.outcome.text(), "Done.");
         assert_eq!(*seen.lock().unwrap(), [Some(1), Some(2), Some(3)], "{era:?}");
         client.close().await;
@@ -127,7 +125,7 @@ async fn only_what_is_allowed_is_seen() {
     let effect = |client: &McpClient| {
         let registry = registry(client);
         let tool = registry.get("s__add").unwrap();
-        (tool.policy().effect, tool.definition().annotations().read_only)
+        (tool.policy().effect, tool.definition().read_only())
     };
     assert_eq!(effect(&McpClient::connect(config()).await.unwrap()), (Effect::Once, None));
     let trusting = McpClient::connect(config().trust_hints()).await.unwrap();
@@ -538,7 +536,7 @@ async fn cancelling_reaches_the_server_in_every_way() {
         let client = McpClient::connect(era.of(ClientConfig::http(server.url()).name("s"))).await.unwrap();
         let registry = registry(&client);
         let token = CancelToken::new();
-        let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();
+        let cx = ToolContext::new().with_cancel(token.clone());
         let calling =
             tokio::spawn(async move { registry.call(&ToolCall::new("1", "s__waits", "{}"), &cx).await });
         let mut next = async || tokio::time::timeout(Duration::from_secs(60), hears.recv()).await;

@@ -161,12 +161,12 @@ impl Model for Sized {
 async fn a_cassette_has_the_window_of_the_model_that_it_recorded() {
     let folder = Folder::new();
     let path = folder.path("window.json");
-    let recorded = Cassette::new(&path).record(Sized(ModelInfo::new("acme", "acme-chat", "large")));
+    let recorded = Cassette::record(&path, Sized(ModelInfo::new("acme", "acme-chat", "large")));
     let managed = |model| Assistant::builder(model).manage_context(ContextRules::new()).build();
     let assistant = managed(recorded.clone()).unwrap();
     assistant.prompt("Hi").await.unwrap();
     assert_eq!(assistant.context().usable, Some(16_000));
-    let played = Cassette::new(&path).play().unwrap();
+    let played = Cassette::play(&path).unwrap();
     assert_eq!((played.context_window(), played.max_output()), (Some(20_000), Some(4_000)));
     assert_eq!(managed(played).unwrap().prompt("Hi").await.unwrap().text(), "1");
 }

@@ -48,7 +48,7 @@ async fn a_panic_whose_payload_panics_is_a_result() {
         let ToolOutcome::Failed { code, .. } = &result.outcome else { panic!("{result:?}") };
         assert_eq!(*code, OutcomeCode::PANIC, "{tool}");
     }
-    let context = ToolContext::builder().on_progress(|_| panic_any(Bomb)).build().unwrap();
+    let context = ToolContext::new().on_progress(|_, _| panic_any(Bomb));
     context.progress(agent::Progress::new("half"));
 }
 

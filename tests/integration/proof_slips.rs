@@ -1,7 +1,7 @@
 //! What tools do with the slips of models.
 
 use agent::args::{CoercionPolicy, CoercionRule, Plan, PlanOptions};
-use agent::testing::{Law, fuzz_tool, fuzz_tools};
+use agent::testing::{FuzzReport, fuzz_tool, fuzz_tools};
 use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
     BoxFuture, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolOutcome, json, tool, tools,
@@ -60,9 +60,10 @@ fn every_slip_is_answered() {
     }
     assert!(!RAN.load(Ordering::SeqCst), "nothing is run");
     let [strict, lenient, ping] = &reports[..] else { panic!("three tools") };
-    let all = |report: &agent::testing::FuzzReport, slip: &str| {
-        let slip = report.slip(slip).unwrap_or_else(|| panic!("{slip}\n{report}"));
-        (slip.as_is + slip.coerced == slip.sent, slip.refused == slip.sent)
+    let all = |report: &FuzzReport, slip: &str| {
+        let ([sent, as_is, coerced, refused], _) =
+            row(report, slip).unwrap_or_else(|| panic!("{slip}\n{report}"));
+        (as_is + coerced == sent, refused == sent)
     };
     // (all accepted, all refused)
     for (slip, verdict) in [
@@ -87,15 +88,24 @@ fn every_slip_is_answered() {
         ("one item for a list", CoercionRule::OneValueWrapped),
     ] {
         assert_eq!(all(lenient, slip), (true, false), "{slip}\n{lenient}");
-        assert!(lenient.slip(slip).is_some_and(|s| s.rules.iter().any(|r| r.0 == rule)), "{lenient}");
+        assert!(row(lenient, slip).is_some_and(|(_, how)| how.contains(rule.as_str())), "{lenient}");
     }
     // One near name is a mend; that of a tag too.
     for slip in ["keys in camelCase", "keys in PascalCase"] {
-        let offered = strict.slip(slip).map(|s| (s.refused, s.corrected));
-        assert!(offered.is_some_and(|(refused, corrected)| refused > 0 && refused == corrected), "{strict}");
+        let ([.., refused], how) = row(strict, slip).unwrap();
+        assert!(refused > 0 && how == format!("corrected call offered {refused}"), "{strict}");
     }
-    assert!(ping.samples > 0 && ping.slip("a number as text").is_none(), "{ping}");
-    assert_eq!(ping.slip("unknown keys").map(|s| s.refused), Some(1));
+    assert!(ping.samples > 0 && row(ping, "a number as text").is_none(), "{ping}");
+    assert_eq!(row(ping, "unknown keys").map(|([.., refused], _)| refused), Some(1));
+}
+
+/// The numbers of a slip in the table (sent, as is, coerced, refused), and how.
+fn row(report: &FuzzReport, slip: &str) -> Option<([usize; 4], String)> {
+    let table = report.to_string();
+    let line = table.lines().find_map(|line| line.strip_prefix(slip)?.strip_prefix("  "))?;
+    let mut words = line.split_whitespace();
+    let numbers = [(); 4].map(|()| words.next().and_then(|word| word.parse().ok()).unwrap_or(0));
+    Some((numbers, words.collect::<Vec<_>>().join(" ")))
 }
 
 #[test]
@@ -109,7 +119,7 @@ fn tools_made_at_run_time() {
     let registry = Registry::new(tools![tool.unwrap()]).unwrap();
     let report = fuzz_tool(registry.fetch("find").unwrap());
     report.assert_safe();
-    assert!(report.slips.len() > 40, "{report}");
+    assert!(report.to_string().lines().count() > 45, "{report}");
     assert_eq!(report.to_string(), fuzz_tool(registry.fetch("find").unwrap()).to_string());
 }
 
@@ -128,7 +138,7 @@ impl ToolBody for Careless {
     ) -> Result<AcceptedArguments, agent::args::InvalidArguments> {
         assert!(!arguments.contains("lorem ipsum lorem"), "too much text");
         if arguments.starts_with("```") {
-            return Ok(AcceptedArguments::new(definition, arguments, agent::args::Coercions::default()));
+            return Ok(AcceptedArguments::new(definition, arguments, Vec::new()));
         }
         AcceptedArguments::parse::<agent::Value>(definition, arguments)
     }
@@ -140,17 +150,18 @@ fn carelessness_is_noticed() {
     let plan =
         Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
     let report = fuzz_tool(&Tool::from_body(ToolDefinition::new(plan, "Notes.").unwrap(), Careless));
-    let is_found = |law: Law, verdicts: &str| {
-        report.violations.iter().any(|violation| violation.law == law && violation.verdicts == verdicts)
+    let is_found = |law: &str, verdicts: &str| {
+        let has_law = |violation: &agent::testing::LawViolation| violation.to_string().contains(law);
+        report.violations.iter().any(|violation| has_law(violation) && violation.verdicts == verdicts)
     };
-    assert!(is_found(Law::ChecksDoNotPanic, "very long text: too much text"), "{report}");
-    assert!(is_found(Law::BrokenTextIsRefused, "a code fence: accepted"), "{report}");
+    assert!(is_found("checking arguments must not panic", "very long text: too much text"), "{report}");
+    assert!(is_found("text without a right reading must be refused", "a code fence: accepted"), "{report}");
     assert!(report.to_string().contains("Not safe, "), "{report}");
     let caught = std::panic::catch_unwind(|| report.assert_safe());
     assert!(caught.is_err());
     let impossible = json!({"type": "object", "properties": {"v": false}, "required": ["v"]});
     let plan = Plan::compile("never", &impossible, PlanOptions::default()).unwrap();
     let report = fuzz_tool(&Tool::from_body(ToolDefinition::new(plan, "Never.").unwrap(), Careless));
-    assert_eq!((report.samples, report.slips.len()), (0, 0));
+    assert_eq!(report.samples, 0);
     assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
 }

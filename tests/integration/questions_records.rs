@@ -19,7 +19,7 @@ async fn outside_of_a_run_a_question_needs_a_function() {
     let call = ToolCall::new("1", "look", "{}");
     let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
     assert_eq!((outcome.code(), &*outcome.text()), (Some("cannot_ask"), "no person can be asked here"));
-    let cx = ToolContext::builder().on_question(|_| async { QuestionInput::Later }).build().unwrap();
+    let cx = ToolContext::new().on_question(|_| async { QuestionInput::Later });
     assert_eq!(registry.call(&call, &cx).await.outcome.code(), Some("cannot_ask"));
     assert_eq!(ToolContext::new().ask::<bool>("Here?").await, Err(AskError::Unavailable));
     let long = "x".repeat(5_000);

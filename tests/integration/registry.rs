@@ -125,7 +125,7 @@ async fn a_timeout_cancels_the_token_and_drops_the_body() {
 
 #[tokio::test(start_paused = true)]
 async fn the_context_has_a_timeout_for_tools_that_have_none() {
-    let cx = ToolContext::builder().default_timeout(Duration::from_secs(3)).build().unwrap();
+    let cx = ToolContext::new().with_default_timeout(Duration::from_secs(3));
     assert_eq!(code(&outcome_with(body("slow", |_| Box::pin(pending())), &cx).await), "timeout");
     let mut patient = body("patient", |_| {
         Box::pin(async {
@@ -141,7 +141,7 @@ async fn the_context_has_a_timeout_for_tools_that_have_none() {
 async fn a_cancelled_body_has_a_grace_period() {
     async fn cancelled_after_1s(tool: Tool) -> (ToolOutcome, Duration) {
         let token = CancelToken::new();
-        let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();
+        let cx = ToolContext::new().with_cancel(token.clone());
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             token.cancel("enough");
@@ -171,7 +171,7 @@ async fn a_cancelled_body_has_a_grace_period() {
 async fn a_call_that_is_cancelled_before_it_starts_does_not_run() {
     let token = CancelToken::new();
     token.cancel("never mind");
-    let cx = ToolContext::builder().cancel(token).build().unwrap();
+    let cx = ToolContext::new().with_cancel(token);
     let outcome = outcome_with(body("t", |_| panic!("it ran")), &cx).await;
     assert_eq!(code(&outcome), "aborted");
 }
@@ -200,7 +200,7 @@ async fn missing_state_is_an_outcome_and_found_before() {
     let registry = registry.with_state(1_u32).unwrap().with_shared_state::<str>("x".into()).unwrap();
     registry.check_state(&ToolContext::new()).unwrap();
     assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "Some(1)");
-    let cx = ToolContext::builder().state(2_u32).build().unwrap();
+    let cx = ToolContext::new().with_state(2_u32).unwrap();
     assert_eq!(registry.call(&call, &cx).await.outcome.text(), "Some(2)");
     assert!(registry.with_state(3_u32).unwrap_err().to_string().contains("given twice"));
 }
@@ -351,19 +351,17 @@ async fn a_call_from_within_a_call_has_its_own_idempotency_key() {
             text(&format!("{} {}", cx.idempotency_key(), nested.outcome.text()))
         })
     });
-    let cx = ToolContext::builder().idempotency_key("run/1/tool/0").build().unwrap();
+    let cx = ToolContext::new().with_idempotency_key("run/1/tool/0");
     assert_eq!(outcome_with(outer, &cx).await.text(), "run/1/tool/0 run/1/tool/0/n1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_was_told_to_stop_is_not_late() {
     let token = CancelToken::new();
-    let cx = ToolContext::builder()
-        .cancel(token.clone())
-        .default_timeout(Duration::from_millis(300))
-        .cancel_grace(Duration::from_secs(2))
-        .build()
-        .unwrap();
+    let cx = ToolContext::new()
+        .with_cancel(token.clone())
+        .with_default_timeout(Duration::from_millis(300))
+        .with_cancel_grace(Duration::from_secs(2));
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
         token.cancel("enough");

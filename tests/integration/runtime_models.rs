@@ -38,9 +38,9 @@ fn list(live: &Arc<AtomicUsize>) -> agent::Tool {
                     .optional_boolean("deleted", "Those, too.")
             })
         })
-        .format_result(move |record| {
+        .format_result(move |_, result| {
             let n = live.load(Ordering::SeqCst);
-            (n > 0).then(|| vec![Part::text(format!("{} (seen {n} times)", record.result.text()))])
+            (n > 0).then(|| vec![Part::text(format!("{} (seen {n} times)", result.text()))])
         })
         .build(|arguments: Value, _cx: ToolContext| async move { arguments.to_string() })
         .unwrap()

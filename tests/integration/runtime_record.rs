@@ -28,9 +28,9 @@ fn looked_at(page: String) {
 fn job(says: impl Fn(&str) -> bool + Send + Sync + 'static) -> agent::Tool {
     let job = ToolBuilder::new("job").description("Runs a job.");
     let job = job.required_string("name", "Which.");
-    let job = job.triggers_follow_up(move |record| {
+    let job = job.triggers_follow_up(move |args, result| {
         // All that is known of the call is there.
-        record.args().value().is_some_and(|args| args["name"] == "nightly") && says(&record.result.text())
+        args.value().is_some_and(|args| args["name"] == "nightly") && says(&result.text())
     });
     job.build(|_: Value, _cx: ToolContext| async { "started" }).unwrap()
 }
@@ -212,10 +212,10 @@ fn live(now: Arc<std::sync::atomic::AtomicU32>) -> agent::Tool {
     ToolBuilder::new("live")
         .description("Shows how far it is.")
         .required_integer("id", "Which.")
-        .format_result(move |record| {
-            let id = record.args().value()?["id"].as_u64()?;
+        .format_result(move |args, result| {
+            let id = args.value()?["id"].as_u64()?;
             let now = now.load(std::sync::atomic::Ordering::SeqCst);
-            Some(vec![Part::text(format!("{}: job {id} is at {now} %", record.result.text()))])
+            Some(vec![Part::text(format!("{}: job {id} is at {now} %", result.text()))])
         })
         .build(|_: Value, _cx: ToolContext| async { "started" })
         .unwrap()

@@ -242,7 +242,7 @@ async fn no_secret_leaves_a_run() {
         }
 
         let cassette = File::new("cassette.json");
-        let recording = Cassette::new(&cassette.0).record(script(tool, &args));
+        let recording = Cassette::record(&cassette.0, script(tool, &args));
         found.add("Debug of a cassette", format!("{recording:?}"));
         observed(recording, &found).build().unwrap().prompt("Sign in").await.unwrap();
         found.add("cassette", std::fs::read_to_string(&cassette.0).unwrap());

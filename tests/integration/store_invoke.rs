@@ -76,7 +76,7 @@ fn registry(runs: &Arc<Runs>) -> Registry {
 }
 
 fn keyed(key: &str) -> ToolContext {
-    ToolContext::builder().idempotency_key(key).build().unwrap()
+    ToolContext::new().with_idempotency_key(key)
 }
 
 fn call(tool: &str, args: &str) -> ToolCall {
@@ -93,12 +93,10 @@ async fn a_call_is_checked_recorded_run_and_completed() {
     let folder = Folder::new();
     let sql = SqlStore::sqlite(folder.path("a.db")).await.unwrap();
     let memory = MemoryStore::new();
-    let cx = ToolContext::builder()
-        .idempotency_key("order-7")
-        .session_id("ann")
-        .source(Source::new(()).with_label("user:7"))
-        .build()
-        .unwrap();
+    let cx = ToolContext::new()
+        .with_idempotency_key("order-7")
+        .with_session_id("ann")
+        .with_source(Source::new(()).with_label("user:7"));
     let call = call("book", r#"{"nights": "2"}"#);
     let record = registry(&runs).invoke(&call, &cx, memory.clone()).await.unwrap();
     assert_eq!(record.result().unwrap().text_content(), "2 at order-7/1/tool/0");
@@ -243,7 +241,7 @@ async fn a_call_that_is_stopped_has_an_end() {
     // Cancelled before it began, a call does not run.
     let token = CancelToken::new();
     token.cancel("too late");
-    let cx = ToolContext::builder().cancel(token).build().unwrap();
+    let cx = ToolContext::new().with_cancel(token);
     let record = registry.invoke(&waits, &cx, MemoryStore::new()).await.unwrap();
     assert_eq!(record.error_code(), Some("aborted"));
     assert!(record.error().unwrap().contains("too late"));

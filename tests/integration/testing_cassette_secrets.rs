@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agent::ScriptedModel;
 use agent::message::Message;
 use agent::model::{Model, reply};
-use agent::testing::{Cassette, CassetteModel, EventLog};
+use agent::testing::{Cassette, EventLog};
 use agent::{Assistant, Value, json, tool, tools};
 
 use crate::provider_support::{Server, answer};
@@ -41,8 +41,8 @@ impl File {
         std::fs::read_to_string(&self.0).unwrap()
     }
 
-    fn play(&self) -> CassetteModel {
-        Cassette::new(&self.0).play().unwrap()
+    fn play(&self) -> Cassette {
+        Cassette::play(&self.0).unwrap()
     }
 }
 
@@ -78,7 +78,7 @@ const PROMPT: &str = "Sign ann in with hunter2 \"SECRET\" and pin 4711.";
 /// Records a run and plays it.
 async fn recorded_and_played(name: &str, prompt: &str, model: impl Model + 'static) -> String {
     let file = File::new(name);
-    let (recording, _) = assistant(Cassette::new(&file.0).record(model));
+    let (recording, _) = assistant(Cassette::record(&file.0, model));
     assert_eq!(recording.prompt(prompt).await.unwrap().text(), "Done.", "{name}");
     let text = file.text();
     assert_hidden(&text, name);
@@ -153,7 +153,7 @@ async fn values_that_stand_for_secrets_are_of_their_kind() {
 async fn what_else_changed_is_still_a_difference() {
     let file = File::new("changed");
     let call = json!({"user": "ann", "password": PASSWORD, "pin": PIN}).to_string();
-    let (recording, _) = assistant(Cassette::new(&file.0).record(scripted("log_in", &call, PASSWORD)));
+    let (recording, _) = assistant(Cassette::record(&file.0, scripted("log_in", &call, PASSWORD)));
     recording.prompt(PROMPT).await.unwrap();
     let (changed, _) = assistant(file.play());
     let error =

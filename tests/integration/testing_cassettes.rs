@@ -129,7 +129,7 @@ async fn recorded_and_played(
     let server =
         Server::new(bodies.map(|body| answer(200, &["content-type: text/event-stream"], body))).await;
     let real = builder(&server).build().unwrap();
-    let (recording, log) = assistant(Cassette::new(&file.0).record(real), SYSTEM);
+    let (recording, log) = assistant(Cassette::record(&file.0, real), SYSTEM);
     assert_eq!(recording.prompt("Double 21.").await.unwrap().text(), "It is 42.");
     log.assert_sequence(&EVENTS);
     let asked = server.requests();
@@ -138,7 +138,7 @@ async fn recorded_and_played(
 
     let text = std::fs::read_to_string(&file.0).unwrap();
     assert!(!text.contains("sk-secret") && !text.contains("127.0.0.1"), "no key, no address: {text}");
-    let cassette = Cassette::new(&file.0).play().unwrap();
+    let cassette = Cassette::play(&file.0).unwrap();
     let (played, log) = assistant(cassette.clone(), SYSTEM);
     assert_eq!(played.prompt("Double 21.").await.unwrap().text(), "It is 42.");
     cassette.assert_played();
@@ -146,7 +146,7 @@ async fn recorded_and_played(
     assert_eq!(messages(&played), messages(&recording), "down to what only the provider understands");
 
     // Something in the prompt has changed: the test fails, and says what.
-    let (changed, _) = assistant(Cassette::new(&file.0).play().unwrap(), "Use the tools.");
+    let (changed, _) = assistant(Cassette::play(&file.0).unwrap(), "Use the tools.");
     let error = changed.prompt("Double 21.").await.unwrap_err().to_string();
     let wanted = "number 1 is the nearest; it differs in\n  /system\n    recorded: \"Use the tool.\"\n    asked:    \"Use the tools.\"\n";
     assert!(error.contains(wanted), "{error}");
@@ -174,10 +174,10 @@ async fn what_a_tool_answers_is_part_of_what_was_recorded() {
     let file = File::new("result");
     let bodies = [CHAT_CALL, CHAT_TEXT].map(|body| answer(200, &["content-type: text/event-stream"], body));
     let server = Server::new(bodies).await;
-    let (recording, _) = assistant(Cassette::new(&file.0).record(server.openai().build().unwrap()), SYSTEM);
+    let (recording, _) = assistant(Cassette::record(&file.0, server.openai().build().unwrap()), SYSTEM);
     recording.prompt("Double 21.").await.unwrap();
 
-    let cassette = Cassette::new(&file.0).play().unwrap();
+    let cassette = Cassette::play(&file.0).unwrap();
     let changed = Assistant::builder(cassette).system(SYSTEM).tools(tools![Wrong]).build().unwrap();
     let error = changed.prompt("Double 21.").await.unwrap_err().to_string();
     assert!(error.contains("number 2 is the nearest"), "{error}");

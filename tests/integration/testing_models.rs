@@ -2,7 +2,7 @@
 
 use agent::message::{Message, Part, Usage};
 use agent::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx, reply};
-use agent::testing::{CallKind, Cassette, CassetteError, EventLog, FakeClock, SchemaModel};
+use agent::testing::{Cassette, EventLog, FakeClock, SchemaModel};
 use agent::{
     Assistant, Registry, ScriptedModel, ToolArgs, ToolContext, json, message::ToolCall, tool, tools,
 };
@@ -110,15 +110,13 @@ async fn every_tool_is_tried_rightly_and_wrongly() {
     assert_eq!(assistant.prompt("Go.").await.expect("an answer").text(), "Every tool was tried.");
     model.assert_safe();
     let calls = model.calls();
-    let of = |tool: &str, kind: fn(&CallKind) -> bool| {
-        calls.iter().filter(|call| call.tool == tool && kind(&call.kind)).count()
+    let of = |tool: &str, kind: &str| {
+        calls.iter().filter(|call| call.tool == tool && call.kind().to_string().starts_with(kind)).count()
     };
     for tool in ["double", "book"] {
-        assert!(of(tool, |kind| *kind == CallKind::Valid) >= 3, "{model}");
-        assert!(of(tool, |kind| *kind == CallKind::Boundary) >= 2, "{model}");
-        assert!(of(tool, |kind| matches!(kind, CallKind::Slip(_))) >= 10, "{model}");
+        assert!(of(tool, "right") >= 3 && of(tool, "at an edge") >= 2 && of(tool, "slip: ") >= 10, "{model}");
     }
-    assert!(of("book", |kind| *kind == CallKind::Beyond) >= 4, "{model}");
+    assert!(of("book", "beyond an edge") >= 4, "{model}");
     assert!(calls.iter().all(|call| call.outcome.is_some()), "each call has its end");
     // The same again.
     let again = SchemaModel::new();
@@ -216,7 +214,7 @@ async fn a_fake_clock_moves_only_when_it_is_moved() {
     }
     let clock = FakeClock::new();
     let registry = Registry::new(tools![wait]).expect("a registry");
-    let cx = ToolContext::builder().executor(Arc::new(clock.clone())).build().expect("a context");
+    let cx = ToolContext::new().with_executor(Arc::new(clock.clone()));
     let call = ToolCall::new("1", "wait", "{}");
     let running = registry.call(&call, &cx);
     let moving = async {
@@ -272,7 +270,7 @@ fn assistant(model: impl Model + 'static) -> Assistant {
 async fn what_was_recorded_is_played_and_the_file_can_be_read() {
     let folder = Folder::new("recorded");
     let path = folder.file("deep/double.json");
-    let recording = Cassette::new(&path).secret("hunter2").record(script());
+    let recording = Cassette::record(&path, script()).secret("hunter2");
     assert!(recording.is_recording());
     let asked = "My password is hunter2. Double 21.";
     assert_eq!(
@@ -291,7 +289,7 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
     assert_eq!(file["exchanges"][1]["request"]["messages"].as_array().map(Vec::len), Some(2));
     assert_eq!(file["tools"].as_object().map(serde_json::Map::len), Some(1));
 
-    let playing = Cassette::new(&path).secret("hunter2").play().expect("a cassette");
+    let playing = Cassette::play(&path).expect("a cassette").secret("hunter2");
     assert_eq!((playing.len(), playing.is_empty(), playing.info().model.as_str()), (2, false, "grey-1"));
     let played = assistant(playing.clone());
     let output = played.prompt(asked).await.expect("an answer");
@@ -305,7 +303,7 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
 
     let twice = assistant(playing).prompt(asked).await.expect_err("played already").to_string();
     assert!(twice.contains("was played already"), "{twice}");
-    let half = Cassette::new(&path).secret("hunter2").play().expect("a cassette");
+    let half = Cassette::play(&path).expect("a cassette").secret("hunter2");
     let text = panic_of(|| half.assert_played());
     assert!(text.starts_with("exchanges [1, 2] of 2 in"), "{text}");
 }
@@ -314,9 +312,9 @@ async fn what_was_recorded_is_played_and_the_file_can_be_read() {
 async fn a_request_that_was_not_recorded_is_loud_and_shows_the_nearest() {
     let folder = Folder::new("miss");
     let path = folder.file("double.json");
-    assistant(Cassette::new(&path).record(script())).prompt("Double 21.").await.expect("an answer");
+    assistant(Cassette::record(&path, script())).prompt("Double 21.").await.expect("an answer");
 
-    let play = || Cassette::new(&path).play().expect("a cassette");
+    let play = || Cassette::play(&path).expect("a cassette");
     let error = assistant(play()).prompt("Double 22.").await.expect_err("another prompt").to_string();
     assert!(
         error.contains(
@@ -345,9 +343,9 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
         text.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect::<String>()
     };
     let request = |text: &str| ModelRequest::new([Message::user([Part::text(text)])]);
-    let recording = Cassette::new(&path).scrub(no_digits).record(failing);
+    let recording = Cassette::record(&path, failing).scrub(no_digits);
     recording.call(&StepCx::new(), &request("It is 2026-11-22.")).await.expect_err("it fails");
-    let playing = Cassette::new(&path).scrub(no_digits).play().expect("a cassette");
+    let playing = Cassette::play(&path).expect("a cassette").scrub(no_digits);
     let error = playing.call(&StepCx::new(), &request("It is 2027-01-01.")).await.expect_err("it fails");
     assert_eq!(
         (error.kind(), error.message(), error.status(), error.code(), error.retry_after()),
@@ -364,16 +362,16 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
 #[test]
 fn a_file_that_is_no_cassette_is_told() {
     let folder = Folder::new("broken");
-    let missing = Cassette::new(folder.file("missing.json")).play().expect_err("not there");
+    let missing = Cassette::play(folder.file("missing.json")).expect_err("not there");
     assert!(
-        matches!(missing, CassetteError::Io { .. })
-            && missing.to_string().ends_with("record it with AGENT_CASSETTES=record")
+        std::error::Error::source(&missing).is_some()
+            && missing.message().ends_with("record it with AGENT_CASSETTES=record")
     );
     let of = |text: &str| {
         let path = folder.file("broken.json");
         std::fs::write(&path, text).expect("a file");
-        let error = Cassette::new(&path).play().expect_err("broken").to_string();
-        error.rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
+        let error = Cassette::play(&path).expect_err("broken");
+        error.message().rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
     };
     assert!(of("{").starts_with("EOF while parsing"));
     assert_eq!(of(r#"{"cassette": 9}"#), "`cassette` is not 1: record it again");

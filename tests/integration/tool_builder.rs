@@ -6,7 +6,7 @@ use agent::tool::{AcceptedArguments, ToolBody};
 use agent::{
     BoxFuture, Parameters, Registry, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolOutcome,
     ToolOutput, Value, json,
-    tool::{CallError, CallRecord, DefinitionError, Effect, Source},
+    tool::{CallError, DefinitionError, Effect, Source},
     tools,
 };
 use std::sync::Arc;
@@ -196,7 +196,7 @@ async fn parameters_depend_on_the_source() {
     let error = registry.definitions_for(Some(&nobody)).expect_err("a set of no words").to_string();
     assert!(error.contains("tool `t`") && error.contains("role"), "{error}");
 
-    let of = |source: &Source| ToolContext::builder().source(source.clone()).build().expect("a context");
+    let of = |source: &Source| ToolContext::new().with_source(source.clone());
     let sent = r#"{"role": "admin"}"#;
     assert_eq!(call(&tool, sent, &of(&admin)).await.0, None);
     assert_eq!(call(&tool, sent, &of(&stranger)).await.0.as_deref(), Some("invalid_arguments"));
@@ -219,10 +219,10 @@ fn results_are_shown_as_the_tool_likes() {
     let now = live.clone();
     let tool =
         build(ToolBuilder::new("job").format_result(
-            move |record| match record.result.content[0].as_text()? {
+            move |args, result| match result.content[0].as_text()? {
                 "blank" => Some(vec![Part::text(" \n")]),
                 "panic" => panic!("no"),
-                "args" => Some(vec![Part::text(record.args().text())]),
+                "args" => Some(vec![Part::text(args.text())]),
                 id => Some(vec![Part::text(format!("job {id}: {} %", now.load(Ordering::SeqCst)))]),
             },
         ));
@@ -232,7 +232,7 @@ fn results_are_shown_as_the_tool_likes() {
     };
     let shown = |message: &ToolResultMessage| {
         let call = ToolCall::new("1", "job", r#"{"id": 7}"#);
-        registry.shown_content(&CallRecord::new(&call, message))[0].as_text().unwrap_or_default().to_owned()
+        registry.shown_content(&call, message)[0].as_text().unwrap_or_default().to_owned()
     };
     assert_eq!(shown(&stored("job", "7")), "job 7: 1 %");
     live.store(50, Ordering::SeqCst);

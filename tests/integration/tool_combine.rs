@@ -320,7 +320,7 @@ async fn what_depends_on_a_source_is_changed_too() {
     assert_eq!(shown[0].name(), "a_list");
     assert_eq!(shown[0].plan().parameter_names().collect::<Vec<_>>(), ["deleted"]);
 
-    let cx = ToolContext::builder().source(admin).build().expect("a context");
+    let cx = ToolContext::new().with_source(admin);
     let text = |arguments: &str| ToolCall::new("1", "a_list", arguments);
     assert_eq!(
         registry.call(&text(r#"{"deleted": true}"#), &cx).await.outcome.text(),

@@ -4,7 +4,7 @@
 
 use crate::macro_support::text;
 use agent::message::ToolCall;
-use agent::{Progress, Registry, ToolContext, ToolSet, tool, tool::ToolUpdate, tools};
+use agent::{Progress, Registry, ToolContext, ToolSet, tool, tools};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -36,13 +36,11 @@ async fn call(set: ToolSet, name: &str, arguments: &str, cx: &ToolContext) -> St
 async fn the_context_knows_its_call() {
     let said = text(tools![facts], "facts", r#"{"first": 1}"#).await;
     assert_eq!(said, "1 facts call_1 call_1 1/1 None None false false");
-    let cx = ToolContext::builder()
-        .run_id("run_1")
-        .session_id("s")
-        .idempotency_key("run_1/2/tool/0")
-        .attempt(2, 3)
-        .build()
-        .expect("a context");
+    let cx = ToolContext::new()
+        .with_run_id("run_1")
+        .with_session_id("s")
+        .with_idempotency_key("run_1/2/tool/0")
+        .with_attempt(2, 3);
     let said = call(tools![facts], "facts", r#"{"first": 1}"#, &cx).await;
     assert_eq!(said, r#"1 facts call_1 run_1/2/tool/0 2/3 Some("run_1") Some("s") false false"#);
 }
@@ -69,38 +67,39 @@ async fn late(cx: &ToolContext, kept: &Kept) {
 }
 struct Kept(Mutex<Option<ToolContext>>);
 
-type Seen = Arc<Mutex<Vec<ToolUpdate>>>;
+/// The id of the call, the tool, and what it reported.
+type Seen = Arc<Mutex<Vec<(String, String, Progress)>>>;
 
-fn watched() -> (Seen, tool::ToolContextBuilder) {
+fn watched() -> (Seen, ToolContext) {
     let seen = Seen::default();
     let sink = seen.clone();
-    (seen, ToolContext::builder().on_progress(move |update| sink.lock().expect("sound").push(update)))
+    let listener = move |cx: &ToolContext, progress| {
+        sink.lock().expect("sound").push((cx.call_id().to_owned(), cx.tool().to_owned(), progress));
+    };
+    (seen, ToolContext::new().on_progress(listener))
 }
 
 #[tokio::test]
 async fn progress_is_told_while_the_body_runs() {
     let (seen, cx) = watched();
-    let cx = cx.build().expect("a context");
     assert_eq!(call(tools![read], "read", r#"{"pages": 2}"#, &cx).await, "2");
     call(tools![read_now], "read_now", r#"{"pages": 3}"#, &cx).await;
     let seen = seen.lock().expect("sound");
-    let said: Vec<_> = seen
-        .iter()
-        .map(|u| format!("{} {} {:?}/{:?}", u.tool, u.progress.message, u.progress.done, u.progress.total))
-        .collect();
+    let said: Vec<_> =
+        seen.iter().map(|(_, tool, p)| format!("{tool} {} {:?}/{:?}", p.message, p.done, p.total)).collect();
     assert_eq!(
         said,
         ["read reading Some(1)/Some(2)", "read reading Some(2)/Some(2)", "read_now read Some(3)/None"]
     );
-    assert!(seen.iter().all(|update| &*update.call_id == "call_1"));
-    assert_eq!(seen[2].progress.content.len(), 1);
+    assert!(seen.iter().all(|(call, ..)| call == "call_1"));
+    assert_eq!(seen[2].2.content.len(), 1);
 }
 
 #[tokio::test]
 async fn what_is_told_late_is_dropped() {
     let (seen, cx) = watched();
     let kept = Arc::new(Kept(Mutex::default()));
-    let cx = cx.shared_state(kept.clone()).build().expect("a context");
+    let cx = cx.with_shared_state(kept.clone()).expect("a context");
     call(tools![late], "late", "", &cx).await;
     let own = kept.0.lock().expect("sound").take().expect("was kept");
     own.progress(Progress::new("too late"));
@@ -112,7 +111,7 @@ async fn what_is_told_late_is_dropped() {
 
 #[tokio::test]
 async fn nobody_who_watches_can_make_a_tool_fail() {
-    let cx = ToolContext::builder().on_progress(|_| panic!("no")).build().expect("a context");
+    let cx = ToolContext::new().on_progress(|_, _| panic!("no"));
     assert_eq!(call(tools![read], "read", r#"{"pages": 1}"#, &cx).await, "1");
     assert_eq!(text(tools![read], "read", r#"{"pages": 1}"#).await, "1");
 }
@@ -212,7 +211,7 @@ async fn bodies_log_in_the_span_of_their_call() {
         );
     }
     // On another thread the subscriber of this one is unknown, so the body runs here.
-    let cx = ToolContext::builder().executor(Arc::new(Here)).build().expect("a context");
+    let cx = ToolContext::new().with_executor(Arc::new(Here));
     call(tools![log_blocking], "log_blocking", "", &cx).await;
     let events = logs.events.lock().expect("sound");
     assert!(events.iter().any(|(inside, said)| *inside > 0 && said.contains("from a pool")), "{events:?}");

@@ -181,18 +181,19 @@ fn a_manifest_tells_what_drifted() {
 
     let after = manifest(tools![read, tools![book_room].prefix("x_"), fetch_account]);
     let drift = before.drift(&after);
-    expect![[r"
-        4 differences:
-        - `book_room`: the tool is gone
-        - `get_user`: the tool is gone
-        - `x_book_room`: a new tool
-        - `fetch_account`: a new tool"]]
-    .assert_eq(&drift.to_string());
-    assert!(drift.into_result().is_err());
+    assert_eq!(
+        drift,
+        [
+            "`book_room`: the tool is gone",
+            "`get_user`: the tool is gone",
+            "`x_book_room`: a new tool",
+            "`fetch_account`: a new tool"
+        ]
+    );
     assert_ne!(before.fingerprint(), after.fingerprint());
 
     let drift = before.drift(&manifest(tools![read, book_room, get_user]));
-    assert_eq!(drift.to_string(), "1 difference:\n- `read`: the tools are in another order");
+    assert_eq!(drift, ["`read`: the tools are in another order"]);
 }
 
 #[derive(ToolArgs)]

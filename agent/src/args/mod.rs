@@ -13,7 +13,7 @@
 //! let plan = Plan::for_type::<Booking>("book_room", PlanOptions::default())?;
 //! let parsed = plan.parse::<Booking>(r#"{"hotel": "Astoria", "nights": "2"}"#)?;
 //! assert_eq!((parsed.value.hotel.as_str(), parsed.value.nights), ("Astoria", 2));
-//! assert_eq!(parsed.coercions[0].path, "/nights");
+//! assert_eq!(parsed.coercions()[0].path, "/nights");
 //!
 //! let refused = plan.parse::<Booking>(r#"{"hotl": "Astoria", "nights": 99}"#).err().unwrap();
 //! assert_eq!(refused.count(), 3);                     // `hotel` is missing, `hotl` is not a parameter, 99 is too many
@@ -50,17 +50,16 @@ mod wrapped;
 pub use crate::parse_error::ParseError;
 pub use argument::ArgumentError;
 pub(crate) use argument::argument_without_plan;
-pub use coercion::{Coercion, CoercionRule, Coercions};
+pub(crate) use coercion::Coercions;
+pub use coercion::{Coercion, CoercionRule};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
 pub(crate) use plan::{all_texts, hidden, secret_names, secret_texts, withheld};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
-pub use stream::{
-    ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentSegment, ArgumentStream, ArgumentStreamError,
-    ArgumentValue,
-};
+pub(crate) use stream::read_literally;
+pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
@@ -95,7 +94,7 @@ use wrapped::WrappedValues;
 ///
 /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
 /// let parsed: Parsed<Move> = plan.parse(r#"{"steps": "3"}"#)?;
-/// assert_eq!((parsed.value.steps, parsed.coercions.len()), (3, 1));
+/// assert_eq!((parsed.value.steps, parsed.coercions().len()), (3, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +102,14 @@ use wrapped::WrappedValues;
 pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
-    /// The changes that made the arguments fit; usually empty.
-    pub coercions: Coercions,
+    pub(crate) coercions: Coercions,
+}
+
+impl<T> Parsed<T> {
+    /// Returns the changes that made the arguments fit, in order; usually there are none.
+    pub fn coercions(&self) -> &[Coercion] {
+        &self.coercions
+    }
 }
 
 impl Plan {
@@ -121,8 +126,8 @@ impl Plan {
     /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
     /// let parsed = plan.parse::<Move>(r#"{"steps": " 3 ", "tags": ["a", 7]}"#)?;
     /// assert_eq!(parsed.value.steps, 3);
-    /// assert_eq!(parsed.coercions[0].rule, CoercionRule::TextToInteger);
-    /// assert_eq!(parsed.coercions[1].path, "/tags/1");
+    /// assert_eq!(parsed.coercions()[0].rule, CoercionRule::TextToInteger);
+    /// assert_eq!(parsed.coercions()[1].path, "/tags/1");
     ///
     /// let error = plan.parse::<Move>(r#"{"step": 1.5}"#).err().unwrap();
     /// assert_eq!(error.issues().len(), 3);

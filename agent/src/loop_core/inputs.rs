@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{LimitReached, Signature};
-use crate::args::Coercions;
+use crate::args::Coercion;
 use crate::message::{AssistantMessage, ToolArguments};
 use crate::tool::outcome::{IntoOutcome, ToolOutcome};
 use crate::tool::output::Control;
@@ -123,7 +123,7 @@ pub struct CallEnd {
     pub outcome: ToolOutcome,
     /// The coercions in the arguments.
     #[serde(default)]
-    pub coercions: Coercions,
+    pub coercions: Vec<Coercion>,
     /// Whether the run continues.
     #[serde(default)]
     pub control: Control,
@@ -159,7 +159,7 @@ impl CallEnd {
         let control = outcome.control();
         Self {
             outcome,
-            coercions: Coercions::default(),
+            coercions: Vec::new(),
             control,
             ran: false,
             cached: false,
@@ -178,7 +178,7 @@ impl CallEnd {
     }
 
     /// Sets the coercions in the arguments.
-    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
+    pub fn with_coercions(mut self, coercions: Vec<Coercion>) -> Self {
         self.coercions = coercions;
         self
     }
@@ -210,11 +210,11 @@ pub struct CallCoercions {
     /// The tool's name.
     pub tool: String,
     /// The coercions, in order.
-    pub coercions: Coercions,
+    pub coercions: Vec<Coercion>,
 }
 
 impl CallCoercions {
-    pub(super) fn new(call_id: String, tool: String, coercions: Coercions) -> Self {
+    pub(super) fn new(call_id: String, tool: String, coercions: Vec<Coercion>) -> Self {
         Self { call_id, tool, coercions }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ModelEvent;
-use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
+use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream, read_literally};
 use crate::tool::definition::ToolDefinition;
 
 /// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
@@ -97,8 +97,8 @@ impl ArgumentUpdate {
                 ArgumentChange::Appended { fragment: (*fragment).to_owned() }
             }
             // The value of a container repeats its members, which would be emitted once for each level.
-            ArgumentEvent::Finished { value, .. } => ArgumentChange::Finished {
-                value: (!value.text().starts_with(['{', '['])).then(|| value.to_value()),
+            ArgumentEvent::Finished { json, .. } => ArgumentChange::Finished {
+                value: (!json.starts_with(['{', '['])).then(|| read_literally(json)),
             },
             ArgumentEvent::Refused { issues, .. } => {
                 ArgumentChange::Refused { issues: issues.iter().map(ToString::to_string).collect() }

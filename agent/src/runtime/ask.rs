@@ -34,7 +34,7 @@ use crate::model::{
 use crate::panics::{catch, panic_text};
 use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
-use crate::tool::{call_record::CallRecord, definition::ToolDefinition, value::Tool};
+use crate::tool::{definition::ToolDefinition, value::Tool};
 
 /// A reply while it streams.
 pub(super) struct ReplyStream {
@@ -385,7 +385,7 @@ impl Config {
         let is_asked = |tool: &Tool| tool.formats_results();
         self.registry.get(&result.tool).filter(|tool| is_asked(tool))?;
         let call = reply.tool_calls().find(|call| call.id == result.call_id)?;
-        let Cow::Owned(content) = self.registry.shown_content(&CallRecord::new(call, result)) else {
+        let Cow::Owned(content) = self.registry.shown_content(call, result) else {
             return None;
         };
         let mut shown = result.clone();

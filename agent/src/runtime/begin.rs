@@ -14,9 +14,8 @@ use crate::loop_core::{AgentLoop, Queue, RecordedTurn, RunState};
 use crate::message::{Conversation, Message};
 use crate::model::{ModelEvent, ModelRequest};
 use crate::steps::SharedLoop;
-use crate::tool::call_record::CallRecord;
 use crate::tool::cancel::CancelToken;
-use crate::tool::context::ToolContextBuilder;
+use crate::tool::context::ToolContext;
 
 /// The input with which a run begins.
 pub(super) enum RunStart {
@@ -55,8 +54,8 @@ impl RunStart {
         &self,
         given: RunState,
         config: &Config,
-        context: ToolContextBuilder,
-    ) -> Result<(RunState, ToolContextBuilder), RunError> {
+        context: ToolContext,
+    ) -> Result<(RunState, ToolContext), RunError> {
         let types = &config.state_types;
         let context = types.rebuild(&given, context)?;
         let Self::Resume { run, .. } = self else { return Ok((given, context)) };
@@ -276,7 +275,7 @@ impl AssistantState {
 impl Config {
     /// Returns whether the model is asked at once when these calls are recorded.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
-        let asks = |(call, result)| self.registry.triggers_follow_up(&CallRecord::new(call, &result));
+        let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)
     }
 

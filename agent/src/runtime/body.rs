@@ -68,7 +68,7 @@ impl CallBody {
         let mut attempt = first;
         let mut context = self.context.clone();
         if attempt > 1 {
-            context = self.context_of(attempt, self.max_attempts.max(attempt)).unwrap_or(context);
+            context = self.context_of(attempt, self.max_attempts.max(attempt));
         }
         loop {
             let registry = &self.config.registry;
@@ -84,12 +84,12 @@ impl CallBody {
             }
             attempt += 1;
             tracing::warn!(tool = %self.call.name, attempt, "a tool is run again");
-            context = self.context_of(attempt, self.max_attempts).unwrap_or(context);
+            context = self.context_of(attempt, self.max_attempts);
         }
     }
 
-    fn context_of(&self, attempt: u32, max: u32) -> Option<ToolContext> {
-        self.context.to_builder().attempt(attempt, max).build().ok()
+    fn context_of(&self, attempt: u32, max: u32) -> ToolContext {
+        self.context.clone().with_attempt(attempt, max)
     }
 
     /// Returns the end as the hooks change it.

@@ -281,7 +281,8 @@ impl AssistantBuilder {
 
     /// Adds a shared value that `&T` parameters of tools receive; `T` may be a trait.
     pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
-        self.problems.extend(self.state.insert(value).err().map(RegistryProblem::State));
+        let twice = self.state.insert(value).err();
+        self.problems.extend(twice.map(|state| RegistryProblem::DuplicateState { state }));
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::args::{Coercions, Plan};
+use crate::args::{Coercion, Plan};
 use crate::message::{ToolArguments, ToolCall};
 use crate::tool::body::AcceptedArguments;
 use crate::tool::outcome::ToolOutcome;
@@ -47,7 +47,7 @@ impl CheckedArguments {
         self.accepted.text()
     }
 
-    pub(super) fn coercions(&self) -> &Coercions {
+    pub(super) fn coercions(&self) -> &[Coercion] {
         self.accepted.coercions()
     }
 

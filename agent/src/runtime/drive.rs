@@ -25,7 +25,7 @@ use crate::loop_core::{End, RunState, RunStop};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::tool::set::ToolSet;
-use crate::tool::{cancel::CancelToken, context::ToolContextBuilder, source::Source};
+use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryError, source::Source};
 
 /// A run that has begun.
 pub(super) struct BegunRun {
@@ -49,7 +49,7 @@ impl BegunRun {
         state: RunState,
         run_id: Arc<str>,
         cancel: CancelToken,
-        mut context: ToolContextBuilder,
+        mut context: ToolContext,
         reader: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
         tools: ToolSet,
@@ -67,9 +67,14 @@ impl BegunRun {
         let is_watched = reader.is_some() || within.is_some();
         let updates = (is_watched || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
-            context = context.on_progress(move |update| updates.push(CallReport::Progress(update)));
+            context = context.on_progress(move |cx, progress| {
+                updates.push(CallReport::Progress { call_id: cx.shared_call_id().clone(), progress });
+            });
         }
-        let context = context.capture(config.capture.clone()).build()?;
+        if let Some(twice) = context.duplicate_state() {
+            return Err(RunError::DuplicateState(RegistryError::duplicate_state(twice)));
+        }
+        let context = context.with_capture(config.capture.clone());
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
         if let Some(source) = context.source() {
             config = for_source(source, config)?;

@@ -9,7 +9,6 @@ use crate::model::{ContextRulesError, ModelError};
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
 use crate::tool::question::AskError;
-use crate::tool::state::DuplicateState;
 
 /// The error of a prompt.
 ///
@@ -47,7 +46,7 @@ pub enum RunError {
     MissingState(#[source] RegistryError),
     /// The prompt was given two state values of the same type.
     #[error(transparent)]
-    DuplicateState(#[from] DuplicateState),
+    DuplicateState(RegistryError),
     /// The [serialized state](super::Prompt::with_serialized_state) of the prompt cannot be used. Nothing ran.
     #[error(transparent)]
     State(#[from] StateError),

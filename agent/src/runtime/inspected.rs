@@ -7,7 +7,7 @@ use super::error::BuildError;
 use crate::model::Model;
 use crate::store::{SessionSummary, StoreError, StoredEntry};
 use crate::tool::cancel::CancelToken;
-use crate::tool::context::{ToolContext, ToolContextBuilder};
+use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
 
 impl Assistant {
@@ -54,13 +54,13 @@ impl Assistant {
     }
 
     /// Returns a context with the limits of a run, for a call without one.
-    pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContextBuilder {
+    pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContext {
         let config = self.config();
-        let context = ToolContext::builder().cancel(cancel).cancel_grace(config.cancel_grace);
+        let context = ToolContext::new().with_cancel(cancel).with_cancel_grace(config.cancel_grace);
         match config.source.clone() {
-            Some(source) => context.source(source),
+            Some(source) => context.with_source(source),
             None => context,
         }
-        .default_timeout(config.tool_timeout)
+        .with_default_timeout(config.tool_timeout)
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::RunError;
-use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
+use crate::args::{InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
 use crate::loop_core::{AgentLoop, End};
 use crate::message::AssistantMessage;
 use crate::model::{Capabilities, ModelInfo, OutputSchema};
@@ -174,7 +174,7 @@ struct OutputBody {
 impl ToolBody for OutputBody {
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
         (self.check)(definition.plan(), text)?;
-        Ok(AcceptedArguments::new(definition, text, Coercions::default()))
+        Ok(AcceptedArguments::new(definition, text, Vec::new()))
     }
 
     fn call<'a>(&'a self, _: &'a AcceptedArguments, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {

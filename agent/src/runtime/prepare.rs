@@ -88,7 +88,8 @@ impl Performer {
         // A call that waits for a decision is looked up after it was allowed.
         if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(tool, &self.context)) {
             let known = cache.get(&self.config.cache_key(&call.name, &valid, &self.context));
-            ready.cached = known.map(|output| CallEnd::new(output).with_coercions(valid.coercions().clone()));
+            ready.cached =
+                known.map(|output| CallEnd::new(output).with_coercions(valid.coercions().to_vec()));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
         Ok((ready, valid))

@@ -1,15 +1,15 @@
 //! What running calls report, buffered for the run: their progress, and the questions that they ask in place.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use crate::tool::asking::AskNotice;
-use crate::tool::progress::ToolUpdate;
+use crate::tool::progress::Progress;
 
 /// What a running call reports.
 pub(super) enum CallReport {
-    Progress(ToolUpdate),
+    Progress { call_id: Arc<str>, progress: Progress },
     Question(AskNotice),
 }
 
@@ -32,7 +32,7 @@ impl Updates {
     pub(super) fn push(&self, report: CallReport) {
         let mut inner = self.lock();
         if inner.waiting.len() >= MAX_WAITING {
-            let is_progress = |report: &CallReport| matches!(report, CallReport::Progress(_));
+            let is_progress = |report: &CallReport| matches!(report, CallReport::Progress { .. });
             let oldest = inner.waiting.iter().position(is_progress).unwrap_or_default();
             inner.waiting.remove(oldest);
         }

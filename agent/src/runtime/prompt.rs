@@ -18,12 +18,7 @@ use super::streamed::Run;
 use crate::loop_core::{RunState, StateError};
 use crate::message::Message;
 use crate::tool::set::{IntoTools, ToolSet};
-use crate::tool::{
-    BoxFuture,
-    cancel::CancelToken,
-    context::{ToolContext, ToolContextBuilder},
-    source::Source,
-};
+use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, source::Source};
 use serde::Serialize;
 use tokio::runtime::Handle;
 
@@ -60,7 +55,7 @@ use tokio::runtime::Handle;
 pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
-    context: ToolContextBuilder,
+    context: ToolContext,
     /// State that travels with the run, or the first error of adding some.
     state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
@@ -82,12 +77,12 @@ impl Prompt {
             RunStart::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
             RunStart::Prompts(_) | RunStart::Recorded { .. } => super::new_id("run").into(),
         };
-        let mut context = ToolContext::builder();
+        let mut context = ToolContext::new();
         if let Some(session) = assistant.session() {
-            context = context.session_id(session);
+            context = context.with_session_id(session);
         }
         if let Some(source) = assistant.config().source.clone() {
-            context = context.source(source);
+            context = context.with_source(source);
         }
         let (state, tools) = (Ok(RunState::default()), ToolSet::new());
         let (answer, in_tool) = (Ok(TypedAnswer::any()), crate::tool::current::tool());
@@ -97,12 +92,12 @@ impl Prompt {
     /// Makes this the prompt of a call: with its cancellation, its state and its source.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
-        self.context = self.context.states(&state.without_type::<ChildHandle>());
+        self.context = self.context.with_states(&state.without_type::<ChildHandle>());
         if let Some(source) = cx.source() {
-            self.context = self.context.source(source.clone());
+            self.context = self.context.with_source(source.clone());
         }
         if let Some(session) = cx.session_id() {
-            self.context = self.context.session_id(session);
+            self.context = self.context.with_session_id(session);
         }
         (self.cancel, self.in_tool) = (Some(cx.cancel_token().clone()), None);
         self
@@ -203,7 +198,7 @@ impl<T> Prompt<T> {
     /// # Ok(()) }
     /// ```
     pub fn with_shared_state<S: ?Sized + Send + Sync + 'static>(mut self, value: Arc<S>) -> Self {
-        self.context = self.context.shared_state(value);
+        self.context = self.context.adding_state(value);
         self
     }
 
@@ -295,7 +290,7 @@ impl<T> Prompt<T> {
     /// # Ok(()) }
     /// ```
     pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.context = self.context.session_id(id);
+        self.context = self.context.with_session_id(id);
         self
     }
 
@@ -329,7 +324,7 @@ impl<T> Prompt<T> {
     /// # Ok(()) }
     /// ```
     pub fn source(mut self, source: Source) -> Self {
-        self.context = self.context.source(source);
+        self.context = self.context.with_source(source);
         self
     }
 
@@ -525,10 +520,12 @@ impl Prompt {
         let Self { assistant, start, context, state, run_id, tools, within, in_tool, .. } = self;
         let config = assistant.config();
         let (state, context) = start.add_state(state?, config, context)?;
-        let mut context =
-            context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
+        let mut context = context
+            .with_run_id(run_id.clone())
+            .with_cancel(cancel.clone())
+            .with_cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
-            context = context.default_timeout(config.tool_timeout);
+            context = context.with_default_timeout(config.tool_timeout);
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }

@@ -112,9 +112,9 @@ impl InProcessSteps {
     fn record_report(&self, report: CallReport, ords: &HashMap<String, u32>) -> Result<(), RecordError> {
         let mut run = self.run.lock();
         match report {
-            CallReport::Progress(update) => {
-                if let Some(ord) = ords.get(&*update.call_id) {
-                    run.record_call_update(*ord, update.progress)?;
+            CallReport::Progress { call_id, progress } => {
+                if let Some(ord) = ords.get(&*call_id) {
+                    run.record_call_update(*ord, progress)?;
                 }
             }
             CallReport::Question(AskNotice::Asked(question)) => run.record_asked(*question),
@@ -204,19 +204,22 @@ impl InProcessSteps {
         // A run of its own is not begun anew.
         let max_attempts = if is_child { 1 } else { max_attempts(config, &call.name) };
         let run_context = &self.performer.context;
-        let context = run_context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
+        let context = run_context.clone().with_idempotency_key(key.to_string()).with_cancel(token.clone());
         let keeps_results = config.spill.is_some() || config.context.is_some();
         let reads_results = keeps_results && call.name == READ_RESULT;
-        let context = if reads_results { context.state(self.assistant.spilled_results()) } else { context };
+        let context = if reads_results {
+            context.adding_state(Arc::new(self.assistant.spilled_results()))
+        } else {
+            context
+        };
         let context = match &child {
             Some(child) => {
                 let grace = config.cancel_grace.saturating_add(CHILD_GRACE);
-                context.state(ChildHandle(child.clone())).cancel_grace(grace)
+                context.adding_state(Arc::new(ChildHandle(child.clone()))).with_cancel_grace(grace)
             }
             None => context,
         };
-        let context = context.ask_rules(self.ask_rules(key.ord));
-        let context = context.attempt(1, max_attempts).build().unwrap_or_else(|_| run_context.clone());
+        let context = context.with_ask_rules(self.ask_rules(key.ord)).with_attempt(1, max_attempts);
         let reply = self.last_reply();
         let caches = tool.is_some_and(|tool| !is_child && config.can_cache(tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
@@ -287,8 +290,8 @@ impl Performer {
         let max_attempts = max_attempts(config, &call.name);
         let answerer = config.answerer.clone();
         let rules = AskRules { answerer, suspends: true, inputs: inputs.into(), ..AskRules::default() };
-        let context = self.context.to_builder().idempotency_key(key.to_string()).ask_rules(rules);
-        let context = context.attempt(1, max_attempts).build().unwrap_or_default();
+        let context = self.context.clone().with_idempotency_key(key.to_string()).with_ask_rules(rules);
+        let context = context.with_attempt(1, max_attempts);
         let reply = reply.filter(|_| !config.hooks.is_empty());
         let (config, begun) = (config.clone(), Instant::now());
         let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
@@ -313,7 +316,7 @@ fn run(
         if let (Some((assistant, true)), Some(checked)) = (&keeper, &body.checked) {
             let key = body.config.cache_key(&body.call.name, checked, &body.context);
             if let Some(known) = assistant.cache().get(&key) {
-                let coercions = checked.coercions().clone();
+                let coercions = checked.coercions().to_vec();
                 let mut end = CallEnd::new(known).with_coercions(coercions);
                 end.cached = true;
                 return end;

@@ -16,12 +16,8 @@ use crate::loop_core::{
 use crate::message::{Conversation, Message, MessageList, ToolCall, Usage};
 use crate::panics::catch_future;
 use crate::tool::{
-    cancel::CancelToken,
-    context::ToolContext,
-    definition::ToolDefinition,
-    outcome::ToolOutcome,
-    policy::{Effect, Timeout},
-    value::Tool,
+    cancel::CancelToken, context::ToolContext, definition::ToolDefinition, outcome::ToolOutcome,
+    policy::Effect, value::Tool,
 };
 use serde_json::Value;
 
@@ -98,15 +94,15 @@ impl ServedAssistant {
         cancel: &CancelToken,
         state: &RunState,
     ) -> Result<Performer, StateError> {
-        let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
+        let context = ToolContext::new().with_run_id(run.clone()).with_cancel(cancel.clone());
         let context = self.config.state_types.rebuild(state, context)?;
         if let Some(missing) = self.needed_state.iter().find(|needed| !context.has(&needed.key)) {
             return Err(StateError::Missing { name: missing.name.to_string(), state: missing.key.name() });
         }
-        let context =
-            context.cancel_grace(self.config.cancel_grace).default_timeout(self.config.tool_timeout);
-        // Fails only for state that is given twice, and each name has a type of its own.
-        let context = context.capture(self.config.capture.clone()).build().unwrap_or_default();
+        let context = context
+            .with_cancel_grace(self.config.cancel_grace)
+            .with_default_timeout(self.config.tool_timeout);
+        let context = context.with_capture(self.config.capture.clone());
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
@@ -126,9 +122,8 @@ impl ServedAssistant {
 
     /// Returns the longest time that a step may take.
     pub(crate) fn longest_step(&self) -> Duration {
-        let timeout = |tool: &Tool| match tool.policy().timeout {
-            Timeout::After(after) => after,
-            Timeout::Inherit | Timeout::Never => self.config.tool_timeout,
+        let timeout = |tool: &Tool| {
+            tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
         };
         let names = self.config.registry.names();
         let tools = names.filter_map(|name| self.config.registry.get(name)).map(timeout).max();
@@ -139,7 +134,7 @@ impl ServedAssistant {
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =
-            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Timeout::Never);
+            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Some(Duration::MAX));
         registry.names().filter(is_unlimited).map(str::to_owned).collect()
     }
 

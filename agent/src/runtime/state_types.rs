@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use crate::loop_core::{RunState, StateError, read_state};
 #[cfg(feature = "durable-restate")]
 use crate::tool::context::ToolContext;
-use crate::tool::context::ToolContextBuilder;
 #[cfg(feature = "durable-restate")]
 use crate::tool::problem::RegistryProblem;
 #[cfg(feature = "durable-restate")]
@@ -21,7 +20,7 @@ pub(super) struct StateType {
     pub(super) name: Arc<str>,
     pub(super) key: StateKey,
     /// Adds the value of this JSON text to a context.
-    rebuild: fn(&str, &str, ToolContextBuilder) -> Result<ToolContextBuilder, StateError>,
+    rebuild: fn(&str, &str, ToolContext) -> Result<ToolContext, StateError>,
 }
 
 impl StateType {
@@ -29,15 +28,11 @@ impl StateType {
         Self {
             name,
             key: StateKey::of::<T>(),
-            rebuild: |name, text, context| Ok(context.state(read_state::<T>(name, text)?)),
+            rebuild: |name, text, context| Ok(context.adding_state(Arc::new(read_state::<T>(name, text)?))),
         }
     }
 
-    pub(super) fn rebuild(
-        &self,
-        text: &str,
-        context: ToolContextBuilder,
-    ) -> Result<ToolContextBuilder, StateError> {
+    pub(super) fn rebuild(&self, text: &str, context: ToolContext) -> Result<ToolContext, StateError> {
         (self.rebuild)(&self.name, text, context)
     }
 }
@@ -57,8 +52,8 @@ impl StateTypes {
     pub(super) fn rebuild(
         &self,
         state: &RunState,
-        mut context: ToolContextBuilder,
-    ) -> Result<ToolContextBuilder, StateError> {
+        mut context: ToolContext,
+    ) -> Result<ToolContext, StateError> {
         state.check_size()?;
         for (name, text) in state.iter() {
             context = self.of_name(name)?.rebuild(text, context)?;

@@ -38,7 +38,7 @@ pub(super) type Preparer =
 ///     .tools(tools![read_plan, carry_out])
 ///     .prepare_tools(|turn: TurnStart| async move {
 ///         let first = turn.turn() == 1;
-///         Ok(turn.filter(|tool| !first || tool.annotations().read_only == Some(true)))
+///         Ok(turn.filter(|tool| !first || tool.read_only() == Some(true)))
 ///     })
 ///     .build()?;
 /// assistant.prompt("Go on.").await?;

@@ -5,7 +5,8 @@ use std::fmt;
 
 /// One difference between a rendered schema and the plan, as listed by [`render`](super::render).
 ///
-/// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``.
+/// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``. As JSON it has the kind of change, too: `dropped`,
+/// `described`, `rewritten`, `closed`, `made_nullable`, `made_required`, `made_optional`, `unsaid` or `not_expressible`.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -19,38 +20,25 @@ use std::fmt;
 /// let change = &rendered.changes[0];
 /// assert_eq!((change.path.as_str(), change.keyword.as_str()), ("/properties/limit", "minimum"));
 /// assert!(!change.is_not_expressible());
+/// assert_eq!(serde_json::to_value(change).unwrap()["change"], "described");
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON pointer into the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the given schema. Empty for the whole.
+    /// JSON pointer into the rendered schema, or into the given schema for a keyword of it that is not said. Empty for the whole.
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
     /// How the keyword was changed.
     #[serde(flatten)]
-    pub kind: ChangeKind,
+    pub(crate) kind: ChangeKind,
 }
 
 /// The way in which a keyword that a dialect does not have was changed.
-///
-/// ```
-/// use agent::args::{Plan, PlanOptions};
-/// use agent::schema::{ChangeKind, Dialect, render};
-///
-/// #[derive(agent::ToolArgs)]
-/// struct Search { query: String, limit: Option<u32> }
-///
-/// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
-/// let changes = render(&plan, Dialect::OpenAiStrict).changes;
-/// assert!(changes.iter().any(|change| change.kind == ChangeKind::MadeNullable && change.path.contains("limit")));
-/// # Ok::<(), agent::args::SchemaError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// Left out. Replies are still checked for it.
     Dropped,
     /// Moved into the description, in words.

@@ -56,7 +56,8 @@ mod names;
 mod render;
 mod reply;
 
-pub use change::{Change, ChangeKind};
+pub use change::Change;
+use change::ChangeKind;
 pub use dialect::Dialect;
 pub use reply::restore_nulls;
 
@@ -66,6 +67,7 @@ pub(crate) use names::is_accepted_everywhere;
 
 use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
+use std::fmt;
 
 /// Stores the canonical schema in a plan.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
@@ -128,10 +130,21 @@ impl Rendered {
     }
 }
 
+/// The tool with its dialect, then a line for each change.
+impl fmt::Display for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` in `{}`", self.tool, self.dialect)?;
+        if let Some(budget) = &self.over_budget {
+            write!(f, ": the request is full ({budget})")?;
+        }
+        self.changes.iter().try_for_each(|change| write!(f, "\n- {change}"))
+    }
+}
+
 /// Renders the schema of a plan in a dialect.
 ///
 /// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
-/// with two exceptions that [`ChangeKind`] names: open objects that had to be closed, and places that are not expressible.
+/// with two exceptions that [`changes`](Rendered::changes) name: open objects that had to be closed, and places that are not expressible.
 /// Properties keep their order and their names; `required` is always written; the same plan gives the same text.
 ///
 /// A plan that was compiled from a given schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
@@ -139,7 +152,7 @@ impl Rendered {
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
-/// use agent::schema::{ChangeKind, Dialect, render};
+/// use agent::schema::{Dialect, render};
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -156,7 +169,6 @@ impl Rendered {
 ///     rendered.schema["properties"]["limit"],
 ///     json!({"type": "integer", "description": "How many.\nFrom 0 to 50."})
 /// );
-/// assert_eq!(rendered.changes[0].kind, ChangeKind::Described);
 /// assert_eq!(rendered.changes[0].to_string(), "/properties/limit: `minimum` is said in the description");
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```

@@ -25,7 +25,7 @@ use std::collections::HashSet;
 /// let text = restore_nulls(&plan, Dialect::OpenAiStrict, r#"{"query": "rust", "limit": null}"#);
 /// assert_eq!(text, r#"{"query":"rust"}"#);
 /// let parsed = plan.parse::<Search>(&text)?;
-/// assert!(parsed.coercions.is_empty());
+/// assert!(parsed.coercions().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t, str> {

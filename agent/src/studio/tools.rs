@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::cut::{MAX_TEXT, cut_texts};
@@ -16,7 +15,8 @@ use crate::schema::Dialect;
 use crate::tool::approval::Approval;
 use crate::tool::body::AcceptedArguments;
 use crate::tool::call_error::CallError;
-use crate::tool::policy::{Effect, Timeout};
+use crate::tool::dialect::tools_in_dialect;
+use crate::tool::policy::Effect;
 use crate::tool::secrets::without_secrets;
 use crate::tool::value::Tool;
 
@@ -35,18 +35,15 @@ impl StudioShared {
             let findings = findings.map(|finding| {
                 json!({"lint": finding.lint.as_str(), "path": finding.path, "message": finding.message})
             });
-            let timeout = match policy.timeout {
-                Timeout::After(time) => u64::try_from(time.as_millis()).ok(),
-                Timeout::Inherit | Timeout::Never => None,
-            };
-            let annotations = definition.annotations();
+            let timeout = policy.timeout.filter(|time| *time < std::time::Duration::MAX);
+            let timeout = timeout.and_then(|time| u64::try_from(time.as_millis()).ok());
             Some(json!({
                 "name": definition.name(),
                 "title": definition.title(),
                 "description": definition.description(),
                 "effect": policy.effect,
-                "read_only": annotations.read_only,
-                "destructive": annotations.destructive,
+                "read_only": definition.read_only(),
+                "destructive": definition.destructive(),
                 "has_approval": policy.approval != Approval::NEVER,
                 "is_exclusive": policy.exclusive,
                 "timeout_ms": timeout,
@@ -66,8 +63,8 @@ impl StudioShared {
     pub(super) fn tool_schemas(&self, name: &str) -> Result<Value, Rejection> {
         let definition = self.tool(name)?.definition();
         let dialects = Dialect::ALL.into_iter().map(|dialect| {
-            let report = self.template.registry().check_dialect(dialect);
-            let Some(tool) = report.tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
+            let tools = tools_in_dialect(&self.template.registry().definitions(), dialect);
+            let Some(tool) = tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
             let changes: Vec<Value> = tool.changes.iter().map(|change| {
                 json!({"path": change.path, "text": change.to_string(), "is_lost": change.is_not_expressible()})
             }).collect();
@@ -121,9 +118,7 @@ impl StudioShared {
             return Err(Rejection::conflict("needs_confirmation", message).with_data(out));
         }
         let cancel = self.lifecycle.stop().child();
-        let context = self.template.call_context(cancel.clone()).build().map_err(|error| {
-            Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "context", error.to_string())
-        })?;
+        let context = self.template.call_context(cancel.clone());
         let _running = self.lifecycle.begin();
         let cancelled = StopOnDrop(cancel);
         let began = Instant::now();
@@ -156,14 +151,14 @@ fn needs_confirmation(tool: &Tool) -> bool {
     let policy = tool.policy();
     policy.effect == Effect::Once
         || policy.approval != Approval::NEVER
-        || tool.definition().annotations().destructive == Some(true)
+        || tool.definition().destructive() == Some(true)
 }
 
 fn accepted_json(tool: &Tool, accepted: &AcceptedArguments) -> Value {
     json!({
         "is_accepted": true,
         "arguments": without_secrets(tool, None, accepted.value().clone()),
-        "coercions": accepted.coercions().iter().collect::<Vec<_>>(),
+        "coercions": accepted.coercions(),
     })
 }
 

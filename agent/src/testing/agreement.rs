@@ -4,7 +4,7 @@ mod formats;
 mod report;
 
 use formats::Schema;
-pub use report::AgreementReport;
+use report::AgreementReport;
 
 use super::call::{is_own, lines, verify_call};
 use super::choices::Random;
@@ -19,100 +19,48 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A configurable proof that a type agrees with its schema.
+/// The number of faulty variants of each value.
+const MUTANTS: usize = 6;
+
+/// Proves that a plan agrees with its schema, with serde and with itself, on up to `samples` values that are generated from the schema, and
+/// on six faulty variants of each, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a plan that was
+/// compiled from a schema. The same seed makes the same values.
 ///
-/// [`assert_agrees`] runs it with the defaults.
+/// [`assert_agrees`] does so with 200 values.
 ///
 /// ```
-/// use agent::testing::Agreement;
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::testing::verify_plan;
 ///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Move { steps: i32, tags: Vec<String> }
-///
-/// let report = Agreement::new().samples(50).seed(7).check::<Move>()?;
-/// assert!(report.holds(), "{report}");
-/// # Ok::<(), agent::args::SchemaError>(())
+/// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}});
+/// let plan = Plan::compile("count", &schema, PlanOptions::default())?;
+/// verify_plan::<agent::Value>(&plan, 50, 7)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-#[must_use = "call `check`"]
-pub struct Agreement {
+///
+/// # Errors
+/// Returns the shortest call for which a law does not hold. A plan that accepts none of the values proves nothing, and fails.
+pub fn verify_plan<T: DeserializeOwned>(
+    plan: &Plan,
     samples: usize,
-    mutants: usize,
     seed: u64,
+) -> Result<(), Box<LawViolation>> {
+    prove::<T>(plan, samples, seed)?
+        .violations
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |found| Err(Box::new(found)))
 }
 
-impl Default for Agreement {
-    fn default() -> Self {
-        Self { samples: 200, mutants: 6, seed: 0 }
-    }
-}
-
-impl Agreement {
-    /// Creates a proof with 200 values and six faulty variants of each, the same in every run.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the maximum number of values; 200 by default.
-    pub fn samples(mut self, samples: usize) -> Self {
-        self.samples = samples;
-        self
-    }
-
-    /// Sets the number of faulty variants of each value; 6 by default.
-    ///
-    /// ```
-    /// use agent::testing::Agreement;
-    ///
-    /// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-    /// let right_alone = Agreement::new().mutants(0).check_schema("count", &schema)?;
-    /// assert_eq!(right_alone.faulty, 0);
-    /// let three_each = Agreement::new().mutants(3).check_schema("count", &schema)?;
-    /// assert!(three_each.holds() && three_each.faulty > 0, "{three_each}");
-    /// # Ok::<(), agent::args::SchemaError>(())
-    /// ```
-    pub fn mutants(mut self, mutants: usize) -> Self {
-        self.mutants = mutants;
-        self
-    }
-
-    /// Sets the seed of the values; 0 by default.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Checks every [`Law`] for a type that is the arguments of a tool.
-    ///
-    /// # Errors
-    /// Returns a [`SchemaError`] if the type cannot be the arguments of a tool.
-    pub fn check<T: DeserializeOwned + JsonSchema>(&self) -> Result<AgreementReport, SchemaError> {
-        let name = T::schema_name();
-        let plans = Plans::new(UnknownKeys::Deny, |options| Plan::for_type::<T>(&name, options))?;
-        let schema =
-            schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-        // A field may have its own policy, so coercions are possible even if the tool allows none.
-        let own_policies = schema.to_value().to_string().contains("\"x-coerce\"");
-        Ok(Proof::<T>::new(self, plans, own_policies, true).run())
-    }
-
-    /// Checks every [`Law`] for a handwritten schema.
-    ///
-    /// ```
-    /// use agent::testing::Agreement;
-    /// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}});
-    /// let report = Agreement::new().check_schema("count", &schema)?;
-    /// assert!(report.holds(), "{report}");
-    /// # Ok::<(), agent::args::SchemaError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Returns a [`SchemaError`] if the schema cannot be that of a tool.
-    pub fn check_schema(&self, name: &str, schema: &Value) -> Result<AgreementReport, SchemaError> {
-        let plans = Plans::new(UnknownKeys::Keep, |options| Plan::compile(name, schema, options))?;
-        // Without a type that parses it, a format does not refuse any text.
-        Ok(Proof::<Value>::new(self, plans, false, false).run())
-    }
+fn prove<T: DeserializeOwned>(
+    plan: &Plan,
+    samples: usize,
+    seed: u64,
+) -> Result<AgreementReport, Box<LawViolation>> {
+    let plans = Plans::new(plan).map_err(|error| {
+        Box::new(LawViolation::new(Law::PoliciesWiden, plan, "", format!("cannot be compiled: {error}")))
+    })?;
+    Ok(Proof::<T>::new(plans, samples, seed).run())
 }
 
 /// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
@@ -137,8 +85,8 @@ impl Agreement {
 ///
 /// It detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
 ///
-/// ```
-/// use agent::testing::{Agreement, Law};
+/// ```should_panic
+/// use agent::testing::assert_agrees;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Tags {
@@ -146,19 +94,22 @@ impl Agreement {
 ///     tags: String,
 /// }
 ///
-/// let report = Agreement::new().check::<Tags>()?;
-/// assert_eq!(report.violations()[0].law, Law::SamplesExist, "nothing that fits the schema is read");
-/// # Ok::<(), agent::args::SchemaError>(())
+/// assert_agrees::<Tags>();                             // nothing that fits the schema is read
 /// ```
 ///
 /// # Panics
-/// Panics if a [`Law`] does not hold, with the type, the arguments, the policy and the verdicts, and if `T` cannot be the arguments of a
+/// Panics if a law does not hold, with the type, the arguments, the policy and the verdicts, and if `T` cannot be the arguments of a
 /// tool.
 #[track_caller]
 pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
-    match Agreement::new().check::<T>() {
+    let name = T::schema_name();
+    let plan = match Plan::for_type::<T>(&name, PlanOptions::default()) {
+        Ok(plan) => plan,
+        Err(error) => panic!("`{name}` cannot be the arguments of a tool: {error}"),
+    };
+    match prove::<T>(&plan, 200, 0) {
         Ok(report) => assert!(report.holds(), "{report}"),
-        Err(error) => panic!("`{}` cannot be the arguments of a tool: {error}", T::schema_name()),
+        Err(violation) => panic!("{violation}"),
     }
 }
 
@@ -172,16 +123,20 @@ const POLICIES: [CoercionPolicy; 3] =
     [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 impl Plans {
-    /// Compiles the plans. `unknown` is the treatment of unknown keys with which a plan agrees with its schema.
-    fn new(
-        unknown: UnknownKeys,
-        plan: impl Fn(PlanOptions) -> Result<Plan, SchemaError>,
-    ) -> Result<Plans, SchemaError> {
+    fn new(plan: &Plan) -> Result<Plans, SchemaError> {
+        // With this treatment of unknown keys a plan agrees with its schema.
+        let (unknown, other) = match plan.source() {
+            Some(_) => (UnknownKeys::Deny, UnknownKeys::Keep),
+            None => (UnknownKeys::Keep, UnknownKeys::Deny),
+        };
         let options = PlanOptions::default();
-        let [exact, strict, lenient] = POLICIES.map(|policy| plan(options.coercion(policy).unknown(unknown)));
-        let other = if unknown == UnknownKeys::Keep { UnknownKeys::Deny } else { UnknownKeys::Keep };
-        let strip = plan(options.coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip))?;
-        Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan(options.unknown(other))?] })
+        let with = |policy, unknown| plan.with_options(options.coercion(policy).unknown(unknown));
+        let [exact, strict, lenient] = POLICIES.map(|policy| with(policy, unknown));
+        let strip = with(CoercionPolicy::lenient(), UnknownKeys::Strip)?;
+        Ok(Plans {
+            by_policy: [exact?, strict?, lenient?],
+            others: [strip, plan.with_options(options.unknown(other))?],
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &Plan> {
@@ -189,9 +144,11 @@ impl Plans {
     }
 }
 
-struct Proof<'a, T> {
-    settings: &'a Agreement,
+struct Proof<T> {
+    samples: usize,
+    seed: u64,
     plans: Plans,
+    /// A field may have its own policy, so coercions are possible even if the tool allows none.
     own_policies: bool,
     /// The independent validator of the plan's schema, which denies unknown keys where the plan does.
     closed: Option<Schema>,
@@ -201,10 +158,12 @@ struct Proof<'a, T> {
 
 type ParseResult<T> = Result<Parsed<T>, InvalidArguments>;
 
-impl<'a, T: DeserializeOwned> Proof<'a, T> {
-    fn new(settings: &'a Agreement, plans: Plans, own_policies: bool, has_formats: bool) -> Self {
+impl<T: DeserializeOwned> Proof<T> {
+    fn new(plans: Plans, samples: usize, seed: u64) -> Self {
         let [exact, ..] = &plans.by_policy;
-        let closed = Schema::new(exact.schema(), has_formats);
+        let own_policies = exact.source().is_some_and(|schema| schema.to_string().contains("\"x-coerce\""));
+        // Without a type that parses it, a format does not refuse any text.
+        let closed = Schema::new(exact.schema(), exact.source().is_some());
         let report = AgreementReport {
             name: exact.name().to_owned(),
             fitting: 0,
@@ -215,18 +174,18 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
             violations: Vec::new(),
             count: 0,
         };
-        Self { settings, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
+        Self { samples, seed, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
     }
 
     fn run(mut self) -> AgreementReport {
         let schema = self.plans.by_policy[0].schema().clone();
-        let values = samples(&schema, self.settings.samples, self.settings.seed);
-        let mut random = Random(self.settings.seed);
+        let values = samples(&schema, self.samples, self.seed);
+        let mut random = Random(self.seed);
         for value in &values {
             self.text(&value.to_string());
         }
         for value in &values {
-            for text in mutants(value, self.settings.mutants, &mut random) {
+            for text in mutants(value, MUTANTS, &mut random) {
                 self.text(&text);
             }
         }
@@ -326,7 +285,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
         for (policy, read) in read.iter().enumerate() {
             match read {
                 Ok(parsed) => {
-                    let change = parsed.coercions.iter().find(|change| !is_same_number(change));
+                    let change = parsed.coercions().iter().find(|change| !is_same_number(change));
                     if let Some(change) = change.filter(|_| policy == 0 && !self.own_policies) {
                         let verdicts =
                             format!("schema: accepts\nengine: changes {:?} by {}", change.path, change.rule);
@@ -358,7 +317,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
     fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
-            let changed = !parsed.coercions.is_empty();
+            let changed = !parsed.coercions().is_empty();
             // The exact policy allows only changes such as 1.0 to 1, after which a value fits only if it did before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
@@ -383,7 +342,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             // A `Value` holds a number beyond floats as text, which cannot be compared.
-            if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
+            if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions().is_empty()) {
                 continue;
             }
             let Ok(whole) = self.plans.by_policy[policy].parse::<Value>(text) else { continue };
@@ -395,7 +354,7 @@ impl<'a, T: DeserializeOwned> Proof<'a, T> {
             let verdicts = match &exact {
                 _ if !fits => format!("coerced: {coerced}\nschema: refuses it"),
                 Err(refusal) => format!("coerced: {coerced}\nexact: {}", lines(refusal.issues())),
-                Ok(again) if !again.coercions.is_empty() => {
+                Ok(again) if !again.coercions().is_empty() => {
                     format!("coerced: {coerced}\nexact: changes it again")
                 }
                 Ok(_) => continue,

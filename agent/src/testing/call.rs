@@ -13,7 +13,7 @@ const MAX_POINTER: usize = 4_000;
 /// The length from which texts are streamed in larger pieces, in bytes.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every [`Law`] that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
+/// Checks every law that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
 ///
 /// The call may be accepted or refused; the check is whether the engine is consistent. Use it for a log of calls of real models, or in a
 /// fuzzer.
@@ -191,9 +191,9 @@ fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), B
     };
     match plan.parse::<Value>(&coerced) {
         Err(again) => fail(format!("again: {}", lines(again.issues()))),
-        Ok(again) if !again.coercions.is_empty() => {
+        Ok(again) if !again.coercions().is_empty() => {
             let changes: Vec<String> =
-                again.coercions.iter().map(|c| format!("{} at {:?}", c.rule, c.path)).collect();
+                again.coercions().iter().map(|c| format!("{} at {:?}", c.rule, c.path)).collect();
             fail(format!("again: {}", changes.join(", ")))
         }
         Ok(again) if again.value != first.value => fail(format!("again: {}", again.value)),

@@ -31,7 +31,7 @@ use std::time::Duration;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let clock = FakeClock::new();
 /// let registry = Registry::new(tools![wait])?;
-/// let cx = ToolContext::builder().executor(Arc::new(clock.clone())).build()?;
+/// let cx = ToolContext::new().with_executor(Arc::new(clock.clone()));
 /// let call = ToolCall::new("1", "wait", "{}");
 /// let (result, ()) = tokio::join!(registry.call(&call, &cx), async { clock.advance(Duration::from_secs(3600)) });
 /// assert_eq!(result.outcome.code(), Some("timeout"));

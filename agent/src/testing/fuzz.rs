@@ -4,7 +4,7 @@ use super::call::{MAX_TEXT, lines};
 use super::law::{Law, LawViolation};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, SlippedCall};
-use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
+use crate::args::{Coercion, CoercionRule, InvalidArguments, IssueCode};
 use crate::panics::catch;
 use crate::tool::{definition_error::DefinitionError, set::ToolSet, value::Tool};
 use serde_json::Value;
@@ -39,8 +39,8 @@ const MAX_SHOWN: usize = 300;
 /// println!("{report}");
 /// report.assert_safe();
 ///
-/// let text = report.slip("a number as text").expect("it was made");
-/// assert_eq!((text.refused, text.coerced), (0, text.sent));
+/// // A line for each kind of mistake, with what was accepted, coerced and refused.
+/// assert!(report.to_string().contains("a number as text"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
@@ -95,7 +95,7 @@ pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
 }
 
 enum ValidationResult {
-    Accepted(Coercions),
+    Accepted(Vec<Coercion>),
     Refused(InvalidArguments),
     Panicked(String),
 }
@@ -117,7 +117,7 @@ fn validate(tool: &Tool, text: &str) -> ValidationResult {
 ///
 /// let report: FuzzReport = fuzz_tools(agent::tools![double])?.remove(0);
 /// assert_eq!(report.tool, "double");
-/// assert!(report.slip("a number as text").is_some_and(|slip| slip.coerced == slip.sent));
+/// assert!(report.samples > 0 && report.longest_report < 1_000);
 /// report.assert_safe();
 /// # Ok::<(), agent::tool::DefinitionError>(())
 /// ```
@@ -130,7 +130,7 @@ pub struct FuzzReport {
     /// The number of correct calls, generated from the schema, that the mistakes were made in.
     pub samples: usize,
     /// The result for each kind of mistake that is possible for this tool.
-    pub slips: Vec<SlipReport>,
+    slips: Vec<SlipReport>,
     /// The length of the longest report, in characters.
     pub longest_report: usize,
     /// The calls for which a law does not hold, at most 20.
@@ -138,42 +138,25 @@ pub struct FuzzReport {
 }
 
 /// The result for one kind of mistake.
-///
-/// ```
-/// # /// Doubles a number.
-/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
-/// use agent::testing::fuzz_tools;
-///
-/// let report = fuzz_tools(agent::tools![double])?.remove(0);
-/// let slip = report.slip("a number as text").expect("`n` is a number");
-/// assert_eq!(slip.sent, slip.as_is + slip.coerced + slip.refused);
-/// # Ok::<(), agent::tool::DefinitionError>(())
-/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SlipReport {
+struct SlipReport {
     /// The mistake in words, for example `a number as text`.
-    pub slip: &'static str,
+    slip: &'static str,
     /// The number of calls with this mistake.
-    pub sent: usize,
+    sent: usize,
     /// The number that was accepted unchanged, because the parameter allows such values.
-    pub as_is: usize,
+    as_is: usize,
     /// The number that was accepted with a coercion.
-    pub coerced: usize,
+    coerced: usize,
     /// The number that was refused.
-    pub refused: usize,
+    refused: usize,
     /// The coercion rules, each with the number of its uses.
-    pub rules: Vec<(CoercionRule, usize)>,
+    rules: Vec<(CoercionRule, usize)>,
     /// The number of refusals that offered a corrected call.
-    pub corrected: usize,
+    corrected: usize,
 }
 
 impl FuzzReport {
-    /// Returns the result for the mistake with this name, if it is possible for this tool.
-    pub fn slip(&self, name: &str) -> Option<&SlipReport> {
-        self.slips.iter().find(|report| report.slip == name)
-    }
-
     /// Asserts that the tool is safe: no validation panicked, no text was accepted that is not JSON, each refusal names the path of the
     /// mistake in a bounded report, and each corrected call that was offered is accepted.
     ///

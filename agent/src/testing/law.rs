@@ -4,22 +4,8 @@ use crate::args::{CoercionPolicy, Plan, UnknownKeys};
 use std::fmt;
 
 /// A property that must hold for every call of every tool.
-///
-/// ```
-/// use agent::args::{Plan, PlanOptions};
-/// use agent::testing::{Law, verify_call};
-///
-/// #[derive(agent::ToolArgs)]
-/// struct Move { steps: i32 }
-///
-/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
-/// let broken: Option<Law> = verify_call::<Move>(&plan, r#"{"steps": "3"}"#).err().map(|violation| violation.law);
-/// assert_eq!(broken, None);
-/// # Ok::<(), agent::args::SchemaError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Law {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Law {
     /// Arguments that fit the schema are accepted without a coercion, or refused by the type itself.
     FittingIsAccepted,
     /// Arguments that are accepted without a coercion fit the schema.
@@ -84,7 +70,7 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call that violates a [`Law`].
+/// A call for which a law of the argument engine does not hold: a property that every call of every tool must have. `Display` names it.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -103,7 +89,7 @@ impl fmt::Display for Law {
 #[non_exhaustive]
 pub struct LawViolation {
     /// The law that does not hold.
-    pub law: Law,
+    pub(super) law: Law,
     /// The name of the type or the tool.
     pub name: String,
     /// The coercion policy.

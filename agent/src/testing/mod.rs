@@ -2,7 +2,7 @@
 //!
 //! | to | use |
 //! | --- | --- |
-//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`Agreement`] |
+//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`verify_plan`] |
 //! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
 //! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
 //! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
@@ -81,10 +81,10 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = std::env::temp_dir().join(format!("agent-page-{}.json", std::process::id()));
 //! # let script = || ScriptedModel::new([reply().tool_call("price", r#"{"article": "tea"}"#), reply().text("3.50")]);
-//! # let recording = Cassette::new(&path).record(script());
+//! # let recording = Cassette::record(&path, script());
 //! # Assistant::builder(recording).tools(tools![price]).build()?.prompt("What is tea?").await?;
 //! // In your repository, beside the test. `AGENT_CASSETTES=record cargo test` asks the model, and writes it anew.
-//! let cassette = Cassette::new(&path).open(|| Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
+//! let cassette = Cassette::open(&path, || Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
 //! let assistant = Assistant::builder(cassette.clone()).tools(tools![price]).build()?;
 //! assert_eq!(assistant.prompt("What is tea?").await?.text(), "3.50");
 //! cassette.assert_played();
@@ -120,12 +120,12 @@ mod sample;
 mod slips;
 mod store;
 
-pub use agreement::{Agreement, AgreementReport, assert_agrees};
+pub use agreement::{assert_agrees, verify_plan};
 pub use call::verify_call;
-pub use cassette::{Cassette, CassetteError, CassetteModel};
+pub use cassette::Cassette;
 pub use clock::FakeClock;
 pub use events::EventLog;
-pub use fuzz::{FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
-pub use law::{Law, LawViolation};
-pub use models::{CallKind, SchemaCall, SchemaModel};
+pub use fuzz::{FuzzReport, fuzz_tool, fuzz_tools};
+pub use law::LawViolation;
+pub use models::{SchemaCall, SchemaModel};
 pub use store::assert_store;

@@ -6,7 +6,7 @@ use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
-use crate::args::{Coercions, InvalidArguments};
+use crate::args::{Coercion, Coercions, InvalidArguments};
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -141,11 +141,15 @@ impl AcceptedArguments {
     /// Fails with the full report when the plan of the definition refuses them.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
         let parsed = definition.plan().parse::<A>(text)?;
-        Ok(Self::new(definition, text, parsed.coercions).with_parsed(parsed.value))
+        Ok(Self::with(definition, text, parsed.coercions).with_parsed(parsed.value))
     }
 
     /// Accepts arguments that were checked in another way.
-    pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
+    pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
+        Self::with(definition, text, coercions.into())
+    }
+
+    pub(super) fn with(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
         Self {
             definition: definition.clone(),
             text: text.into(),
@@ -184,7 +188,12 @@ impl AcceptedArguments {
     }
 
     /// Returns the changes that made the arguments fit, in order.
-    pub fn coercions(&self) -> &Coercions {
+    pub fn coercions(&self) -> &[Coercion] {
+        &self.coercions
+    }
+
+    #[cfg(feature = "macros")]
+    pub(super) fn recorded_coercions(&self) -> &Coercions {
         &self.coercions
     }
 
@@ -219,58 +228,8 @@ impl fmt::Debug for AcceptedArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcceptedArguments")
             .field("tool", &self.definition.name())
-            .field("coercions", &self.coercions)
+            .field("coercions", &self.coercions())
             .finish_non_exhaustive()
-    }
-}
-
-/// A call on its way to the body, as [`Tool::wrap`](crate::Tool::wrap) passes it to its closure.
-///
-/// ```
-/// use agent::{Tool, ToolContext, ToolError, Value, json, tool::IntoOutcome};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
-/// let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-/// let read = Tool::new("read", "Reads a file.", schema, |_: Value, _cx: ToolContext| async { "text" })?;
-/// let inside = read.wrap(|call| {
-///     let is_outside = call.arguments().value()["path"].as_str().is_some_and(|path| path.contains(".."));
-///     Box::pin(async move {
-///         if is_outside {
-///             return ToolError::denied(format!("call {:?}: only files of the project", call.context().call_id())).into_outcome();
-///         }
-///         call.run().await
-///     })
-/// });
-/// assert!(inside.call(r#"{"path": "../key"}"#, &ToolContext::new()).await.outcome.is_error());
-/// assert_eq!(inside.call(r#"{"path": "a.txt"}"#, &ToolContext::new()).await.outcome.text(), "text");
-/// # Ok(()) }
-/// ```
-pub struct BodyCall<'a> {
-    body: &'a dyn ToolBody,
-    arguments: &'a AcceptedArguments,
-    context: &'a ToolContext,
-}
-
-impl<'a> BodyCall<'a> {
-    /// Returns the arguments as the body gets them.
-    pub fn arguments(&self) -> &'a AcceptedArguments {
-        self.arguments
-    }
-
-    /// Returns the context of the call.
-    pub fn context(&self) -> &'a ToolContext {
-        self.context
-    }
-
-    /// Runs the body.
-    pub fn run(self) -> BoxFuture<'a, ToolOutcome> {
-        self.body.call(self.arguments, self.context)
-    }
-}
-
-impl fmt::Debug for BodyCall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyCall").field("arguments", &self.arguments).finish_non_exhaustive()
     }
 }
 
@@ -284,14 +243,17 @@ pub(super) struct WrappedBody<F> {
 
 impl<F> ToolBody for WrappedBody<F>
 where
-    F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a dyn ToolBody, &'a AcceptedArguments, &'a ToolContext) -> BoxFuture<'a, ToolOutcome>
+        + Send
+        + Sync
+        + 'static,
 {
     fn call<'a>(
         &'a self,
         arguments: &'a AcceptedArguments,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
-        (self.around)(BodyCall { body: &*self.inner, arguments, context })
+        (self.around)(&*self.inner, arguments, context)
     }
 
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {

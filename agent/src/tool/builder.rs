@@ -1,9 +1,7 @@
 //! Tools that are made at run time: of declared parameters or a JSON Schema, and a closure.
 
-use super::annotations::ToolAnnotations;
 use super::approval::Approval;
 use super::body::ClosureBody;
-use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
@@ -11,11 +9,11 @@ use super::error::ToolError;
 use super::options::{ToolOptions, setters};
 use super::outcome::IntoOutcome;
 use super::parameters::{Parameters, kinds};
-use super::policy::{Effect, Timeout};
+use super::policy::Effect;
 use super::source::Source;
 use super::value::Tool;
 use crate::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
-use crate::message::Part;
+use crate::message::{Part, ToolArguments, ToolResultMessage};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::future::Future;

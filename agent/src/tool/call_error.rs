@@ -3,7 +3,6 @@
 use super::definition_error::DefinitionError;
 use super::error::ToolError;
 use super::outcome::{OutcomeCode, ToolOutcome};
-use super::problem::UnknownTool;
 use crate::args::InvalidArguments;
 
 /// The error for a call that may not run. Its text is what the model would read.
@@ -28,8 +27,16 @@ use crate::args::InvalidArguments;
 #[non_exhaustive]
 pub enum CallError {
     /// There is no such tool.
-    #[error(transparent)]
-    UnknownTool(#[from] UnknownTool),
+    #[error("{text}")]
+    #[non_exhaustive]
+    UnknownTool {
+        /// The requested name, cut if it is long.
+        name: String,
+        /// The names of similar tools, best first.
+        suggestions: Vec<String>,
+        /// The sentence for the model, which lists the tools.
+        text: String,
+    },
     /// The tool could not prepare the arguments, or a check of its own panicked.
     #[error(transparent)]
     Prepare(ToolError),
@@ -48,7 +55,7 @@ impl CallError {
     pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
         let text = self.to_string();
         match self {
-            Self::UnknownTool(_) => ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text),
+            Self::UnknownTool { .. } => ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text),
             Self::Prepare(_) => ToolOutcome::failed(OutcomeCode::PREPARE_ERROR, text),
             Self::InvalidArguments(report) => report.into(),
             Self::Definition(error) => {

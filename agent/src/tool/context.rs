@@ -4,16 +4,17 @@ use super::asking::{Answerer, AskRules, BodyInProgress};
 use super::cancel::CancelToken;
 use super::capture::Capture;
 use super::executor::Executor;
-use super::progress::{Progress, ToolUpdate};
+use super::problem::RegistryError;
+use super::progress::Progress;
 use super::question::{Question, QuestionInput};
 use super::source::Source;
-use super::state::{DuplicateState, StateKey, StateMap};
+use super::state::{StateKey, StateMap};
 use crate::panics::catch;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
+/// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContext::with_cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// Everything that a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
@@ -24,16 +25,20 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// use agent::ToolContext;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::builder().state(7_u32).call_id("call_1").build()?;
+/// let cx = ToolContext::new().with_state(7_u32)?.with_call_id("call_1").with_run_id("run-1");
 /// assert_eq!(cx.get::<u32>(), Some(&7));
-/// assert_eq!(cx.call_id(), "call_1");
+/// assert_eq!((cx.call_id(), cx.run_id()), ("call_1", Some("run-1")));
 /// # Ok(()) }
 /// ```
 #[doc = include_str!("../docs/tool_context.md")]
+///
+#[doc = include_str!("../docs/tool_context_setters.md")]
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     inner: Arc<Inner>,
 }
+
+type ProgressReceiver = dyn Fn(&ToolContext, Progress) + Send + Sync;
 
 #[derive(Clone)]
 struct Inner {
@@ -49,7 +54,7 @@ struct Inner {
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
-    progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
+    progress: Option<Arc<ProgressReceiver>>,
     /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.
@@ -58,19 +63,21 @@ struct Inner {
     ask: Option<AskRules>,
     /// The state of the run; it takes precedence over `shared`.
     state: StateMap,
+    /// The type of which a prompt gave two values.
+    #[cfg(feature = "runtime")]
+    duplicate: Option<StateKey>,
     /// The state of the registry.
     shared: StateMap,
 }
 
 impl ToolContext {
-    /// Creates a context without state, for tools that need none.
+    /// Creates a context without state. A test or a custom driver adds what the tools need.
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::default()) }
     }
 
-    /// Builds a context, for a test or a custom driver.
-    pub fn builder() -> ToolContextBuilder {
-        ToolContextBuilder { inner: Inner::default(), duplicate: None }
+    fn edit(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.inner)
     }
 
     /// Returns the state of type `T`, if there is any: that of the run, or else that of the registry.
@@ -103,6 +110,11 @@ impl ToolContext {
 
     pub(crate) fn has_arc_of(&self, key: &StateKey) -> bool {
         self.inner.state.contains_arc_of(key) || self.inner.shared.contains_arc_of(key)
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn shared_call_id(&self) -> &Arc<str> {
+        &self.inner.call_id
     }
 
     /// Returns the id that the model's provider gave this call; empty outside of a call.
@@ -160,7 +172,7 @@ impl ToolContext {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let seen = Arc::new(Mutex::new(Vec::new()));
     /// let sink = seen.clone();
-    /// let cx = ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress)).build()?;
+    /// let cx = ToolContext::new().on_progress(move |_, progress| sink.lock().unwrap().push(progress));
     /// cx.progress(Progress::new("reading").of(3, 10));
     /// cx.progress("half way");
     /// assert_eq!(seen.lock().unwrap()[0].message, "reading");
@@ -172,9 +184,9 @@ impl ToolContext {
         if self.inner.running.is_over() {
             return;
         }
-        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress.into());
+        let progress = progress.into();
         // A listener cannot make the call fail.
-        if let Err(panic) = catch(|| sink(update)) {
+        if let Err(panic) = catch(|| sink(self, progress)) {
             tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");
         }
     }
@@ -251,20 +263,6 @@ impl ToolContext {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
         Self { inner: Arc::new(inner) }
     }
-
-    /// Returns a builder that starts from this context, to change parts of it.
-    ///
-    /// ```
-    /// use agent::ToolContext;
-    ///
-    /// let cx = ToolContext::builder().run_id("run-1").state(7_u8).build()?;
-    /// let call = cx.to_builder().call_id("call_2").build()?;
-    /// assert_eq!((call.run_id(), call.call_id(), call.get::<u8>()), (Some("run-1"), "call_2", Some(&7)));
-    /// # Ok::<(), agent::tool::DuplicateState>(())
-    /// ```
-    pub fn to_builder(&self) -> ToolContextBuilder {
-        ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }
-    }
 }
 
 impl Default for ToolContext {
@@ -293,6 +291,8 @@ impl Default for Inner {
             running: Arc::default(),
             ask: None,
             state: StateMap::default(),
+            #[cfg(feature = "runtime")]
+            duplicate: None,
             shared: StateMap::default(),
         }
     }
@@ -312,37 +312,14 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// Builds a [`ToolContext`].
-///
-/// ```
-/// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
-///
-/// struct Greeting(&'static str);
-///
-/// /// Greets.
-/// #[tool]
-/// fn greet(name: String, greeting: &Greeting, cx: &ToolContext) -> String {
-///     format!("{}, {name}! ({})", greeting.0, cx.run_id().unwrap_or("no run"))
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::builder().state(Greeting("Hello")).run_id("run-1").build()?;
-/// let result = Registry::new(tools![greet])?.call(&ToolCall::new("1", "greet", r#"{"name": "Ann"}"#), &cx).await;
-/// assert_eq!(result.outcome.text(), "Hello, Ann! (run-1)");
-/// # Ok(()) }
-/// ```
-#[doc = include_str!("../docs/tool_context_builder.md")]
-#[derive(Debug)]
-#[must_use = "call `build`"]
-pub struct ToolContextBuilder {
-    inner: Inner,
-    duplicate: Option<DuplicateState>,
-}
-
-impl ToolContextBuilder {
+/// The properties of a call, for a test or a custom driver. A clone with other properties shares the rest.
+impl ToolContext {
     /// Adds a value that `&T` parameters receive.
-    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
-        self.shared_state(Arc::new(value))
+    ///
+    /// # Errors
+    /// Fails when there already is a value of that type.
+    pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Result<Self, RegistryError> {
+        self.with_shared_state(Arc::new(value))
     }
 
     /// Adds a shared value; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
@@ -356,95 +333,111 @@ impl ToolContextBuilder {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let clock: Arc<dyn Clock> = Arc::new(Fixed(5));
-    /// let cx = ToolContext::builder().shared_state(clock).build()?;
+    /// let cx = ToolContext::new().with_shared_state(clock)?;
     /// assert_eq!(cx.get::<dyn Clock>().map(|c| c.now()), Some(5));
     /// # Ok(()) }
     /// ```
-    pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
-        if let Err(twice) = self.inner.state.insert(value) {
-            self.duplicate.get_or_insert(twice);
+    ///
+    /// # Errors
+    /// Fails when there already is a value of that type.
+    pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(
+        mut self,
+        value: Arc<T>,
+    ) -> Result<Self, RegistryError> {
+        self.edit().state.insert(value).map_err(RegistryError::duplicate_state)?;
+        Ok(self)
+    }
+
+    /// Adds a value, and remembers if there already is one of its type.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn adding_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
+        let inner = self.edit();
+        if let Err(twice) = inner.state.insert(value) {
+            inner.duplicate.get_or_insert(twice);
         }
         self
     }
 
+    /// Returns the type of which two values were added.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn duplicate_state(&self) -> Option<StateKey> {
+        self.inner.duplicate
+    }
+
     /// Adds all values of a map; earlier ones take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
-    pub(crate) fn states(mut self, states: &StateMap) -> Self {
-        self.inner.state = self.inner.state.over(states);
+    pub(crate) fn with_states(mut self, states: &StateMap) -> Self {
+        let inner = self.edit();
+        inner.state = inner.state.over(states);
         self
     }
 
-    /// Whether state of this type was added.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn has(&self, key: &StateKey) -> bool {
-        self.inner.state.contains(key)
-    }
-
     /// Sets the id of the call. A [`Registry`](crate::Registry) sets it for each call that it runs.
-    pub fn call_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.inner.call_id = id.into();
+    pub fn with_call_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.edit().call_id = id.into();
         self
     }
 
     /// Sets the key that is the same for every attempt at this call. Default: the id of the call.
-    pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.inner.idempotency_key = Some(key.into());
+    pub fn with_idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.edit().idempotency_key = Some(key.into());
         self
     }
 
     /// Sets the id of the run that calls belong to.
-    pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.inner.run_id = Some(id.into());
+    pub fn with_run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.edit().run_id = Some(id.into());
         self
     }
 
     /// Sets the id of the session that the run belongs to.
-    pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.inner.session_id = Some(id.into());
+    pub fn with_session_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.edit().session_id = Some(id.into());
         self
     }
 
     /// Sets on whose behalf calls are made.
-    pub fn source(mut self, source: Source) -> Self {
-        self.inner.source = Some(source);
+    pub fn with_source(mut self, source: Source) -> Self {
+        self.edit().source = Some(source);
         self
     }
 
     /// Sets the number of the attempt, counted from 1, and the maximum number of attempts. Default: 1 of 1.
-    pub fn attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
-        self.inner.attempt = attempt;
-        self.inner.max_attempts = max_attempts;
+    pub fn with_attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
+        let inner = self.edit();
+        inner.attempt = attempt;
+        inner.max_attempts = max_attempts;
         self
     }
 
     /// Sets the token that stops calls made with this context.
-    pub fn cancel(mut self, token: CancelToken) -> Self {
-        self.inner.cancel = token;
+    pub fn with_cancel(mut self, token: CancelToken) -> Self {
+        self.edit().cancel = token;
         self
     }
 
     /// Sets how long a cancelled body may continue before it is dropped. Default: 5 s.
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.inner.cancel_grace = grace;
+    pub fn with_cancel_grace(mut self, grace: Duration) -> Self {
+        self.edit().cancel_grace = grace;
         self
     }
 
     /// Sets the timeout of tools without one of their own. Default: no limit.
-    pub fn default_timeout(mut self, after: Duration) -> Self {
-        self.inner.default_timeout = Some(after);
+    pub fn with_default_timeout(mut self, after: Duration) -> Self {
+        self.edit().default_timeout = Some(after);
         self
     }
 
     /// Sets the executor for blocking work and waiting. By default it is tokio's with the feature `runtime`, and otherwise one
     /// that blocks in place and has no clock.
-    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
-        self.inner.executor = executor;
+    pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.edit().executor = executor;
         self
     }
 
-    /// Sets a listener for [`ToolContext::progress`]. It runs in the body, so it must not block.
-    pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
-        self.inner.progress = Some(Arc::new(receive));
+    /// Sets a listener for [`ToolContext::progress`], which also gets the context of the call. It runs in the body, so it must not block.
+    pub fn on_progress(mut self, receive: impl Fn(&ToolContext, Progress) + Send + Sync + 'static) -> Self {
+        self.edit().progress = Some(Arc::new(receive));
         self
     }
 
@@ -454,8 +447,8 @@ impl ToolContextBuilder {
     /// use agent::{ToolContext, json, tool::QuestionInput};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let cx = ToolContext::builder().on_question(|_| async { QuestionInput::Accept(json!("7")) });
-    /// assert_eq!(cx.build()?.ask::<u8>("How many?").await, Ok(7));
+    /// let cx = ToolContext::new().on_question(|_| async { QuestionInput::Accept(json!("7")) });
+    /// assert_eq!(cx.ask::<u8>("How many?").await, Ok(7));
     /// # Ok(()) }
     /// ```
     pub fn on_question<F, Fut>(mut self, answer: F) -> Self
@@ -464,32 +457,21 @@ impl ToolContextBuilder {
         Fut: Future<Output = QuestionInput> + Send + 'static,
     {
         let answerer: Answerer = Arc::new(move |question| Box::pin(answer(question)));
-        self.inner.ask.get_or_insert_default().answerer = Some(answerer);
+        self.edit().ask.get_or_insert_default().answerer = Some(answerer);
         self
     }
 
     /// Sets how questions are answered.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
-    pub(crate) fn ask_rules(mut self, rules: AskRules) -> Self {
-        self.inner.ask = Some(rules);
+    pub(crate) fn with_ask_rules(mut self, rules: AskRules) -> Self {
+        self.edit().ask = Some(rules);
         self
     }
 
     /// Sets that the content of calls goes into traces.
     #[cfg(feature = "runtime")]
-    pub(crate) fn capture(mut self, capture: Option<Arc<Capture>>) -> Self {
-        self.inner.capture = capture;
+    pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
+        self.edit().capture = capture;
         self
-    }
-
-    /// Builds the context.
-    ///
-    /// # Errors
-    /// Fails when two values of one type were added.
-    pub fn build(self) -> Result<ToolContext, DuplicateState> {
-        match self.duplicate {
-            None => Ok(ToolContext { inner: Arc::new(self.inner) }),
-            Some(twice) => Err(twice),
-        }
     }
 }

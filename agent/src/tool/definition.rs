@@ -122,8 +122,41 @@ impl ToolDefinition {
         self.inner.options.title.as_deref()
     }
 
-    /// Returns the hints for clients about the effects of the tool.
-    pub fn annotations(&self) -> &ToolAnnotations {
+    /// Returns the hint for clients and people that the tool changes nothing. Hints are in MCP's terms; nothing enforces them.
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Throws a file away.
+    /// #[tool(destructive, open_world = false)]
+    /// fn remove(path: String) {}
+    ///
+    /// let registry = Registry::new(tools![remove])?;
+    /// let remove = registry.definitions()[0].clone();
+    /// assert_eq!((remove.destructive(), remove.open_world()), (Some(true), Some(false)));
+    /// assert_eq!((remove.read_only(), remove.idempotent()), (None, None));
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn read_only(&self) -> Option<bool> {
+        self.hints().read_only
+    }
+
+    /// Returns the hint that the tool may delete or overwrite data.
+    pub fn destructive(&self) -> Option<bool> {
+        self.hints().destructive
+    }
+
+    /// Returns the hint that repeating a call with the same arguments has no further effect.
+    pub fn idempotent(&self) -> Option<bool> {
+        self.hints().idempotent
+    }
+
+    /// Returns the hint that the tool interacts with systems outside of the application.
+    pub fn open_world(&self) -> Option<bool> {
+        self.hints().open_world
+    }
+
+    pub(crate) fn hints(&self) -> &ToolAnnotations {
         &self.inner.options.annotations
     }
 

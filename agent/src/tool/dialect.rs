@@ -4,42 +4,9 @@ use super::definition::ToolDefinition;
 use super::registry::Registry;
 #[cfg(feature = "http")]
 use super::written::WrittenTool;
-use crate::schema::{
-    ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
-};
-use std::fmt;
+use crate::schema::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Dialect, Rendered, Size, render};
 #[cfg(feature = "http")]
 use std::sync::Arc;
-
-/// The tools of a [`Registry`] in one dialect. Created by [`Registry::check_dialect`].
-///
-/// Its `Display` lists each tool with its changes.
-///
-/// ```
-/// use agent::{Registry, schema::Dialect, tool, tools};
-///
-/// /// Doubles a number.
-/// #[tool]
-/// fn double(#[arg(range(1..=9))] n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// let report = Registry::new(tools![double])?.check_dialect(Dialect::AnthropicStrict);
-/// assert!(report.is_expressible());
-/// assert!(report.tools[0].is_strict() && report.tools[0].tool == "double");
-/// println!("{report}");                               // each tool, and what its schema cannot say
-/// report.into_result()?;                              // fails a test where a tool cannot be expressed
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-#[must_use = "a test fails by `into_result`"]
-pub struct DialectReport {
-    /// The requested dialect.
-    pub dialect: Dialect,
-    /// The schema of each tool, in the order of registration.
-    pub tools: Vec<Rendered>,
-}
 
 /// The error for tools that a dialect cannot express; its text lists each place.
 ///
@@ -51,40 +18,45 @@ pub struct DialectReport {
 /// #[tool]
 /// fn label(labels: BTreeMap<String, String>) {}
 ///
-/// let error = Registry::new(tools![label])?.check_dialect(Dialect::OpenAiStrict).into_result().unwrap_err();
-/// let (name, changes) = error.tools().next().unwrap();
-/// assert_eq!((name, changes[0].path.as_str()), ("label", "/properties/labels"));
+/// let error = Registry::new(tools![label])?.check_dialect(Dialect::OpenAiStrict).unwrap_err();
+/// let label = &error.tools()[0];
+/// assert_eq!((label.tool.as_str(), label.changes[0].path.as_str()), ("label", "/properties/labels"));
 /// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
 #[derive(Clone, thiserror::Error)]
-#[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(tools.len()), count, listed(tools))]
+#[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(refused(tools).count()), tools.len(), listed(tools))]
 pub struct NotExpressible {
     dialect: Dialect,
-    count: usize,
-    tools: Vec<(String, Vec<Change>)>,
+    tools: Vec<Rendered>,
 }
 
 crate::error_text::debug_is_the_sentence!(NotExpressible);
 
 impl NotExpressible {
-    /// Returns the tools by name, with what cannot be expressed of each.
-    pub fn tools(&self) -> impl Iterator<Item = (&str, &[Change])> {
-        self.tools.iter().map(|(name, changes)| (name.as_str(), &changes[..]))
+    /// Returns all tools in the dialect, in the order of registration: those that it [can express](Rendered::is_expressible), and those
+    /// that it cannot.
+    pub fn tools(&self) -> &[Rendered] {
+        &self.tools
     }
+}
+
+fn refused(tools: &[Rendered]) -> impl Iterator<Item = &Rendered> {
+    tools.iter().filter(|tool| !tool.is_expressible())
 }
 
 fn counted(tools: usize) -> String {
     if tools == 1 { "1 tool".into() } else { format!("{tools} tools") }
 }
 
-fn listed(tools: &[(String, Vec<Change>)]) -> String {
-    let lines =
-        tools.iter().flat_map(|(name, changes)| changes.iter().map(move |c| format!("\n- `{name}` {c}")));
-    lines.collect()
+fn listed(tools: &[Rendered]) -> String {
+    let lines = |tool: &Rendered| -> Vec<String> {
+        tool.not_expressible().map(|change| format!("\n- `{}` {change}", tool.tool)).collect()
+    };
+    refused(tools).flat_map(lines).collect()
 }
 
 impl Registry {
-    /// Returns the tools in a dialect, for a test that fails when a provider could not accept one of them.
+    /// Returns the tools in a dialect, in the order of registration, for a test that fails when a provider could not accept one of them.
     ///
     /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned
     /// in the order of registration: a tool that fits into the rest is strict, and one that does not is sent without `strict`,
@@ -102,8 +74,9 @@ impl Registry {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let registry = Registry::new(tools![label])?;
-    /// registry.check_dialect(Dialect::GeminiJsonSchema).into_result()?;
-    /// let error = registry.check_dialect(Dialect::OpenAiStrict).into_result().unwrap_err();
+    /// let rendered = registry.check_dialect(Dialect::GeminiJsonSchema)?;
+    /// assert_eq!(rendered[0].to_string(), "`label` in `gemini-json-schema`");       // and what its schema cannot say
+    /// let error = registry.check_dialect(Dialect::OpenAiStrict).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
     ///     "1 tool of 1 cannot be expressed in `openai-strict`:\n- `label` /properties/labels: \
@@ -111,8 +84,16 @@ impl Registry {
     /// );
     /// # Ok(()) }
     /// ```
-    pub fn check_dialect(&self, dialect: Dialect) -> DialectReport {
-        DialectReport { dialect, tools: tools_in_dialect(&self.definitions(), dialect) }
+    ///
+    /// # Errors
+    /// Fails if the dialect cannot express what a tool accepts, or a superset of it. The error has all tools, too.
+    pub fn check_dialect(&self, dialect: Dialect) -> Result<Vec<Rendered>, NotExpressible> {
+        let tools = tools_in_dialect(&self.definitions(), dialect);
+        if tools.iter().all(Rendered::is_expressible) {
+            Ok(tools)
+        } else {
+            Err(NotExpressible { dialect, tools })
+        }
     }
 }
 
@@ -192,51 +173,6 @@ impl RemainingBudget {
         let unions =
             self.unions.checked_sub(size.unions).ok_or_else(|| format!("{ANTHROPIC_UNIONS} unions"))?;
         *self = RemainingBudget { tools, optional, unions };
-        Ok(())
-    }
-}
-
-impl DialectReport {
-    /// Whether the dialect can express what each tool accepts, or a superset of it.
-    pub fn is_expressible(&self) -> bool {
-        self.tools.iter().all(Rendered::is_expressible)
-    }
-
-    /// Returns the report, or the tools that the dialect cannot express.
-    ///
-    /// # Errors
-    /// [`NotExpressible`], which lists every place.
-    pub fn into_result(self) -> Result<Self, NotExpressible> {
-        let places = |tool: &Rendered| {
-            let places: Vec<Change> = tool.not_expressible().cloned().collect();
-            (!places.is_empty()).then(|| (tool.tool.clone(), places))
-        };
-        let tools: Vec<_> = self.tools.iter().filter_map(places).collect();
-        if tools.is_empty() {
-            Ok(self)
-        } else {
-            Err(NotExpressible { dialect: self.dialect, count: self.tools.len(), tools })
-        }
-    }
-}
-
-impl fmt::Display for DialectReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in `{}`:", counted(self.tools.len()), self.dialect)?;
-        for tool in &self.tools {
-            write!(f, "\n`{}`", tool.tool)?;
-            if tool.is_strict() {
-                f.write_str(", strict")?;
-            } else if self.dialect.is_strict() {
-                f.write_str(", not strict")?;
-            }
-            if let Some(budget) = &tool.over_budget {
-                write!(f, ": the request is full ({budget})")?;
-            }
-            for change in &tool.changes {
-                write!(f, "\n- {change}")?;
-            }
-        }
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::builder().executor(Arc::new(Inline)).build()?;
+/// let cx = ToolContext::new().with_executor(Arc::new(Inline));
 /// assert!(cx.executor().sleep(Duration::ZERO).is_none());
 ///
 /// let (sender, lines) = std::sync::mpsc::channel();

@@ -2,7 +2,7 @@
 
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
-use crate::args::{Coercions, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
+use crate::args::{Coercion, Coercions, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -82,7 +82,7 @@ impl HiddenArgument {
     pub(super) fn check(
         &self,
         plan: &Plan,
-        validate: impl Fn(&str) -> Result<Coercions, InvalidArguments>,
+        validate: impl Fn(&str) -> Result<Vec<Coercion>, InvalidArguments>,
     ) -> Result<(), DefinitionError> {
         let refuse = |reason: String| Err(DefinitionError::Parameter { name: self.name.clone(), reason });
         let Some(value) = &self.value else {

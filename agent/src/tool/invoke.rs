@@ -9,12 +9,12 @@ use super::context::ToolContext;
 #[cfg(feature = "runtime")]
 use super::current::Running;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
-use super::policy::{Timeout, ToolPolicy};
+use super::policy::ToolPolicy;
 use super::state::StateMap;
 use super::trace;
 use super::untrusted;
 use super::value::Tool;
-use crate::args::Coercions;
+use crate::args::Coercion;
 use crate::panics::catch;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -38,8 +38,8 @@ pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
     cx: &ToolContext,
-) -> (ToolOutcome, Coercions) {
-    let uncoerced = |outcome| (outcome, Coercions::default());
+) -> (ToolOutcome, Vec<Coercion>) {
+    let uncoerced = |outcome| (outcome, Vec::new());
     if let Some(reason) = cx.cancel_token().reason() {
         return uncoerced(ToolOutcome::aborted(&reason));
     }
@@ -59,11 +59,7 @@ pub(super) async fn invoke(
         ));
     }
     let policy = tool.policy();
-    let limit = match policy.timeout {
-        Timeout::After(limit) => Some(limit),
-        Timeout::Inherit => cx.default_timeout(),
-        Timeout::Never => None,
-    };
+    let limit = policy.timeout.or(cx.default_timeout()).filter(|limit| *limit < Duration::MAX);
     let span = trace::call_span(cx.tool(), cx.call_id());
     let checked;
     let accepted = match arguments {
@@ -116,7 +112,7 @@ pub(super) async fn invoke(
             refuse_own_handle(tool, cx, &mut outcome);
             outcome
         }
-        BodyEnd::Asks(AskStop::Suspended) => return (waits_for_person(), accepted.coercions().clone()),
+        BodyEnd::Asks(AskStop::Suspended) => return (waits_for_person(), accepted.coercions().to_vec()),
         BodyEnd::Asks(AskStop::Changed) => failed(
             OutcomeCode::new("ask_changed"),
             "The tool asks something else than before it waited for an answer. Call it again.",
@@ -137,7 +133,7 @@ pub(super) async fn invoke(
     let coercions = accepted.coercions();
     trace::warn_of_dropped(tool, coercions, cx);
     trace::end_call(&call.span, tool, accepted.text(), &outcome, Ok(coercions), cx);
-    (outcome, coercions.clone())
+    (outcome, coercions.to_vec())
 }
 
 impl Tool {

@@ -77,11 +77,12 @@ fn shown(definition: &ToolDefinition) -> Value {
 /// }]}"#)?;
 /// let drift = before.drift(&Registry::new(tools![book])?.manifest());
 /// assert_eq!(
-///     drift.to_string(),
-///     "2 differences:\n\
-///      - `book` /parameters/properties/nights/maximum: 30 is now 14\n\
-///      - `book` /parameters/properties/breakfast: new, {\"type\":\"boolean\"}"
-/// );
+///     drift,
+///     [
+///         "`book` /parameters/properties/nights/maximum: 30 is now 14",
+///         r#"`book` /parameters/properties/breakfast: new, {"type":"boolean"}"#,
+///     ]
+/// );                                                  // a test asserts that it is empty
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -113,8 +114,9 @@ impl ToolManifest {
         format!("{:032x}", hash.0)
     }
 
-    /// Returns how `now` differs from this manifest.
-    pub fn drift(&self, now: &Self) -> ToolDrift {
+    /// Returns how `now` differs from this manifest, a sentence for each difference: first of the tools of this one, then new ones. After 200
+    /// differences the rest is counted.
+    pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {
             let name = name_of(before);
@@ -139,7 +141,10 @@ impl ToolManifest {
         }
         let more = differences.len().saturating_sub(MAX_DIFFERENCES);
         differences.truncate(MAX_DIFFERENCES);
-        ToolDrift { differences, more }
+        if more > 0 {
+            differences.push(format!("and {more} more"));
+        }
+        differences
     }
 }
 
@@ -167,64 +172,6 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
         _ => found.push(difference(tool, path, DifferenceKind::Changed, Some(before), Some(after))),
     }
 }
-
-/// How a set of tools differs from an earlier state. `Display` writes a list.
-///
-/// ```
-/// # /// Adds.
-/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-/// use agent::{Registry, lint::ToolManifest, tools};
-///
-/// // `before` is what was stored; `into_result` fails a test, with the list.
-/// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
-/// let drift = before.drift(&Registry::new(tools![add])?.manifest());
-/// assert!(!drift.is_empty());
-/// assert_eq!(drift.differences(), ["`add`: a new tool"]);
-/// assert!(drift.into_result().unwrap_err().to_string().contains("`add`"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, PartialEq)]
-#[must_use = "a test fails by `into_result`"]
-pub struct ToolDrift {
-    differences: Vec<String>,
-    more: usize,
-}
-
-crate::error_text::debug_is_the_sentence!(ToolDrift);
-
-impl ToolDrift {
-    /// Whether models see the same.
-    pub fn is_empty(&self) -> bool {
-        self.differences.is_empty()
-    }
-
-    /// Returns the differences, a sentence each, at most 200: first the tools of the earlier state, then new ones.
-    pub fn differences(&self) -> &[String] {
-        &self.differences
-    }
-
-    /// Fails with the drift if there are differences: for `?` in a test.
-    ///
-    /// # Errors
-    /// Returns the drift itself if there is any.
-    pub fn into_result(self) -> Result<(), Self> {
-        if self.is_empty() { Ok(()) } else { Err(self) }
-    }
-}
-
-impl fmt::Display for ToolDrift {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.differences.len() + self.more {
-            0 => return f.write_str("no differences"),
-            1 => f.write_str("1 difference:")?,
-            count => write!(f, "{count} differences:")?,
-        }
-        self.differences.iter().try_for_each(|difference| write!(f, "\n- {difference}"))?;
-        if self.more > 0 { write!(f, "\n- and {} more", self.more) } else { Ok(()) }
-    }
-}
-
-impl std::error::Error for ToolDrift {}
 
 /// One difference.
 struct ToolDifference<'m> {

@@ -15,7 +15,9 @@
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 //! // Every call of every tool, on its way to the body.
 //! let shouted = tools![read_note].map(|tool| {
-//!     Ok(tool.wrap(|call| Box::pin(async move { agent::ToolOutput::text(call.run().await.text().to_uppercase()).into() })))
+//!     Ok(tool.wrap(|body, arguments, cx| {
+//!         Box::pin(async { agent::ToolOutput::text(body.call(arguments, cx).await.text().to_uppercase()).into() })
+//!     }))
 //! });
 //! let call = ToolCall::new("1", "read_note", r#"{"name": "tea"}"#);
 //! let result = Registry::new(shouted)?.call(&call, &ToolContext::new()).await;
@@ -38,7 +40,6 @@ pub(crate) mod asking;
 pub(crate) mod body;
 pub(crate) mod builder;
 pub(crate) mod call_error;
-pub(crate) mod call_record;
 pub(crate) mod cancel;
 pub(crate) mod capture;
 pub(crate) mod combine;
@@ -95,23 +96,19 @@ pub(crate) mod value;
 #[cfg(feature = "http")]
 mod written;
 
-pub use annotations::ToolAnnotations;
 pub use arguments::Argument;
-pub use body::{AcceptedArguments, BodyCall, ToolBody};
+pub use body::{AcceptedArguments, ToolBody};
 pub use call_error::CallError;
-pub use call_record::CallRecord;
-pub use context::ToolContextBuilder;
 pub use definition_error::DefinitionError;
 pub use executor::Executor;
 pub use options::ToolOptions;
 pub use outcome::{IntoOutcome, OutcomeCode};
-pub use policy::{Effect, Timeout, ToolPolicy};
-pub use problem::{RegistryError, RegistryProblem, UnknownTool};
-pub use progress::ToolUpdate;
+pub use policy::{Effect, ToolPolicy};
+pub use problem::{RegistryError, RegistryProblem};
 pub use question::{AskError, Question, QuestionInput};
 pub use set::IntoTools;
 pub use source::Source;
-pub use state::{DuplicateState, StateKey};
+pub use state::StateKey;
 
 /// Sent arguments by name, as the function of [`prepare`](crate::tool::ToolOptions::prepare) changes them.
 ///

@@ -2,13 +2,12 @@
 
 use super::annotations::ToolAnnotations;
 use super::approval::Approval;
-use super::call_record::CallRecord;
 use super::error::ToolError;
 use super::parameters::Parameters;
-use super::policy::{Effect, Timeout, ToolPolicy};
+use super::policy::{Effect, ToolPolicy};
 use super::source::Source;
 use crate::args::{CoercionPolicy, PlanOptions, UnknownKeys};
-use crate::message::Part;
+use crate::message::{Part, ToolArguments, ToolResultMessage};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub struct ToolOptions {
     pub(super) description: Arc<str>,
     pub(super) may_be_undescribed: bool,
     pub(super) title: Option<Arc<str>>,
-    pub(super) annotations: ToolAnnotations,
+    pub(crate) annotations: ToolAnnotations,
     pub(super) output_schema: Option<Value>,
     pub(super) examples: Vec<Value>,
     pub(super) strict: Option<bool>,
@@ -67,8 +66,8 @@ pub struct ToolOptions {
 type Prepare = dyn Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync;
 type ParametersFor = dyn Fn(&Source) -> Option<Parameters> + Send + Sync;
 type ExamplesFor = dyn Fn(&Source) -> Option<Vec<Value>> + Send + Sync;
-type FormatResult = dyn Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync;
-type TriggersFollowUp = dyn Fn(&CallRecord<'_>) -> bool + Send + Sync;
+type FormatResult = dyn Fn(&ToolArguments, &ToolResultMessage) -> Option<Vec<Part>> + Send + Sync;
+type TriggersFollowUp = dyn Fn(&ToolArguments, &ToolResultMessage) -> bool + Send + Sync;
 
 /// Writes the setters, for every type with options: `$options` returns them.
 macro_rules! setters {
@@ -106,25 +105,19 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the hints for clients, and nothing else. Default: none.
+        /// Sets the hint that the tool changes nothing. If it is `true`, the effect of the tool is [`Effect::Pure`].
         ///
         /// ```
-        /// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, ToolAnnotations}};
+        /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
         ///
         /// let delete = ToolBuilder::new("delete").description("Deletes a draft.");
-        /// let delete = delete.annotations(ToolAnnotations::NONE).destructive(true).idempotent(true).open_world(false);
+        /// let delete = delete.destructive(true).idempotent(true).open_world(false);
         /// let delete = delete.build(|_: Value, _: ToolContext| async { "deleted" })?;
-        /// let hints = delete.definition().annotations();
-        /// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
+        /// let definition = delete.definition();
+        /// assert_eq!((definition.destructive(), definition.open_world(), definition.read_only()), (Some(true), Some(false), None));
         /// assert_eq!(delete.policy().effect, Effect::Idempotent);
         /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
-        pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-            self.$options().annotations = annotations;
-            self
-        }
-
-        /// Sets the hint that the tool changes nothing. If it is `true`, the effect of the tool is [`Effect::Pure`].
         pub fn read_only(mut self, hint: bool) -> Self {
             let options = self.$options();
             options.annotations.read_only = Some(hint);
@@ -160,7 +153,7 @@ macro_rules! setters {
         /// Sets the effects of running the tool.
         ///
         /// ```
-        /// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, Timeout}};
+        /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
         /// use std::time::Duration;
         ///
         /// let wait = ToolBuilder::new("wait_for_build")
@@ -178,11 +171,11 @@ macro_rules! setters {
         ///     .redact_errors()
         ///     .build(|_: Value, _: ToolContext| async { "green" })?;
         /// let policy = wait.policy();
-        /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(60))));
+        /// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Some(Duration::from_secs(60))));
         /// assert_eq!((policy.max_attempts, policy.max_retries, policy.cache), (Some(2), Some(1), Some(false)));
         /// assert!(policy.exclusive && policy.allow_repeat && policy.follow_up && policy.keep_result && policy.redact_errors);
         /// let patient = wait.configure(|options| options.without_timeout())?;
-        /// assert_eq!(patient.policy().timeout, Timeout::Never);
+        /// assert_eq!(patient.policy().timeout, Some(Duration::MAX));
         /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn effect(mut self, effect: Effect) -> Self {
@@ -190,15 +183,15 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how long a body may take.
+        /// Sets how long a body may take; [`Duration::MAX`] is no limit.
         pub fn timeout(mut self, after: Duration) -> Self {
-            self.$options().policy.timeout = Timeout::After(after);
+            self.$options().policy.timeout = Some(after);
             self
         }
 
         /// Removes the time limit, also that of the caller.
         pub fn without_timeout(mut self) -> Self {
-            self.$options().policy.timeout = Timeout::Never;
+            self.$options().policy.timeout = Some(Duration::MAX);
             self
         }
 
@@ -445,7 +438,7 @@ macro_rules! setters {
         /// let call = ToolCall::new("1", "list_users", r#"{"deleted": true}"#);
         /// assert!(registry.call(&call, &ToolContext::new()).await.outcome.is_error());
         /// let admin = Source::new(Admin);
-        /// let cx = ToolContext::builder().source(admin.clone()).build()?;
+        /// let cx = ToolContext::new().with_source(admin.clone());
         /// assert!(!registry.call(&call, &cx).await.outcome.is_error());
         /// assert_eq!(registry.definitions_for(Some(&admin))?[0].plan().parameter_names().count(), 1);
         /// assert_eq!(registry.definitions_for(None)?[0].plan().parameter_names().count(), 0);
@@ -486,12 +479,13 @@ macro_rules! setters {
             self
         }
 
-        /// Shows a stored result in another form, each time a request is built. For `None`, or only blank text, the stored content is
+        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with (the
+        /// model's, or those that a person changed) and the result, with the metadata that only the application sees. For `None`, or only blank text, the stored content is
         /// shown. See [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
-        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tool::CallRecord, tools};
+        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tools};
         /// use std::sync::Arc;
         /// use std::sync::atomic::{AtomicU32, Ordering};
         ///
@@ -501,8 +495,8 @@ macro_rules! setters {
         /// let export = ToolBuilder::new("export")
         ///     .description("Exports a table in the background.")
         ///     .required_string("table", "Which.")
-        ///     .format_result(move |record| {
-        ///         let table = record.args().value()?["table"].as_str()?.to_owned();
+        ///     .format_result(move |args, _| {
+        ///         let table = args.value()?["table"].as_str()?.to_owned();
         ///         Some(vec![Part::text(format!("{table}: {} %", now.load(Ordering::Relaxed)))])
         ///     })
         ///     .build(|_: Value, _cx: ToolContext| async { "started" })?;
@@ -511,40 +505,40 @@ macro_rules! setters {
         /// let call = ToolCall::new("1", "export", r#"{"table": "orders"}"#);
         /// let result = ToolResultMessage::new("1", "export", OutcomeKind::Completed).with_content("started");
         /// done.store(40, Ordering::Relaxed);
-        /// assert_eq!(registry.shown_content(&CallRecord::new(&call, &result))[0].as_text(), Some("orders: 40 %"));
+        /// assert_eq!(registry.shown_content(&call, &result)[0].as_text(), Some("orders: 40 %"));
         /// # Ok(()) }
         /// ```
         pub fn format_result(
             mut self,
-            format: impl Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync + 'static,
+            format: impl Fn(&ToolArguments, &ToolResultMessage) -> Option<Vec<Part>> + Send + Sync + 'static,
         ) -> Self {
             self.$options().format_result = Some(Arc::new(format));
             self
         }
 
-        /// Sets for which recorded calls the model is asked at once. Default: as [`follow_up`](Self::follow_up) says. In a run the model
+        /// Sets for which recorded calls the model is asked at once, by the arguments that the call ran with and its result. Default: as [`follow_up`](Self::follow_up) says. In a run the model
         /// sees every result anyway.
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};
-        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tool::CallRecord, tools};
+        /// use agent::{Registry, ToolBuilder, ToolContext, Value, tools};
         ///
         /// // The application records each reading of a sensor; the model is asked about an alarm at once.
         /// let sensor = ToolBuilder::new("read_sensor")
         ///     .description("Reads the sensor.")
-        ///     .triggers_follow_up(|record| record.result.text().contains("alarm"))
+        ///     .triggers_follow_up(|_, result| result.text().contains("alarm"))
         ///     .build(|_: Value, _cx: ToolContext| async { "21 degrees" })?;
         /// let registry = Registry::new(tools![{ sensor }])?;
         ///
         /// let call = ToolCall::new("1", "read_sensor", "{}");
         /// let read = |text: &str| ToolResultMessage::new("1", "read_sensor", OutcomeKind::Completed).with_content(text);
-        /// assert!(registry.triggers_follow_up(&CallRecord::new(&call, &read("alarm: 90 degrees"))));
-        /// assert!(!registry.triggers_follow_up(&CallRecord::new(&call, &read("21 degrees"))));
+        /// assert!(registry.triggers_follow_up(&call, &read("alarm: 90 degrees")));
+        /// assert!(!registry.triggers_follow_up(&call, &read("21 degrees")));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         pub fn triggers_follow_up(
             mut self,
-            triggers: impl Fn(&CallRecord<'_>) -> bool + Send + Sync + 'static,
+            triggers: impl Fn(&ToolArguments, &ToolResultMessage) -> bool + Send + Sync + 'static,
         ) -> Self {
             self.$options().triggers_follow_up = Some(Arc::new(triggers));
             self

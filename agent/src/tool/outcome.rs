@@ -3,7 +3,7 @@
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
 use super::question::Question;
-use crate::args::{Coercions, InvalidArguments};
+use crate::args::{Coercion, InvalidArguments};
 use crate::message::{OutcomeKind, Part, ToolResultMessage, json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -451,7 +451,7 @@ pub struct ToolResult {
     /// How the call ended.
     pub outcome: ToolOutcome,
     /// The changes that made the arguments fit, in order.
-    pub coercions: Coercions,
+    pub coercions: Vec<Coercion>,
     /// The questions for which the call is suspended.
     pub(crate) asked: Vec<Question>,
 }
@@ -460,13 +460,7 @@ impl ToolResult {
     /// Creates the result of the call `call_id` of `tool`, without coercions.
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
-        Self {
-            call_id: call_id.into(),
-            tool: tool.into(),
-            outcome,
-            coercions: Coercions::default(),
-            asked: Vec::new(),
-        }
+        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Vec::new(), asked: Vec::new() }
     }
 
     pub(super) fn with_asked(mut self, asked: Vec<Question>) -> Self {
@@ -475,7 +469,7 @@ impl ToolResult {
     }
 
     /// Sets the changes that made the arguments fit.
-    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
+    pub fn with_coercions(mut self, coercions: Vec<Coercion>) -> Self {
         self.coercions = coercions;
         self
     }

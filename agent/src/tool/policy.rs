@@ -37,38 +37,10 @@ pub enum Effect {
     Once,
 }
 
-/// The time limit of a body.
-///
-/// ```
-/// use agent::{Registry, tool, tool::Timeout, tools};
-/// use std::time::Duration;
-///
-/// /// Looks something up.
-/// #[tool(timeout = "10s")]
-/// async fn look_up(word: String) -> String {
-///     word
-/// }
-///
-/// let registry = Registry::new(tools![look_up])?;
-/// assert_eq!(registry.fetch("look_up")?.policy().timeout, Timeout::After(Duration::from_secs(10)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Timeout {
-    /// The caller's default ([`ToolContextBuilder::default_timeout`](crate::tool::ToolContextBuilder::default_timeout)).
-    #[default]
-    Inherit,
-    /// At most this long.
-    After(Duration),
-    /// No limit.
-    Never,
-}
-
 /// The part of a tool's [options](crate::tool::ToolOptions) that drivers read: how the tool may be run.
 ///
 /// ```
-/// use agent::{ToolBuilder, ToolContext, Value, tool::{Effect, Timeout}};
+/// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
 /// use std::time::Duration;
 ///
 /// let tool = ToolBuilder::new("look_up")
@@ -81,7 +53,7 @@ pub enum Timeout {
 ///     .allow_repeat()
 ///     .build(|_: Value, _: ToolContext| async { "found" })?;
 /// let policy = tool.policy();
-/// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(10))));
+/// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Some(Duration::from_secs(10))));
 /// assert_eq!((policy.max_retries, policy.max_result_bytes, policy.cache), (Some(2), Some(65_536), Some(true)));
 /// assert!(policy.allow_repeat && !policy.follow_up);
 /// # Ok::<(), agent::tool::DefinitionError>(())
@@ -93,7 +65,9 @@ pub struct ToolPolicy {
     /// The effects of running the tool.
     pub effect: Effect,
     /// The time limit of a body. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
-    pub timeout: Timeout,
+    /// [`Duration::MAX`] is no limit. `None`: the caller's
+    /// [default](crate::ToolContext::with_default_timeout).
+    pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
     /// Maximum number of times that the body may be started for one call when something outside of it fails: a crash, or a lost
@@ -125,10 +99,15 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
+    /// Whether the tool has a time limit of its own.
+    pub(crate) fn has_time_limit(&self) -> bool {
+        self.timeout.is_some_and(|limit| limit < Duration::MAX)
+    }
+
     /// Every value at its default.
     pub const DEFAULT: Self = Self {
         effect: Effect::Once,
-        timeout: Timeout::Inherit,
+        timeout: None,
         redact_errors: false,
         max_attempts: None,
         max_retries: None,

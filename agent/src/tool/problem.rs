@@ -1,38 +1,21 @@
 //! Errors in a set of tools, and in the name of a tool.
 
+use super::call_error::CallError;
 use super::definition_error::DefinitionError;
-use super::state::{DuplicateState, StateKey};
+use super::state::StateKey;
 use crate::args::{InvalidArguments, Issue};
 use std::fmt::{self, Write};
 
 /// Maximum number of tools that the text about an unknown one lists.
 const LISTED: usize = 40;
 
-/// The error for an unknown tool.
-///
-/// ```
-/// use agent::{Registry, tool, tools};
-///
-/// /// Adds two numbers.
-/// #[tool]
-/// fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// let registry = Registry::new(tools![add])?;
-/// let unknown = registry.fetch("ad").err().expect("there is no such tool");
-/// assert_eq!((unknown.name(), unknown.suggestions()), ("ad", &["add".to_owned()][..]));
-/// # Ok::<(), agent::tool::RegistryError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct UnknownTool {
+/// A name that no tool has. `Display` is the sentence for the model.
+pub(crate) struct UnknownTool {
     name: String,
     suggestions: Vec<String>,
     known: Vec<String>,
     more: usize,
 }
-
-crate::error_text::debug_is_the_sentence!(UnknownTool);
 
 impl UnknownTool {
     pub(super) fn new<'n>(
@@ -46,16 +29,6 @@ impl UnknownTool {
             more: known.len().saturating_sub(LISTED),
             known: known.take(LISTED).map(str::to_owned).collect(),
         }
-    }
-
-    /// Returns the requested name, cut if it is long.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the names of similar tools, best first.
-    pub fn suggestions(&self) -> &[String] {
-        &self.suggestions
     }
 }
 
@@ -76,9 +49,21 @@ impl fmt::Display for UnknownTool {
     }
 }
 
-impl std::error::Error for UnknownTool {}
+impl From<UnknownTool> for CallError {
+    fn from(unknown: UnknownTool) -> Self {
+        let text = unknown.to_string();
+        Self::UnknownTool { name: unknown.name, suggestions: unknown.suggestions, text }
+    }
+}
 
-/// The error for tools that cannot be combined to a registry; it lists everything that is wrong, one line each.
+impl From<UnknownTool> for RegistryProblem {
+    fn from(unknown: UnknownTool) -> Self {
+        let text = unknown.to_string();
+        Self::Unknown { name: unknown.name, suggestions: unknown.suggestions, text }
+    }
+}
+
+/// The error for tools and state that do not fit together; it lists everything that is wrong, one line each.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -100,8 +85,12 @@ pub struct RegistryError {
 crate::error_text::debug_is_the_sentence!(RegistryError);
 
 impl RegistryError {
-    pub(super) fn one(problem: RegistryProblem) -> Self {
-        Self { problems: vec![problem] }
+    pub(super) fn one(problem: impl Into<RegistryProblem>) -> Self {
+        Self { problems: vec![problem.into()] }
+    }
+
+    pub(crate) fn duplicate_state(state: StateKey) -> Self {
+        Self::one(RegistryProblem::DuplicateState { state })
     }
 
     pub(crate) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
@@ -213,9 +202,12 @@ pub enum RegistryProblem {
         /// The reason.
         issues: Vec<Issue>,
     },
-    /// State of one type was added twice.
-    #[error(transparent)]
-    State(#[from] DuplicateState),
+    /// State of one type was added twice, which would be ambiguous.
+    #[error("state of type `{state}` is given twice")]
+    DuplicateState {
+        /// The type of the state.
+        state: StateKey,
+    },
     /// A tool has a time limit, but there is no clock.
     #[error("tool `{tool}` has a timeout, which needs the feature `runtime`")]
     NoClock {
@@ -223,8 +215,15 @@ pub enum RegistryProblem {
         tool: String,
     },
     /// There is no such tool.
-    #[error(transparent)]
-    Unknown(#[from] UnknownTool),
+    #[error("{text}")]
+    Unknown {
+        /// The requested name, cut if it is long.
+        name: String,
+        /// The names of similar tools, best first.
+        suggestions: Vec<String>,
+        /// The sentence, which lists the tools.
+        text: String,
+    },
 }
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);

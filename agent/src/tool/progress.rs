@@ -2,7 +2,6 @@
 
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// The progress of a body. Listeners of the run get it, never the model.
 ///
@@ -89,35 +88,5 @@ impl Progress {
             (_, 0) => None,
             (done, total) => Some((done as f64 / total as f64).min(1.0)),
         }
-    }
-}
-
-/// The [`Progress`] of one call, as [`on_progress`](crate::tool::ToolContextBuilder::on_progress) receives it.
-///
-/// ```
-/// use agent::{Progress, ToolContext, tool::ToolUpdate};
-/// use std::sync::mpsc;
-///
-/// let (seen, updates) = mpsc::channel::<ToolUpdate>();
-/// let cx = ToolContext::builder().call_id("call_1").on_progress(move |update| seen.send(update).unwrap()).build()?;
-/// cx.progress(Progress::new("reading").of(3, 10));
-/// let update = updates.try_recv()?;
-/// assert_eq!((&*update.call_id, update.progress.message.as_str()), ("call_1", "reading"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolUpdate {
-    /// The id of the call.
-    pub call_id: Arc<str>,
-    /// The name of the tool.
-    pub tool: Arc<str>,
-    /// The progress.
-    pub progress: Progress,
-}
-
-impl ToolUpdate {
-    pub(super) fn new(call_id: &Arc<str>, tool: &Arc<str>, progress: Progress) -> Self {
-        Self { call_id: call_id.clone(), tool: tool.clone(), progress }
     }
 }

@@ -19,7 +19,7 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 
 /// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
 ///
-/// A function of the application answers it at once ([`on_question`](crate::tool::ToolContextBuilder::on_question)), or it is one of the
+/// A function of the application answers it at once ([`on_question`](crate::ToolContext::on_question)), or it is one of the
 /// questions of a suspended run. It can be serialized and shown.
 ///
 /// ```
@@ -34,14 +34,14 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::builder().on_question(|question: Question| async move {
+/// let cx = ToolContext::new().on_question(|question: Question| async move {
 ///     assert_eq!((question.tool.as_str(), question.message.as_str()), ("book", "A table for how many?"));
 ///     assert!(question.check(&json!(500)).is_err() && question.check(&json!("4")).is_ok());
 ///     QuestionInput::Accept(json!(4))
 /// });
 /// let registry = agent::Registry::new(tools![book])?;
 /// let call = agent::message::ToolCall::new("1", "book", r#"{"restaurant": "Sole"}"#);
-/// assert_eq!(registry.call(&call, &cx.build()?).await.outcome.text(), "4 seats at Sole");
+/// assert_eq!(registry.call(&call, &cx).await.outcome.text(), "4 seats at Sole");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -129,12 +129,12 @@ impl Question {
     /// use agent::{ToolContext, json};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let cx = ToolContext::builder().on_question(|question: Question| async move {
+    /// let cx = ToolContext::new().on_question(|question: Question| async move {
     ///     let form = question.form().expect("a number has a form");
     ///     assert_eq!(form["properties"]["value"], json!({"type": "integer", "minimum": 0, "maximum": 255}));
     ///     QuestionInput::Decline
     /// });
-    /// assert!(cx.build()?.ask::<u8>("How many?").await.is_err());
+    /// assert!(cx.ask::<u8>("How many?").await.is_err());
     /// # Ok(()) }
     /// ```
     ///

@@ -2,12 +2,10 @@
 
 use super::body::AcceptedArguments;
 use super::call_error::CallError;
-use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::invoke::{InvokedArguments, invoke};
 use super::outcome::ToolResult;
-use super::policy::Timeout;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
 use super::set::{IntoTools, ToolSet};
 use super::source::Source;
@@ -18,7 +16,7 @@ use super::value::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
 use crate::args::did_you_mean;
-use crate::message::{Part, ToolCall};
+use crate::message::{Part, ToolArguments, ToolCall, ToolResultMessage};
 use crate::panics::catch;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -136,7 +134,7 @@ impl Registry {
         value: Arc<T>,
     ) -> Result<Self, RegistryError> {
         let inner = Arc::make_mut(&mut self.inner);
-        inner.state.insert(value).map_err(|twice| RegistryError::one(RegistryProblem::State(twice)))?;
+        inner.state.insert(value).map_err(RegistryError::duplicate_state)?;
         Ok(self)
     }
 
@@ -149,8 +147,28 @@ impl Registry {
     ///
     /// # Errors
     /// Fails when there is none; the text lists the tools, and those with a similar name.
-    pub fn fetch(&self, name: &str) -> Result<&Tool, UnknownTool> {
-        self.get(name).ok_or_else(|| self.unknown(name))
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tool::RegistryProblem, tools};
+    ///
+    /// /// Adds two numbers.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// let registry = Registry::new(tools![add])?;
+    /// let error = registry.fetch("ad").err().expect("there is no such tool");
+    /// let RegistryProblem::Unknown { name, suggestions, .. } = &error.problems()[0] else { unreachable!() };
+    /// assert_eq!((name.as_str(), suggestions), ("ad", &vec!["add".to_owned()]));
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn fetch(&self, name: &str) -> Result<&Tool, RegistryError> {
+        self.find(name).map_err(RegistryError::one)
+    }
+
+    fn find(&self, name: &str) -> Result<&Tool, UnknownTool> {
+        self.get(name).ok_or_else(|| unknown_among(&self.inner.definitions, name))
     }
 
     /// Whether there is a tool with this name.
@@ -217,26 +235,33 @@ impl Registry {
 
     /// Returns what a model sees of a stored result: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored content if
     /// the tool has none, no longer exists, returns only blank text, or panics.
-    pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
-        let shown = self.ask_tool(record, None, |tool| tool.format_result(record));
+    pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
+        let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         match shown {
             Some(parts) if !parts.iter().all(is_blank) => Cow::Owned(parts),
-            _ => Cow::Borrowed(&record.result.content[..]),
+            _ => Cow::Borrowed(&result.content[..]),
         }
     }
 
     /// Whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). It is not if the tool no
     /// longer exists, or panics.
-    pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
-        self.ask_tool(record, false, |tool| tool.triggers_follow_up(record))
+    pub fn triggers_follow_up(&self, call: &ToolCall, result: &ToolResultMessage) -> bool {
+        self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }
 
-    /// Calls a function of the tool of a record.
-    fn ask_tool<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&Tool) -> T) -> T {
-        let Some(tool) = self.get(&record.result.tool) else { return otherwise };
-        catch(|| ask(tool)).unwrap_or_else(|panic| {
-            tracing::error!(tool = %record.result.tool, %panic, "a tool panicked over its result");
+    /// Calls a function of the tool of a result, with the arguments that the call ran with: the model's, or those that a person changed.
+    fn ask_tool<T>(
+        &self,
+        call: &ToolCall,
+        result: &ToolResultMessage,
+        otherwise: T,
+        ask: fn(&Tool, &ToolArguments, &ToolResultMessage) -> T,
+    ) -> T {
+        let Some(tool) = self.get(&result.tool) else { return otherwise };
+        let args = result.edited_args.as_ref().unwrap_or(&call.args);
+        catch(|| ask(tool, args, result)).unwrap_or_else(|panic| {
+            tracing::error!(tool = %result.tool, %panic, "a tool panicked over its result");
             otherwise
         })
     }
@@ -262,9 +287,9 @@ impl Registry {
         let (mut subset, mut problems) =
             (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
         for name in names {
-            match self.fetch(name) {
+            match self.find(name) {
                 Ok(tool) => problems.extend(subset.add(tool.clone()).err()),
-                Err(unknown) => problems.push(RegistryProblem::Unknown(unknown)),
+                Err(unknown) => problems.push(unknown.into()),
             }
         }
         subset.publish();
@@ -368,7 +393,7 @@ impl Registry {
         call: &ToolCall,
         source: Option<&Source>,
     ) -> Result<AcceptedArguments, CallError> {
-        self.fetch(&call.name)?.check(call.args.text(), source)
+        self.find(&call.name)?.check(call.args.text(), source)
     }
 
     /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model reads about each.
@@ -413,7 +438,7 @@ impl Registry {
         cx: &ToolContext,
     ) -> ToolResult {
         let result = |outcome| ToolResult::new(&*call.id, &*call.name, outcome);
-        match self.fetch(&call.name) {
+        match self.find(&call.name) {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
                 let (outcome, coercions) = invoke(tool, arguments, &cx).await;
@@ -436,10 +461,6 @@ impl Registry {
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
-    }
-
-    fn unknown(&self, name: &str) -> UnknownTool {
-        unknown_among(&self.inner.definitions, name)
     }
 }
 
@@ -485,7 +506,7 @@ impl Inner {
         if self.by_name.contains_key(&name) {
             return Err(RegistryProblem::Duplicate { name: name.to_string() });
         }
-        if cfg!(not(feature = "runtime")) && matches!(tool.policy().timeout, Timeout::After(_)) {
+        if cfg!(not(feature = "runtime")) && tool.policy().has_time_limit() {
             return Err(RegistryProblem::NoClock { tool: name.to_string() });
         }
         self.by_name.insert(name, self.tools.len());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let source = Source::new(User { is_admin: true }).with_label("user:7");     // the label goes into records
-/// let cx = ToolContext::builder().source(source).build()?;
+/// let cx = ToolContext::new().with_source(source);
 /// assert!(cx.source().and_then(|source| source.get::<User>()).is_some_and(|user| user.is_admin));
 /// assert_eq!(cx.source().and_then(Source::label), Some("user:7"));
 /// # Ok(()) }

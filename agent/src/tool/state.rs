@@ -58,28 +58,6 @@ impl fmt::Display for StateKey {
     }
 }
 
-/// The error for two values of one type, which would be ambiguous.
-///
-/// ```
-/// use agent::{ToolContext, tool::StateKey};
-///
-/// let error = ToolContext::builder().state(1_u8).state(2_u8).build().unwrap_err();
-/// assert_eq!(error.key(), StateKey::of::<u8>());
-/// assert_eq!(error.to_string(), "state of type `u8` is given twice");
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("state of type `{0}` is given twice")]
-pub struct DuplicateState(pub(crate) StateKey);
-
-crate::error_text::debug_is_the_sentence!(DuplicateState);
-
-impl DuplicateState {
-    /// Returns the type that was added twice.
-    pub fn key(&self) -> StateKey {
-        self.0
-    }
-}
-
 /// Values by type, cheap to clone. Each is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
@@ -116,13 +94,17 @@ impl Hasher for TypeHasher {
 }
 
 impl StateMap {
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// Returns the type if there is a value of it already.
     pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
         &mut self,
         value: Arc<T>,
-    ) -> Result<(), DuplicateState> {
+    ) -> Result<(), StateKey> {
         let key = StateKey::of::<T>();
         if self.contains(&key) {
-            return Err(DuplicateState(key));
+            return Err(key);
         }
         let address = Arc::as_ptr(&value).cast::<()>().addr();
         Arc::make_mut(&mut self.values).insert(key, StateValue { any: Arc::new(value), address });

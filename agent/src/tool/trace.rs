@@ -9,7 +9,7 @@ use super::context::ToolContext;
 use super::outcome::ToolOutcome;
 use super::secrets;
 use super::value::Tool;
-use crate::args::{Coercion, CoercionRule, Coercions, InvalidArguments, UnknownKeys, cut};
+use crate::args::{Coercion, CoercionRule, InvalidArguments, UnknownKeys, cut};
 use serde_json::Value;
 use std::collections::HashSet;
 use tracing::Span;
@@ -34,7 +34,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
 }
 
 /// Warns of the arguments that were dropped because the tool does not have them: by name, never by value.
-pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &Coercions, cx: &ToolContext) {
+pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolContext) {
     /// Maximum number of names, and of characters in one.
     const NAMES: usize = 10;
     const CHARS: usize = 64;
@@ -64,7 +64,7 @@ pub(crate) fn end_call(
     tool: &Tool,
     arguments: &str,
     outcome: &ToolOutcome,
-    checked: Result<&Coercions, Option<&InvalidArguments>>,
+    checked: Result<&[Coercion], Option<&InvalidArguments>>,
     cx: &ToolContext,
 ) {
     if span.is_disabled() {
@@ -80,7 +80,7 @@ pub(crate) fn end_call(
         span.record("gen_ai.tool.call.result", capture.json(&result(outcome)));
     }
     span.in_scope(|| match checked {
-        Ok(coercions) if coercions.is_empty() => {}
+        Ok([]) => {}
         Ok(coercions) => emit_coercions(tool, coercions, capture),
         Err(refusal) => refusal.into_iter().for_each(|refusal| emit_refusal(tool, refusal, capture)),
     });
@@ -125,7 +125,7 @@ pub(crate) fn fail(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
-fn emit_coercions(tool: &Tool, coercions: &Coercions, capture: Option<&Capture>) {
+fn emit_coercions(tool: &Tool, coercions: &[Coercion], capture: Option<&Capture>) {
     let names = Names::of(tool);
     for coercion in coercions {
         let (from, to) = (

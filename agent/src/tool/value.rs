@@ -1,9 +1,8 @@
 //! A tool as one value.
 
 use super::BoxFuture;
-use super::body::{AcceptedArguments, BodyCall, ClosureBody, ToolBody, WrappedBody};
+use super::body::{AcceptedArguments, ClosureBody, ToolBody, WrappedBody};
 use super::call_error::CallError;
-use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
@@ -16,8 +15,8 @@ use super::policy::ToolPolicy;
 use super::source::Source;
 use super::state::StateKey;
 use super::untrusted;
-use crate::args::{Coercions, InvalidArguments, Plan, PlanOptions};
-use crate::message::Part;
+use crate::args::{Coercion, InvalidArguments, Plan, PlanOptions};
+use crate::message::{Part, ToolArguments, ToolResultMessage};
 use crate::panics::catch;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -67,9 +66,9 @@ use std::sync::Arc;
 /// let counter = calls.clone();
 /// let counted = tools![open].map(move |tool| {
 ///     let counter = counter.clone();
-///     Ok(tool.wrap(move |call| {
+///     Ok(tool.wrap(move |body, arguments, cx| {
 ///         counter.fetch_add(1, Ordering::Relaxed);
-///         call.run()
+///         body.call(arguments, cx)
 ///     }))
 /// });
 /// let registry = Registry::new(counted)?;
@@ -126,7 +125,7 @@ impl Tool {
     /// assert!(ask.definition_for(&Source::new("a customer"))?.is_none());
     /// let strict = ask.with_schema(json!({"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}))?;
     /// assert!(strict.validate("{}").is_err());
-    /// let cx = ToolContext::builder().state(Shop("tea")).build()?;
+    /// let cx = ToolContext::new().with_state(Shop("tea"))?;
     /// assert_eq!(strict.call(r#"{"what": "?"}"#, &cx).await.outcome.text(), "tea");
     /// # Ok(()) }
     /// ```
@@ -249,12 +248,12 @@ impl Tool {
         }
     }
 
-    /// Checks arguments that need no preparation, without running the body.
+    /// Checks arguments that need no preparation, without running the body, and returns the changes that made them fit.
     ///
     /// # Errors
     /// Fails with the full report when they are refused.
-    pub fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
-        self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().clone())
+    pub fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+        self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().to_vec())
     }
 
     fn definitions(&self) -> CallDefinitions<'_> {
@@ -270,7 +269,7 @@ impl Tool {
         let Some(hidden) = &self.hidden else { return self.body.check(shown, text) };
         let joined = join(shown.plan(), whole.plan(), &hidden.arguments, text).map_err(|report| *report)?;
         let checked = self.body.check(whole, &joined.text).map_err(|report| hidden.rewrite(report, shown))?;
-        Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
+        Ok(AcceptedArguments::with(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
     /// Returns the arguments as the tool's own function changes them, if it does. A panic becomes an error.
@@ -300,15 +299,19 @@ impl Tool {
     }
 
     /// Returns what a model sees of a stored result, if that is not the stored content.
-    pub(crate) fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+    pub(crate) fn format_result(
+        &self,
+        args: &ToolArguments,
+        result: &ToolResultMessage,
+    ) -> Option<Vec<Part>> {
         let options = self.options();
-        let mut shown = options.format_result.as_ref().and_then(|format| format(record))?;
+        let mut shown = options.format_result.as_ref().and_then(|format| format(args, result))?;
         if options.neutralizes {
             untrusted::neutralize_parts(&mut shown);
         }
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         if options.untrusted && !shown.iter().all(is_blank) {
-            shown = untrusted::envelop_as(&record.result.content, shown);
+            shown = untrusted::envelop_as(&result.content, shown);
         }
         Some(shown)
     }
@@ -320,9 +323,12 @@ impl Tool {
     }
 
     /// Whether the model is asked at once when a call that was made outside of a run is recorded.
-    pub(crate) fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+    pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
-        options.triggers_follow_up.as_ref().map_or(options.policy.follow_up, |triggers| triggers(record))
+        options
+            .triggers_follow_up
+            .as_ref()
+            .map_or(options.policy.follow_up, |triggers| triggers(args, result))
     }
 
     /// Returns the tool with changed options, the name and the description included.
@@ -413,18 +419,43 @@ impl Tool {
         Self { body: Arc::new(ClosureBody(body)), ..self }
     }
 
-    /// Returns the tool with a closure around its body. The closure sees each call with its checked arguments, and decides when, and
-    /// whether, the body [runs](BodyCall::run).
+    /// Returns the tool with a closure around its body. The closure gets each call with its checked arguments, and decides when, and
+    /// whether, the body is [called](ToolBody::call).
+    ///
+    /// ```
+    /// use agent::{Tool, ToolContext, ToolError, Value, json, tool::IntoOutcome};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::DefinitionError> {
+    /// let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    /// let read = Tool::new("read", "Reads a file.", schema, |_: Value, _cx: ToolContext| async { "text" })?;
+    /// let inside = read.wrap(|body, arguments, cx| {
+    ///     Box::pin(async move {
+    ///         if arguments.value()["path"].as_str().is_some_and(|path| path.contains("..")) {
+    ///             return ToolError::denied(format!("call {:?}: only files of the project", cx.call_id())).into_outcome();
+    ///         }
+    ///         body.call(arguments, cx).await
+    ///     })
+    /// });
+    /// assert!(inside.call(r#"{"path": "../key"}"#, &ToolContext::new()).await.outcome.is_error());
+    /// assert_eq!(inside.call(r#"{"path": "a.txt"}"#, &ToolContext::new()).await.outcome.text(), "text");
+    /// # Ok(()) }
+    /// ```
     pub fn wrap<F>(self, around: F) -> Self
     where
-        F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a dyn ToolBody, &'a AcceptedArguments, &'a ToolContext) -> BoxFuture<'a, ToolOutcome>
+            + Send
+            + Sync
+            + 'static,
     {
         self.wrapped(around, true)
     }
 
     fn wrapped<F>(self, around: F, reads_context: bool) -> Self
     where
-        F: for<'a> Fn(BodyCall<'a>) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a dyn ToolBody, &'a AcceptedArguments, &'a ToolContext) -> BoxFuture<'a, ToolOutcome>
+            + Send
+            + Sync
+            + 'static,
     {
         Self { body: Arc::new(WrappedBody { inner: self.body, around, reads_context }), ..self }
     }
@@ -435,8 +466,8 @@ impl Tool {
         change: impl Fn(ToolOutput) -> ToolOutput + Clone + Send + Sync + 'static,
     ) -> Self {
         self.wrapped(
-            move |call| {
-                let (running, change) = (call.run(), change.clone());
+            move |body, arguments, cx| {
+                let (running, change) = (body.call(arguments, cx), change.clone());
                 Box::pin(async move {
                     match running.await {
                         ToolOutcome::Completed(output) => change(output).into(),

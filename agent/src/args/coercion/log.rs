@@ -4,31 +4,14 @@
 use super::{Coercion, CoercionRule, HIDDEN, recorded};
 use crate::args::scalar::Int;
 use crate::args::text::{MAX_RECORD, cut, push_index, push_segment};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::{fmt, ops::Deref, sync::OnceLock};
 
 /// Every change of the sent arguments, in order; usually empty.
 ///
-/// It is a list of [`Coercion`]s that is built when it is first accessed: [`len`](Self::len) and [`is_empty`](Self::is_empty)
-/// cost nothing, and neither do records that nobody reads.
-///
-/// ```
-/// use agent::args::{CoercionRule, Plan, PlanOptions};
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Move { steps: i32 }
-///
-/// let parsed = Plan::for_type::<Move>("move", PlanOptions::default())?.parse::<Move>(r#"{"steps": "3"}"#)?;
-/// assert_eq!((parsed.coercions.len(), parsed.coercions.is_empty()), (1, false));
-/// for coercion in &parsed.coercions {
-///     assert_eq!((coercion.path.as_str(), coercion.rule), ("/steps", CoercionRule::TextToInteger));
-/// }
-/// assert_eq!(serde_json::to_string(&parsed.coercions)?, r#"[{"path":"/steps","from":"3","to":3,"rule":"text_to_integer"}]"#);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// It is a list of [`Coercion`]s that is built when it is first accessed, so records that are never read cost nothing.
 #[derive(Clone, Default)]
-pub struct Coercions(Option<Box<Records>>);
+pub(crate) struct Coercions(Option<Box<Records>>);
 
 #[derive(Clone, Default)]
 struct Records {
@@ -68,16 +51,6 @@ impl Coercions {
     pub(crate) fn only_before(self) -> Coercions {
         self.0.map_or_else(Coercions::default, |records| records.before.into())
     }
-
-    /// Returns the number of changes.
-    pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |records| records.before.len() + records.log.count)
-    }
-
-    /// Whether the arguments were accepted unchanged.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
 }
 
 impl Deref for Coercions {
@@ -102,12 +75,6 @@ impl From<Vec<Coercion>> for Coercions {
     }
 }
 
-impl FromIterator<Coercion> for Coercions {
-    fn from_iter<I: IntoIterator<Item = Coercion>>(coercions: I) -> Coercions {
-        Vec::from_iter(coercions).into()
-    }
-}
-
 impl From<Coercions> for Vec<Coercion> {
     fn from(coercions: Coercions) -> Vec<Coercion> {
         let Some(records) = coercions.0 else { return Vec::new() };
@@ -116,24 +83,6 @@ impl From<Coercions> for Vec<Coercion> {
             before.extend(log.coercions());
             before
         })
-    }
-}
-
-impl IntoIterator for Coercions {
-    type Item = Coercion;
-    type IntoIter = std::vec::IntoIter<Coercion>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        Vec::from(self).into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Coercions {
-    type Item = &'a Coercion;
-    type IntoIter = std::slice::Iter<'a, Coercion>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 
@@ -146,18 +95,6 @@ impl PartialEq for Coercions {
 impl fmt::Debug for Coercions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self[..].fmt(f)
-    }
-}
-
-impl Serialize for Coercions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self[..].serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Coercions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Coercions, D::Error> {
-        Vec::deserialize(deserializer).map(Coercions::from)
     }
 }
 

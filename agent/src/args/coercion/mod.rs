@@ -2,8 +2,7 @@
 
 mod log;
 
-pub use log::Coercions;
-pub(crate) use log::{CoercedValue, PathWriter};
+pub(crate) use log::{CoercedValue, Coercions, PathWriter};
 
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
@@ -106,7 +105,7 @@ impl std::fmt::Display for CoercionRule {
 ///
 /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
 /// let parsed = plan.parse::<Move>(r#"{"steps": "3"}"#)?;
-/// let coercion = &parsed.coercions[0];
+/// let coercion = &parsed.coercions()[0];
 /// assert_eq!((coercion.path.as_str(), coercion.rule.as_str()), ("/steps", "text_to_integer"));
 /// assert_eq!((&coercion.from, &coercion.to), (&agent::json!("3"), &agent::json!(3)));
 /// # assert_eq!(parsed.value.steps, 3);

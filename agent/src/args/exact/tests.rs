@@ -124,7 +124,11 @@ fn the_scan_agrees_with_the_reader_along_the_plan() {
                     decided[found as usize] += 1;
                     match (found, along) {
                         (Fit::Exact, Ok(parsed)) => {
-                            assert!(parsed.coercions.is_empty(), "{schema} {text} {:?}", parsed.coercions);
+                            assert!(
+                                parsed.coercions().is_empty(),
+                                "{schema} {text} {:?}",
+                                parsed.coercions()
+                            );
                             assert_eq!(parsed.value, serde_json::from_str::<Value>(&text).unwrap(), "{text}");
                         }
                         (Fit::Refused, Err(_)) | (Fit::Unknown, _) => {}

@@ -58,7 +58,7 @@ use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 /// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
 /// let parsed = plan.parse::<Search>(r#"{"query": "rust", "limit": "10"}"#)?;
 /// assert_eq!(parsed.value.limit, Some(10));
-/// assert_eq!(parsed.coercions[0].path, "/limit");
+/// assert_eq!(parsed.coercions()[0].path, "/limit");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

@@ -1,11 +1,9 @@
 //! The events of a stream of arguments.
 
 use super::machine::Frame;
-use super::value::Plain;
 use crate::args::issue::Issue;
 use crate::args::text::{push_index, push_segment};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::fmt;
 
 /// A change in the arguments that follows from the latest text.
@@ -16,12 +14,13 @@ use std::fmt;
 /// use agent::args::{ArgumentEvent, ArgumentStream};
 ///
 /// let mut seen = Vec::new();
-/// ArgumentStream::untyped().push(r#"{"to": "An"#, &mut |event| match event {
+/// ArgumentStream::untyped().push(r#"{"n": 1.50, "to": "An"#, &mut |event| match event {
 ///     ArgumentEvent::Appended { path, fragment } => seen.push(format!("{path} grows by {fragment}")),
+///     ArgumentEvent::Finished { path, json } => seen.push(format!("{path} is {json}")),
 ///     other => seen.push(format!("{:?}", other.path())),
 /// })?;
-/// assert_eq!(seen, [r#""""#, r#""/to""#, "/to grows by An"]);
-/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// assert_eq!(seen, [r#""""#, r#""/n""#, "/n is 1.50", r#""/to""#, "/to grows by An"]);
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -44,8 +43,8 @@ pub enum ArgumentEvent<'a> {
     Finished {
         /// The path of the value.
         path: ArgumentPath<'a>,
-        /// The value.
-        value: ArgumentValue<'a>,
+        /// The JSON text of the value as it was sent. Parsing it takes time linear in its size, so it is left to the listener.
+        json: &'a str,
     },
     /// The plan refuses a top-level parameter: after its [`Finished`](Self::Finished), or as soon as its key is complete if the
     /// key is unknown or repeated.
@@ -98,7 +97,7 @@ impl fmt::Debug for ArgumentEvent<'_> {
 ///     if let ArgumentEvent::Started { kind, .. } = event { kinds.push(kind) }
 /// })?;
 /// assert_eq!(kinds, [ArgumentKind::Object, ArgumentKind::Array]);
-/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -126,13 +125,12 @@ pub enum ArgumentKind {
 /// let mut deepest = (0, String::new(), None);
 /// ArgumentStream::untyped().push(r#"{"to": [{"name": "Ann"}]}"#, &mut |event| {
 ///     let path = event.path();
-///     assert_eq!(path.segments().len(), path.depth());
 ///     if path.depth() > deepest.0 {
 ///         deepest = (path.depth(), path.to_string(), path.parameter().map(str::to_owned));
 ///     }
 /// })?;
 /// assert_eq!(deepest, (3, "/to/0/name".into(), Some("to".into())));
-/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// # Ok::<(), agent::args::ParseError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArgumentPath<'a> {
@@ -142,20 +140,9 @@ pub struct ArgumentPath<'a> {
     pub(super) secret: bool,
 }
 
-/// One step of an [`ArgumentPath`].
-///
-/// ```
-/// use agent::args::{ArgumentSegment, ArgumentStream};
-///
-/// ArgumentStream::untyped().push(r#"{"to": ["Ann"]}"#, &mut |event| {
-///     if event.path().depth() == 2 {
-///         assert!(event.path().segments().eq([ArgumentSegment::Key("to"), ArgumentSegment::Index(0)]));
-///     }
-/// })?;
-/// # Ok::<(), agent::args::ArgumentStreamError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ArgumentSegment<'a> {
+/// One step of a path.
+#[derive(Clone, Copy)]
+enum PathStep<'a> {
     /// The key of an object.
     Key(&'a str),
     /// The index in an array.
@@ -164,10 +151,10 @@ pub enum ArgumentSegment<'a> {
 
 impl<'a> ArgumentPath<'a> {
     /// Returns the steps of the path, outermost first.
-    pub fn segments(self) -> impl DoubleEndedIterator<Item = ArgumentSegment<'a>> + ExactSizeIterator {
+    fn steps(self) -> impl Iterator<Item = PathStep<'a>> {
         self.frames.iter().map(move |frame| match frame.index {
-            Some(index) => ArgumentSegment::Index(index),
-            None => ArgumentSegment::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
+            Some(index) => PathStep::Index(index),
+            None => PathStep::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
         })
     }
 
@@ -178,8 +165,8 @@ impl<'a> ArgumentPath<'a> {
 
     /// Returns the top-level parameter that the value is, or is in; `None` for the whole.
     pub fn parameter(self) -> Option<&'a str> {
-        match self.segments().next() {
-            Some(ArgumentSegment::Key(key)) => Some(key),
+        match self.steps().next() {
+            Some(PathStep::Key(key)) => Some(key),
             _ => None,
         }
     }
@@ -212,10 +199,10 @@ impl<'a> ArgumentPath<'a> {
 impl fmt::Display for ArgumentPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut pointer = String::new();
-        for segment in self.segments() {
-            match segment {
-                ArgumentSegment::Key(key) => push_segment(&mut pointer, key),
-                ArgumentSegment::Index(index) => push_index(&mut pointer, index),
+        for step in self.steps() {
+            match step {
+                PathStep::Key(key) => push_segment(&mut pointer, key),
+                PathStep::Index(index) => push_index(&mut pointer, index),
             }
         }
         f.write_str(&pointer)
@@ -225,40 +212,5 @@ impl fmt::Display for ArgumentPath<'_> {
 impl fmt::Debug for ArgumentPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
-    }
-}
-
-/// A complete value as its JSON text, which is parsed only on demand.
-///
-/// ```
-/// use agent::args::{ArgumentEvent, ArgumentStream};
-///
-/// let mut values = Vec::new();
-/// ArgumentStream::untyped().push(r#"{"n": 1.50}"#, &mut |event| {
-///     if let ArgumentEvent::Finished { value, .. } = event { values.push((value.text().to_owned(), value.to_value())) }
-/// })?;
-/// assert_eq!(values[0], ("1.50".into(), agent::json!(1.5)));
-/// # Ok::<(), agent::args::ArgumentStreamError>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct ArgumentValue<'a> {
-    pub(super) text: &'a str,
-}
-
-impl<'a> ArgumentValue<'a> {
-    /// Returns the JSON text as it was sent.
-    pub fn text(self) -> &'a str {
-        self.text
-    }
-
-    /// Parses the value as it was sent, without coercion; the last of repeated keys wins. Takes time linear in the size of the value.
-    pub fn to_value(self) -> Value {
-        Plain::read(self.text)
-    }
-}
-
-impl fmt::Debug for ArgumentValue<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArgumentValue").field("bytes", &self.text.len()).finish()
     }
 }

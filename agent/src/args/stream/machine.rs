@@ -1,7 +1,7 @@
 //! Reads JSON byte by byte; its whole state is kept between deltas.
 
 use super::error::Fault;
-use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentValue};
+use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath};
 use super::string::Text;
 use crate::args::diagnose::EarlyCheck;
 
@@ -281,7 +281,7 @@ impl Machine {
     fn close_value(&mut self, text: &str, start: usize, to: &mut Listeners<'_>) {
         let text = text.get(start..self.at).unwrap_or_default();
         self.closed = self.at;
-        (to.on)(ArgumentEvent::Finished { path: self.path(), value: ArgumentValue { text } });
+        (to.on)(ArgumentEvent::Finished { path: self.path(), json: text });
         let [frame, deeper @ ..] = self.frames.as_slice() else {
             self.state = ParserState::End;
             return;

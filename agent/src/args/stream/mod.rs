@@ -6,16 +6,22 @@ mod machine;
 mod string;
 mod value;
 
-pub use error::ArgumentStreamError;
-pub use event::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentSegment, ArgumentValue};
+pub use event::{ArgumentEvent, ArgumentKind, ArgumentPath};
 
 use super::diagnose::EarlyCheck;
 use super::issue::Issue;
 use super::plan::Plan;
+use crate::parse_error::ParseError;
+use error::{Fault, FaultAt};
 use machine::{Listeners, Machine};
 use serde_json::Value;
 use std::fmt;
 use value::Plain;
+
+/// Parses JSON text as it was sent, without coercion; the last of repeated keys wins.
+pub(crate) fn read_literally(json: &str) -> Value {
+    Plain::read(json)
+}
 
 /// Reads the arguments of a call while a model writes them.
 ///
@@ -67,7 +73,7 @@ pub struct ArgumentStream {
     text: String,
     machine: Machine,
     early: Option<EarlyCheck>,
-    failed: Option<ArgumentStreamError>,
+    failed: Option<FaultAt>,
 }
 
 impl ArgumentStream {
@@ -89,15 +95,21 @@ impl ArgumentStream {
     /// Reads the next piece of the text and calls `on` for each event in it.
     ///
     /// # Errors
-    /// Returns [`ArgumentStreamError`] if the text can no longer become JSON, and again for every piece after that. The text is
-    /// still kept for the report of [`Plan::parse`].
-    pub fn push(
-        &mut self,
-        delta: &str,
-        on: &mut dyn FnMut(ArgumentEvent<'_>),
-    ) -> Result<(), ArgumentStreamError> {
+    /// Fails as early as the text can no longer become JSON, and again for every piece after that. The error says where, and quotes
+    /// nothing of the text. The text is still kept for the report of [`Plan::parse`].
+    ///
+    /// ```
+    /// use agent::args::ArgumentStream;
+    ///
+    /// let mut stream = ArgumentStream::untyped();
+    /// let error = stream.push(r#"{"to": nobody"#, &mut |_| {}).unwrap_err();
+    /// // `{"to": n` may be the beginning of `null`
+    /// assert_eq!(error.to_string(), "not valid JSON: expected `true`, `false` or `null` at byte 8");
+    /// assert!(stream.is_broken());
+    /// ```
+    pub fn push(&mut self, delta: &str, on: &mut dyn FnMut(ArgumentEvent<'_>)) -> Result<(), ParseError> {
         self.text.push_str(delta);
-        self.read(on, Machine::run)
+        Ok(self.read(on, Machine::run)?)
     }
 
     /// Handles the end of the text, and returns all of it; [`text`](Self::text) also returns it after an error.
@@ -105,8 +117,8 @@ impl ArgumentStream {
     /// A number that is the whole text is complete only now, and has no [`Finished`](ArgumentEvent::Finished) event.
     ///
     /// # Errors
-    /// Returns [`ArgumentStreamError`] if the text is not one complete JSON value.
-    pub fn finish(&mut self) -> Result<&str, ArgumentStreamError> {
+    /// Fails if the text is not one complete JSON value: it [cannot become one](Self::is_broken), or is cut short.
+    pub fn finish(&mut self) -> Result<&str, ParseError> {
         self.read(&mut |_| {}, Machine::end)?;
         Ok(&self.text)
     }
@@ -114,19 +126,24 @@ impl ArgumentStream {
     fn read(
         &mut self,
         on: &mut dyn FnMut(ArgumentEvent<'_>),
-        step: fn(&mut Machine, &str, &mut Listeners<'_>) -> Result<(), error::Fault>,
-    ) -> Result<(), ArgumentStreamError> {
+        step: fn(&mut Machine, &str, &mut Listeners<'_>) -> Result<(), Fault>,
+    ) -> Result<(), FaultAt> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         let mut to = Listeners { on, early: self.early.as_mut() };
         step(&mut self.machine, &self.text, &mut to).map_err(|fault| {
-            let error = ArgumentStreamError { fault, offset: self.machine.at() };
-            if !error.is_incomplete() {
+            let error = FaultAt { fault, offset: self.machine.at() };
+            if fault != Fault::Incomplete {
                 self.failed = Some(error);
             }
             error
         })
+    }
+
+    /// Whether the text so far can no longer become JSON. Otherwise it is complete, or only cut short.
+    pub fn is_broken(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Returns all text so far.
@@ -143,9 +160,9 @@ impl ArgumentStream {
     /// let mut stream = ArgumentStream::untyped();
     /// stream.push(r#"{"path": "a.t"#, &mut |_| {})?;
     /// assert_eq!(stream.text(), r#"{"path": "a.t"#);
-    /// assert!(stream.finish().unwrap_err().is_incomplete());
+    /// assert!(stream.finish().is_err() && !stream.is_broken());
     /// assert_eq!(stream.into_text(), r#"{"path": "a.t"#);
-    /// # Ok::<(), agent::args::ArgumentStreamError>(())
+    /// # Ok::<(), agent::args::ParseError>(())
     /// ```
     pub fn into_text(self) -> String {
         self.text
@@ -164,7 +181,7 @@ impl ArgumentStream {
     /// let mut stream = ArgumentStream::untyped();
     /// stream.push(r#"{"to": ["Ann", "Bo"], "text": "Hello \u00e"#, &mut |_| {})?;
     /// assert_eq!(stream.snapshot(), Some(serde_json::json!({"to": ["Ann", "Bo"], "text": "Hello "})));
-    /// # Ok::<(), agent::args::ArgumentStreamError>(())
+    /// # Ok::<(), agent::args::ParseError>(())
     /// ```
     pub fn snapshot(&self) -> Option<Value> {
         self.machine.closed_text(&self.text).map(|text| Plain::read(&text))

@@ -276,9 +276,9 @@ impl ClientConfig {
     /// let by_name = ClientConfig::http(&url).filter(|tool| tool.name() != "delete");
     /// assert_eq!(names(by_name).await?, ["docs__search"]);
     /// // By the server's hints, which are ignored without `trust_hints`.
-    /// let reading = ClientConfig::http(&url).trust_hints().filter(|tool| tool.annotations().read_only == Some(true));
+    /// let reading = ClientConfig::http(&url).trust_hints().filter(|tool| tool.read_only() == Some(true));
     /// assert_eq!(names(reading).await?, ["docs__search"]);
-    /// let untrusted = ClientConfig::http(&url).filter(|tool| tool.annotations().read_only == Some(true));
+    /// let untrusted = ClientConfig::http(&url).filter(|tool| tool.read_only() == Some(true));
     /// assert!(names(untrusted).await?.is_empty());
     /// // This server is on this machine.
     /// assert!(names(ClientConfig::http(&url).public_addresses_only()).await.is_err());

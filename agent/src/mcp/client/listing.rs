@@ -147,14 +147,14 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
     let plan = Plan::compile(&name, &schema, options).map_err(|error| error.to_string())?;
     let description = cleaned(tool.description.as_deref().unwrap_or_default(), config.limits.description);
     let mut options = ToolOptions::new(&*name).description(description).undescribed();
-    let hints = tool.annotations.as_ref().map_or(ToolAnnotations::NONE, |hints| ToolAnnotations {
+    let hints = tool.annotations.as_ref().map_or_else(ToolAnnotations::default, |hints| ToolAnnotations {
         read_only: hints.read_only_hint,
         destructive: hints.destructive_hint,
         idempotent: hints.idempotent_hint,
         open_world: hints.open_world_hint,
     });
     if config.trusts_hints {
-        options = options.annotations(hints);
+        options.annotations = hints;
     }
     if let Some(title) = &tool.title {
         options = options.title(cleaned(title, 256));

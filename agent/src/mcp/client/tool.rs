@@ -46,7 +46,7 @@ pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
 
 /// Returns the definition under the name that models see, with the options that the client sets.
 fn definition(inner: &Inner, known: &OfferedTool, name: &str) -> Result<ToolDefinition, DefinitionError> {
-    let hints = if inner.config.trusts_hints { known.hints } else { ToolAnnotations::NONE };
+    let hints = if inner.config.trusts_hints { known.hints } else { ToolAnnotations::default() };
     let set = |options: ToolOptions| {
         let mut options = options.name(name).timeout(inner.config.limits.longest_call + SLACK);
         if inner.config.untrusted {

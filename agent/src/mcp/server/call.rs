@@ -83,8 +83,7 @@ pub(super) async fn call(
         Some(CallQuestions::Rules(rules)) => Some(rules),
         None => None,
     };
-    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref(), rules.clone())
-        .map_err(|reason| fault(&call.name, &reason))?;
+    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref(), rules.clone());
     let gone = async {
         match &running {
             None => info.cancelled().await,
@@ -162,20 +161,20 @@ fn tool_context(
     info: Arc<RequestInfo>,
     progress: Option<&ProgressSender>,
     rules: Option<AskRules>,
-) -> Result<ToolContext, String> {
+) -> ToolContext {
     let own = own_state(caller, info).over(&shared.state);
-    let mut builder = ToolContext::builder()
-        .states(&own)
-        .default_timeout(shared.limits.call)
-        .cancel(shared.handle.stop().child());
+    let mut cx = ToolContext::new()
+        .with_states(&own)
+        .with_default_timeout(shared.limits.call)
+        .with_cancel(shared.handle.stop().child());
     if let Some(rules) = rules {
-        builder = builder.ask_rules(rules);
+        cx = cx.with_ask_rules(rules);
     }
     if let Some(progress) = progress {
         let queue = progress.queue();
-        builder = builder.on_progress(move |update| queue.push(update.progress));
+        cx = cx.on_progress(move |_, progress| queue.push(progress));
     }
-    builder.build().map_err(|error| error.to_string())
+    cx
 }
 
 /// Returns the state of the call: the values of the caller, the caller itself and the request information.

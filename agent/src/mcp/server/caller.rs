@@ -1,10 +1,7 @@
 //! Callers and their authentication.
 
 use crate::tool::state::StateMap;
-use crate::tool::{
-    BoxFuture,
-    state::{DuplicateState, StateKey},
-};
+use crate::tool::{BoxFuture, problem::RegistryError, state::StateKey};
 use http::request::Parts;
 use std::fmt;
 use std::sync::Arc;
@@ -116,8 +113,11 @@ impl Caller {
     ///
     /// # Errors
     /// Fails if the caller already has a value of that type.
-    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, DuplicateState> {
-        Arc::make_mut(&mut self.inner).state.insert(Arc::new(value))?;
+    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, RegistryError> {
+        Arc::make_mut(&mut self.inner)
+            .state
+            .insert(Arc::new(value))
+            .map_err(RegistryError::duplicate_state)?;
         Ok(self)
     }
 

@@ -138,7 +138,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, InvalidTool> {
     if let Some(title) = definition.title() {
         tool = tool.with_title(title);
     }
-    let hints = definition.annotations();
+    let hints = definition.hints();
     if *hints != ToolAnnotations::default() {
         tool = tool.with_annotations(rmcp::model::ToolAnnotations::from_raw(
             definition.title().map(str::to_owned),

@@ -1,7 +1,6 @@
 //! The errors of building or running a server.
 
 use crate::tool::problem::RegistryError;
-use crate::tool::state::DuplicateState;
 use std::net::SocketAddr;
 
 /// An error of building or running a server.
@@ -19,7 +18,7 @@ use std::net::SocketAddr;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum McpServerError {
-    /// The tools are invalid, or lack state.
+    /// The tools are invalid, lack state, or have two values of one type.
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// A tool cannot be shown to clients.
@@ -38,9 +37,6 @@ pub enum McpServerError {
         /// The reason.
         reason: String,
     },
-    /// State of one type was added twice.
-    #[error(transparent)]
-    State(DuplicateState),
     /// An allowed origin or host cannot be parsed.
     #[error("{entry:?} allows nothing: write {expected}")]
     #[non_exhaustive]

@@ -28,7 +28,7 @@ use self::http::{HttpLayer, HttpService, RequestError};
 use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::serve::{HostPolicy, Quota};
 use crate::tool::set::IntoTools;
-use crate::tool::state::{DuplicateState, StateMap};
+use crate::tool::state::StateMap;
 use crate::tool::{
     BoxFuture,
     context::ToolContext,
@@ -85,7 +85,7 @@ pub struct McpServer {
     title: Option<String>,
     instructions: Option<String>,
     state: StateMap,
-    duplicate: Option<DuplicateState>,
+    duplicate: Option<StateKey>,
     authenticator: Option<Arc<dyn Authenticator>>,
     is_open: bool,
     origins: Vec<String>,
@@ -495,7 +495,7 @@ impl McpServer {
 
     fn build(self) -> Result<BuiltServer, McpServerError> {
         if let Some(twice) = self.duplicate {
-            return Err(McpServerError::State(twice));
+            return Err(RegistryError::duplicate_state(twice).into());
         }
         let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins).map_err(|invalid| {
             McpServerError::Allowed { entry: invalid.entry, expected: invalid.expected }
@@ -579,7 +579,7 @@ fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError
 fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
-    let cx = ToolContext::builder().states(&own).build().map_err(McpServerError::State)?;
+    let cx = ToolContext::new().with_states(&own);
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
     let is_provided = |problem: &RegistryProblem| match problem {
         RegistryProblem::MissingState { state, .. } => provided.contains(state),

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::AssistantBuilder;
 use crate::runtime::state_types::StateType;
 use crate::tool::problem::RegistryProblem;
-use crate::tool::state::{DuplicateState, StateKey};
+use crate::tool::state::StateKey;
 
 impl AssistantBuilder {
     /// Registers a type whose values a prompt brings with [`with_serialized_state`](crate::run::Prompt::with_serialized_state), under a name. Such a value
@@ -60,7 +60,7 @@ impl AssistantBuilder {
     ) -> Self {
         let (name, key) = (name.into(), StateKey::of::<T>());
         if self.state_types.iter().any(|known| known.key == key) {
-            self.problems.push(RegistryProblem::State(DuplicateState(key)));
+            self.problems.push(RegistryProblem::DuplicateState { state: key });
         } else if self.state_types.iter().any(|known| known.name == name) {
             self.state_names_twice.get_or_insert(name);
         } else {

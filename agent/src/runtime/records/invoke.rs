@@ -79,7 +79,7 @@ impl Registry {
     /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
     /// the pending record cannot be saved, the body does not run.
     ///
-    /// The [idempotency key](crate::tool::ToolContextBuilder::idempotency_key) of the context is the key of the record; without one, each call
+    /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record; without one, each call
     /// has a new key. Another call with the same key returns the record of the first one and does not run. If the first call has begun and
     /// not ended, because its process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as
     /// [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio
@@ -98,7 +98,7 @@ impl Registry {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let (registry, store) = (Registry::new(tools![book_room])?, MemoryStore::new());
-    /// let cx = ToolContext::builder().idempotency_key("order-7").build()?;
+    /// let cx = ToolContext::new().with_idempotency_key("order-7");
     /// let call = ToolCall::new("call_1", "book_room", r#"{"nights": "3"}"#);
     /// let record = registry.invoke(&call, &cx, store.clone()).await?;
     /// assert_eq!(record.call.args, json!({"nights": 3}));
@@ -147,11 +147,9 @@ impl Registry {
                 not_run(reason.as_deref().unwrap_or("cancelled"))
             }
             None => {
-                let of_call = cx.to_builder().call_id("").idempotency_key(pending.key.to_string());
+                let of_call = cx.clone().with_call_id("").with_idempotency_key(pending.key.to_string());
                 let max = cx.max_attempts().max(attempt);
-                // `build` fails only for state that was added twice, and no state is added here.
-                let cx = of_call.attempt(attempt, max).build().unwrap_or_else(|_| cx.clone());
-                self.call(call, &cx).await.outcome
+                self.call(call, &of_call.with_attempt(attempt, max)).await.outcome
             }
         };
         pending.end(found.map_or(new, |found| found.call), attempt, outcome).await

@@ -3,47 +3,31 @@
 use super::super::law::LawViolation;
 use std::fmt;
 
-/// The result of an [`Agreement`](super::Agreement) proof. `Display` shows it in full.
-///
-/// ```
-/// use agent::testing::Agreement;
-///
-/// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-/// let report = Agreement::new().samples(20).check_schema("count", &schema)?;
-/// assert!(report.holds() && report.fitting > 0, "{report}");
-/// assert!(report.violations().is_empty());
-/// # Ok::<(), agent::args::SchemaError>(())
-/// ```
+/// The result of a proof. `Display` shows it in full.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-#[must_use = "a test fails by `holds`"]
-pub struct AgreementReport {
+pub(super) struct AgreementReport {
     /// The name of the type or the tool.
-    pub name: String,
+    pub(super) name: String,
     /// The number of values that the schema accepts.
-    pub fitting: usize,
+    pub(super) fitting: usize,
     /// The number of other texts: values with one fault each.
-    pub faulty: usize,
+    pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
-    pub accepted: [usize; 3],
+    pub(super) accepted: [usize; 3],
     /// The number of fitting values that the type itself refuses, with serde alone, too: because of a `TryFrom`, a format or a check.
-    pub refused_by_type: usize,
+    pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
     /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.
-    pub not_compared: usize,
+    pub(super) not_compared: usize,
+    /// The calls for which a law does not hold: the shortest one for each law.
     pub(super) violations: Vec<LawViolation>,
     pub(super) count: usize,
 }
 
 impl AgreementReport {
     /// Returns whether every law holds.
-    pub fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.count == 0
-    }
-
-    /// Returns the calls for which a law does not hold: the shortest one for each law.
-    pub fn violations(&self) -> &[LawViolation] {
-        &self.violations
     }
 
     pub(super) fn add(&mut self, found: LawViolation) {

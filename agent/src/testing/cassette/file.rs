@@ -9,10 +9,11 @@
 //!
 //! `continues` is the number of an earlier exchange, counted from 1. Its messages come before those of this exchange.
 
-use super::CassetteError;
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
+use super::{VARIABLE, not_a_cassette, unusable};
 use crate::message::Message;
+use crate::model::ModelError;
 use crate::model::{Capabilities, ManagedTool, Model, ModelInfo, ModelRequest, PromptCache, ToolChoice};
 use crate::private_files;
 use crate::tool::definition::ToolDefinition;
@@ -74,20 +75,22 @@ impl Tape {
         ModelInfo::new(text("provider"), text("api"), text("model")).with_capabilities(can)
     }
 
-    pub(super) fn read(path: &Path) -> Result<Self, CassetteError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| CassetteError::Io { path: path.to_owned(), source })?;
-        let file: Value =
-            serde_json::from_str(&text).map_err(|error| CassetteError::format(path, error.to_string()))?;
+    pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
+        let text = std::fs::read_to_string(path).map_err(|source| {
+            let path = path.display();
+            unusable(format!("cassette `{path}` cannot be read: {source}; record it with {VARIABLE}=record"))
+                .with_source(source)
+        })?;
+        let file: Value = serde_json::from_str(&text).map_err(|error| not_a_cassette(path, error))?;
         if file.get("cassette").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(CassetteError::format(path, format!("`cassette` is not {VERSION}: record it again")));
+            return Err(not_a_cassette(path, format!("`cassette` is not {VERSION}: record it again")));
         }
         let tools = file.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
         let mut tape = Self { model: file.get("model").cloned().unwrap_or_default(), exchanges: Vec::new() };
         for (number, exchange) in
             (1..).zip(file.get("exchanges").and_then(Value::as_array).into_iter().flatten())
         {
-            let wrong = |reason: &str| CassetteError::format(path, format!("exchange {number}: {reason}"));
+            let wrong = |reason: &str| not_a_cassette(path, format!("exchange {number}: {reason}"));
             let mut request = exchange.get("request").cloned().ok_or_else(|| wrong("no `request`"))?;
             tape.expand(&mut request, &tools).map_err(|reason| wrong(&reason))?;
             let (reply, error) = (exchange.get("reply").cloned(), exchange.get("error").cloned());

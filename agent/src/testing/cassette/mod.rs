@@ -26,10 +26,12 @@ use std::task::{Context, Poll, ready};
 /// The environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
 
-/// A file with recorded replies of a model.
+/// A file with recorded replies of a model, as a model that replays or records it. A reply that was played by one clone is not played by
+/// another.
 ///
 /// The JSON file is independent of the provider, readable, and meant to be committed to a repository. Record a conversation with a real
-/// model once, and the test replays it offline, with the same result every time.
+/// model once, and the test replays it offline, with the same result every time. Each recorded reply is played once, for the request it was
+/// recorded with, in any order. Any other request is an error, which shows the most similar recorded request and where the two differ.
 ///
 /// ```
 /// use agent::testing::Cassette;
@@ -48,16 +50,16 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// # let path = folder.join("double.json");
 /// # // Any model; a real one in your tests: `|| agent::model("anthropic/claude-sonnet-5")`.
 /// # let script = || ScriptedModel::new([reply().tool_call("double", r#"{"n": 21}"#), reply().text("It is 42.")]);
-/// # let recording = Cassette::new(&path).record(script());
+/// # let recording = Cassette::record(&path, script());
 /// # Assistant::builder(recording).tools(tools![double]).build()?.prompt("Double 21.").await?;
 /// // Plays the file; with `AGENT_CASSETTES=record cargo test` it asks the model, and writes the file.
-/// let model = Cassette::new(&path).open(|| Ok::<_, std::io::Error>(script()))?;
+/// let model = Cassette::open(&path, || Ok::<_, std::io::Error>(script()))?;
 /// let assistant = Assistant::builder(model.clone()).tools(tools![double]).build()?;
 /// assert_eq!(assistant.prompt("Double 21.").await?.text(), "It is 42.");
 /// model.assert_played();
 ///
 /// // Another prompt is another request: the run fails, and says where the two differ.
-/// let assistant = Assistant::builder(Cassette::new(&path).play()?).tools(tools![double]).build()?;
+/// let assistant = Assistant::builder(Cassette::play(&path)?).tools(tools![double]).build()?;
 /// let error = assistant.prompt("Double 22.").await.unwrap_err().to_string();
 /// assert!(error.contains("Double 21.") && error.contains("Double 22."), "{error}");
 /// # std::fs::remove_dir_all(&folder)?;
@@ -86,20 +88,113 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// looks like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values
 /// of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
 /// [`scrub`](Self::scrub). On replay, a tool that was called with such a value receives the replacement.
-#[derive(Clone, Debug)]
-#[must_use = "call `open`, `play` or `record`"]
+#[derive(Clone)]
 pub struct Cassette {
+    settings: Arc<CassetteSettings>,
+    info: ModelInfo,
+    state: Arc<Mutex<CassetteState>>,
+}
+
+#[derive(Clone)]
+struct CassetteSettings {
     path: PathBuf,
     scrubber: Scrubber,
 }
 
+struct CassetteState {
+    tape: Tape,
+    played: Vec<bool>,
+    /// The model that is asked while recording.
+    source: Option<Arc<dyn Model>>,
+    /// The secrets of calls, which the file does not contain.
+    secrets: SecretValues,
+}
+
 impl Cassette {
-    /// Creates a cassette for this file.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), scrubber: Scrubber::new() }
+    /// Replays the file, or records it again with the model that `make` creates if the environment variable `AGENT_CASSETTES` is `record`.
+    ///
+    /// # Errors
+    /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
+    /// created.
+    pub fn open<M, E>(
+        path: impl Into<PathBuf>,
+        make: impl FnOnce() -> Result<M, E>,
+    ) -> Result<Self, ModelError>
+    where
+        M: Model + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match std::env::var(VARIABLE).as_deref() {
+            Ok("record") => {
+                let model = make().map_err(|error| {
+                    let source = error.into();
+                    unusable(format!("the model to record could not be created: {source}"))
+                        .with_source(source)
+                })?;
+                Ok(Self::record(path, model))
+            }
+            Ok("" | "play") | Err(_) => Self::play(path),
+            Ok(other) => {
+                Err(unusable(format!("{VARIABLE} is `{other}`: set it to `record` or `play`, or unset it")))
+            }
+        }
     }
 
-    /// Replaces this text with `[scrubbed]` in all requests and replies.
+    /// Replays the file.
+    ///
+    /// ```
+    /// use agent::testing::Cassette;
+    ///
+    /// let error = Cassette::play("no/such/file.json").unwrap_err();
+    /// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the file does not exist or is not a cassette.
+    pub fn play(path: impl Into<PathBuf>) -> Result<Self, ModelError> {
+        let path = path.into();
+        let tape = Tape::read(&path)?;
+        let info = tape.info();
+        let played = vec![false; tape.exchanges.len()];
+        let state = CassetteState { tape, played, source: None, secrets: SecretValues::default() };
+        Ok(Self::with_state(path, info, state))
+    }
+
+    /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::testing::Cassette;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = std::env::temp_dir().join(format!("agent-doc-model-{}.json", std::process::id()));
+    /// let model = Cassette::record(&path, ScriptedModel::new(["Hello!"]));
+    /// assert!(model.is_recording() && model.is_empty());
+    /// model.call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// assert_eq!(model.len(), 1);
+    ///
+    /// let model = Cassette::play(&path)?;
+    /// assert!(!model.is_recording());
+    /// assert_eq!(model.call(&StepCx::new(), &ModelRequest::default()).await?.text(), "Hello!");
+    /// model.assert_played();                           // fails where a recorded reply was not asked for
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn record(path: impl Into<PathBuf>, model: impl Model + 'static) -> Self {
+        let info = model.info().clone();
+        let tape = Tape::new(&model);
+        let source: Option<Arc<dyn Model>> = Some(Arc::new(model));
+        let state = CassetteState { tape, played: Vec::new(), source, secrets: SecretValues::default() };
+        Self::with_state(path.into(), info, state)
+    }
+
+    fn with_state(path: PathBuf, info: ModelInfo, state: CassetteState) -> Self {
+        let settings = Arc::new(CassetteSettings { path, scrubber: Scrubber::new() });
+        Self { settings, info, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Replaces this text with `[scrubbed]` in all requests and replies. Set it before the first request.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -109,7 +204,7 @@ impl Cassette {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let path = std::env::temp_dir().join(format!("agent-doc-secret-{}.json", std::process::id()));
-    /// let model = Cassette::new(&path).secret("hunter2").record(ScriptedModel::new(["Welcome."]));
+    /// let model = Cassette::record(&path, ScriptedModel::new(["Welcome."])).secret("hunter2");
     /// model.call(&StepCx::new(), &ModelRequest::new([Message::user("My word is hunter2.")])).await?;
     /// let file = std::fs::read_to_string(&path)?;
     /// assert!(file.contains("My word is [scrubbed]."), "{file}");
@@ -117,11 +212,11 @@ impl Cassette {
     /// # Ok(()) }
     /// ```
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
-        self.scrubber.add_secret(secret.into());
+        Arc::make_mut(&mut self.settings).scrubber.add_secret(secret.into());
         self
     }
 
-    /// Changes every text of a request before it is written or compared, for example dates, paths and host names, which differ between
+    /// Changes every text of a request before it is written or compared: set it before the first request. Use it for example dates, paths and host names, which differ between
     /// runs. Applying the change twice must give the same result as applying it once. Replies stay unchanged.
     ///
     /// ```
@@ -139,109 +234,18 @@ impl Cassette {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let path = std::env::temp_dir().join(format!("agent-doc-scrub-{}.json", std::process::id()));
     /// let ask = |today: &str| ModelRequest::new([Message::user("Is it warm?")]).with_system(format!("Today is {today} ."));
-    /// let recording = Cassette::new(&path).scrub(undated).record(ScriptedModel::new(["No."]));
+    /// let recording = Cassette::record(&path, ScriptedModel::new(["No."])).scrub(undated);
     /// recording.call(&StepCx::new(), &ask("2026-11-22")).await?;
-    /// let playing = Cassette::new(&path).scrub(undated).play()?;
+    /// let playing = Cassette::play(&path)?.scrub(undated);
     /// assert_eq!(playing.call(&StepCx::new(), &ask("2026-11-23")).await?.text(), "No.");
     /// # std::fs::remove_file(&path)?;
     /// # Ok(()) }
     /// ```
     pub fn scrub(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        self.scrubber.add_change(Arc::new(change));
+        Arc::make_mut(&mut self.settings).scrubber.add_change(Arc::new(change));
         self
     }
 
-    /// Replays the file, or records it again with the model that `make` creates if the environment variable `AGENT_CASSETTES` is `record`.
-    ///
-    /// # Errors
-    /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
-    /// created.
-    pub fn open<M, E>(self, make: impl FnOnce() -> Result<M, E>) -> Result<CassetteModel, CassetteError>
-    where
-        M: Model + 'static,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        match std::env::var(VARIABLE).as_deref() {
-            Ok("record") => {
-                Ok(self.record(make().map_err(|error| CassetteError::Model { source: error.into() })?))
-            }
-            Ok("" | "play") | Err(_) => self.play(),
-            Ok(other) => Err(CassetteError::Variable { value: other.to_owned() }),
-        }
-    }
-
-    /// Replays the file.
-    ///
-    /// # Errors
-    /// Returns an error if the file does not exist or is not a cassette.
-    pub fn play(self) -> Result<CassetteModel, CassetteError> {
-        let tape = Tape::read(&self.path)?;
-        let info = tape.info();
-        let played = vec![false; tape.exchanges.len()];
-        Ok(self.model(info, CassetteState { tape, played, source: None, secrets: SecretValues::default() }))
-    }
-
-    /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
-    pub fn record(self, model: impl Model + 'static) -> CassetteModel {
-        let info = model.info().clone();
-        let tape = Tape::new(&model);
-        self.model(
-            info,
-            CassetteState {
-                tape,
-                played: Vec::new(),
-                source: Some(Arc::new(model)),
-                secrets: SecretValues::default(),
-            },
-        )
-    }
-
-    fn model(self, info: ModelInfo, state: CassetteState) -> CassetteModel {
-        CassetteModel { cassette: Arc::new(self), info, state: Arc::new(Mutex::new(state)) }
-    }
-}
-
-/// A model that replays or records a [`Cassette`]. A reply that was played by one clone is not played by another.
-///
-/// Each recorded reply is played once, for the request it was recorded with, in any order. Any other request is an error, which shows the
-/// most similar recorded request and where the two differ.
-///
-/// ```
-/// use agent::ScriptedModel;
-/// use agent::model::{Model as _, ModelRequest, StepCx};
-/// use agent::testing::{Cassette, CassetteModel};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = std::env::temp_dir().join(format!("agent-doc-model-{}.json", std::process::id()));
-/// let model: CassetteModel = Cassette::new(&path).record(ScriptedModel::new(["Hello!"]));
-/// assert!(model.is_recording() && model.is_empty());
-/// model.call(&StepCx::new(), &ModelRequest::default()).await?;
-/// assert_eq!(model.len(), 1);
-///
-/// let model = Cassette::new(&path).play()?;
-/// assert!(!model.is_recording());
-/// assert_eq!(model.call(&StepCx::new(), &ModelRequest::default()).await?.text(), "Hello!");
-/// model.assert_played();                               // fails where a recorded reply was not asked for
-/// # std::fs::remove_file(&path)?;
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-pub struct CassetteModel {
-    cassette: Arc<Cassette>,
-    info: ModelInfo,
-    state: Arc<Mutex<CassetteState>>,
-}
-
-struct CassetteState {
-    tape: Tape,
-    played: Vec<bool>,
-    /// The model that is asked while recording.
-    source: Option<Arc<dyn Model>>,
-    /// The secrets of calls, which the file does not contain.
-    secrets: SecretValues,
-}
-
-impl CassetteModel {
     /// Returns the number of exchanges in the cassette, played or not.
     pub fn len(&self) -> usize {
         self.lock().tape.exchanges.len()
@@ -270,7 +274,7 @@ impl CassetteModel {
             state.source.is_some() || left.is_empty(),
             "exchanges {left:?} of {} in `{}` were not requested",
             state.tape.exchanges.len(),
-            self.cassette.path.display()
+            self.settings.path.display()
         );
     }
 
@@ -279,7 +283,7 @@ impl CassetteModel {
     }
 
     /// Returns the recorded reply.
-    fn play(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
+    fn replay(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let CassetteState { tape, played, .. } = &mut *state;
         let same = |exchange: &&RecordedExchange| matches(&exchange.request, request);
@@ -296,7 +300,7 @@ impl CassetteModel {
     }
 
     fn miss(&self, tape: &Tape, request: &Value, is_known: bool) -> ModelError {
-        let (path, count) = (self.cassette.path.display(), tape.exchanges.len());
+        let (path, count) = (self.settings.path.display(), tape.exchanges.len());
         let message = if is_known {
             format!(
                 "the reply to this request in cassette `{path}` was played already: the run makes more requests than the recorded one"
@@ -312,21 +316,21 @@ impl CassetteModel {
                 ),
             }
         };
-        ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
+        unusable(message)
     }
 }
 
-impl Model for CassetteModel {
+impl Model for Cassette {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let (mut asked, source) = {
             let mut state = self.lock();
             state.secrets.add_request(request);
             (request_json(request, &state.secrets), state.source.clone())
         };
-        self.cassette.scrubber.clean(&mut asked);
+        self.settings.scrubber.clean(&mut asked);
         match source {
             None => {
-                let reply = self.play(&asked);
+                let reply = self.replay(&asked);
                 let replied = std::future::ready(reply);
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
@@ -357,10 +361,10 @@ impl Model for CassetteModel {
     }
 }
 
-impl fmt::Debug for CassetteModel {
+impl fmt::Debug for Cassette {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CassetteModel")
-            .field("path", &self.cassette.path)
+        f.debug_struct("Cassette")
+            .field("path", &self.settings.path)
             .field("exchanges", &self.len())
             .finish_non_exhaustive()
     }
@@ -371,14 +375,14 @@ struct Recording {
     events: ModelStream,
     /// The request; `None` once the exchange is recorded.
     request: Option<Value>,
-    model: CassetteModel,
+    model: Cassette,
 }
 
 impl Recording {
     fn record(&mut self, end: Result<(), &ModelError>) -> Result<(), ModelError> {
         let Some(request) = self.request.take() else { return Ok(()) };
         let mut state = self.model.lock();
-        let scrubber = &self.model.cassette.scrubber;
+        let scrubber = &self.model.settings.scrubber;
         let exchange = match end {
             Ok(()) => {
                 let reply = state.secrets.add_reply(self.events.partial());
@@ -399,7 +403,7 @@ impl Recording {
         for exchange in &mut tape.exchanges {
             secrets.clean(exchange);
         }
-        state.tape.write(&self.model.cassette.path).map_err(|error| {
+        state.tape.write(&self.model.settings.path).map_err(|error| {
             let text = format!("the cassette could not be written: {error}");
             ModelError::new(ModelErrorKind::Other, text).with_source(error)
         })
@@ -422,51 +426,10 @@ impl Stream for Recording {
 }
 
 /// The error of a cassette that cannot be used.
-///
-/// ```
-/// use agent::testing::{Cassette, CassetteError};
-///
-/// let error = Cassette::new("no/such/file.json").play().err().unwrap();
-/// assert!(matches!(&error, CassetteError::Io { path, .. } if path.ends_with("file.json")));
-/// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum CassetteError {
-    /// The file does not exist or cannot be read.
-    #[error("cassette `{}` cannot be read: {source}; record it with {VARIABLE}=record", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The file is not a cassette.
-    #[error("`{}` is not a cassette: {reason}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The fault of the file.
-        reason: String,
-    },
-    /// The environment variable is neither `record` nor `play`.
-    #[error("{VARIABLE} is `{value}`: set it to `record` or `play`, or unset it")]
-    Variable {
-        /// The value.
-        value: String,
-    },
-    /// The model to record could not be created.
-    #[error("the model to record could not be created: {source}")]
-    Model {
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+fn unusable(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
 }
 
-crate::error_text::debug_is_the_sentence!(CassetteError);
-
-impl CassetteError {
-    fn format(path: &Path, reason: impl Into<String>) -> Self {
-        Self::Format { path: path.to_owned(), reason: reason.into() }
-    }
+fn not_a_cassette(path: &Path, reason: impl fmt::Display) -> ModelError {
+    unusable(format!("`{}` is not a cassette: {reason}", path.display()))
 }

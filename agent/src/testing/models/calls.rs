@@ -24,7 +24,7 @@ const MAX_ITEMS: u64 = 500;
 pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKind, String)> {
     let (plan, schema) = (definition.plan(), definition.parameters());
     let is_right = |value: &Value| {
-        plan.parse::<Value>(&value.to_string()).is_ok_and(|parsed| parsed.coercions.is_empty())
+        plan.parse::<Value>(&value.to_string()).is_ok_and(|parsed| parsed.coercions().is_empty())
     };
     let count = counts.valid.max(1);
     let right: Vec<Value> = samples(schema, count * 4, 0)

@@ -3,4 +3,4 @@
 mod calls;
 mod schema;
 
-pub use schema::{CallKind, SchemaCall, SchemaModel};
+pub use schema::{SchemaCall, SchemaModel};

@@ -95,7 +95,7 @@ impl ToolSet {
     /// # #[tool(read_only)] fn read() {}
     /// # /// Writes.
     /// # #[tool] fn write() {}
-    /// let harmless = tools![read, write].filter(|tool| tool.annotations().read_only == Some(true));
+    /// let harmless = tools![read, write].filter(|tool| tool.read_only() == Some(true));
     /// assert_eq!(harmless.names().collect::<Vec<_>>(), ["read"]);
     /// ```
     pub fn filter(self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
@@ -300,7 +300,7 @@ impl Registry {
     /// # /// Writes.
     /// # #[tool] fn write() {}
     /// let registry = Registry::new(tools![read, write])?;
-    /// let for_guests = registry.filter(|tool| tool.annotations().read_only == Some(true));
+    /// let for_guests = registry.filter(|tool| tool.read_only() == Some(true));
     /// assert_eq!(for_guests.names().collect::<Vec<_>>(), ["read"]);
     /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```

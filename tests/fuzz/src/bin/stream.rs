@@ -1,12 +1,12 @@
 //! The push parser, torn anywhere, against `serde_json` on the whole text. The first byte seeds the splits.
 #![no_main]
 
-use agent::args::{ArgumentEvent, ArgumentStream, ArgumentStreamError};
+use agent::args::{ArgumentEvent, ArgumentStream, ParseError};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 /// All text, the snapshot, and the end; `fragments` is the text of all strings.
-type End = (Option<Value>, Result<(), ArgumentStreamError>, String, usize);
+type End = (Option<Value>, Result<(), ParseError>, String, usize);
 
 fn read(text: &str, mut cut: impl FnMut(usize) -> usize) -> End {
     let mut stream = ArgumentStream::untyped();
