@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent::message::{Message, UserMessage};
 use agent::store::{
-    BeginOutcome, EntryKind, InvocationEnd, MemoryStore, NewInvocation, SessionEntry, SqlStore, Store,
-    StoreError, StoreErrorKind,
+    EntryKind, InvocationEnd, MemoryStore, NewInvocation, SessionEntry, SqlStore, Store, StoreError,
+    StoreErrorKind,
 };
 use agent::testing::assert_store;
 use agent::{
@@ -38,8 +38,8 @@ async fn race(store: Arc<dyn Store>, name: &str) {
         let (store, key) = (store.clone(), key(&run, 0));
         tokio::spawn(async move {
             match store.begin(NewInvocation::new(key, "c", "t", json!({}))).await? {
-                BeginOutcome::Fresh => Ok(1),
-                BeginOutcome::Retry(record) => Ok(record.attempt.into()),
+                None => Ok(1),
+                Some(record) if record.end.is_none() => Ok(record.attempt.into()),
                 other => panic!("{other:?}"),
             }
         })
@@ -150,7 +150,7 @@ async fn what_was_stored_is_there_for_the_next_process() {
     store.close().await;
     let store = SqlStore::sqlite(&path).await.unwrap();
     assert_eq!(store.get(&key("r", 0)).await.unwrap().unwrap().call.args, json!({"a": 1}));
-    assert_eq!(store.load("s", 0, 9).await.unwrap()[0].entry, entry("Hi"));
+    assert_eq!(store.load("s", 0, 9).await.unwrap()[0], (1, entry("Hi")));
 }
 
 #[tokio::test]

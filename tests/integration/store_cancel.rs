@@ -119,7 +119,7 @@ async fn sweep(fault: Fault, is_new_process: bool) {
             assert!(!told.is_empty() || has_run == 0, "{what}: what ran was told");
         }
         assert!(ran.once.load(Ordering::SeqCst) <= 1, "{what}: `once` ran twice");
-        let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+        let records = inner.list(InvocationQuery::new()).await.unwrap();
         assert!(
             records.iter().all(|record| record.status != InvocationStatus::Pending),
             "{what}: {records:?}"
@@ -141,7 +141,7 @@ async fn sweep(fault: Fault, is_new_process: bool) {
 async fn assistant_goes_on(inner: &MemoryStore, ran: &Arc<Ran>, what: &str) {
     let stored = inner.load("s", 0, 99).await.unwrap();
     let asked = stored.iter().any(|stored| {
-        matches!(&stored.entry.kind, agent::store::EntryKind::Message { message, .. } if message.as_assistant().is_some())
+        matches!(&stored.1.kind, agent::store::EntryKind::Message { message, .. } if message.as_assistant().is_some())
     });
     let next = builder(replies().into_iter().skip(usize::from(asked)), ran).store(inner.clone());
     let next = next.session("s").await.unwrap();
@@ -194,7 +194,7 @@ async fn calls_say_whether_they_had_begun() {
 
     store.heal();
     assistant.prompt("again").await.unwrap();
-    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
     let mut ends: Vec<_> = records.iter().map(|record| (record.key().ord, record.error_code())).collect();
     ends.sort_unstable();
     assert_eq!(ends, [(0, Some("aborted")), (1, Some("aborted"))]);
@@ -214,7 +214,7 @@ async fn a_call_whose_begin_is_slow_does_not_run_after_the_cancel() {
     });
     assert!(matches!(result, Err(RunError::Aborted { .. })), "{result:?}");
     assert_eq!(ran.once.load(Ordering::SeqCst), 0);
-    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
     let Some(ToolOutcome::Interrupted { reason, .. }) = records[0].outcome() else { panic!("{records:?}") };
     assert_eq!(reason, "The call was not run: the user left.");
     assert_eq!(records[0].call.args, json!({}));

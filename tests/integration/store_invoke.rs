@@ -84,7 +84,7 @@ fn call(tool: &str, args: &str) -> ToolCall {
 }
 
 async fn stored(store: &impl Store) -> Vec<InvocationRecord> {
-    store.list(InvocationQuery::new()).await.unwrap().records
+    store.list(InvocationQuery::new()).await.unwrap()
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
     assert!(again <= 2 * kills, "killed at {at}: only what was going on begins again\n{log:#?}");
 
     let store = SqlStore::sqlite(database).await.unwrap();
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 9, "killed at {at}: each call has one record");
     for record in &records {
         let started = started.get(&*record.key().to_string()).copied().unwrap_or_default();
@@ -85,10 +85,10 @@ async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
 
     let entries = store.load("kept", 0, 100).await.unwrap();
     let count =
-        |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.entry.kind)).count();
+        |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.1.kind)).count();
     assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: one run");
     assert_eq!(count(|kind| matches!(kind, EntryKind::RunEnd { .. })), 1, "killed at {at}: one end");
-    let messages = entries.iter().filter_map(|stored| match &stored.entry.kind {
+    let messages = entries.iter().filter_map(|stored| match &stored.1.kind {
         EntryKind::Message { message, .. } => Some(message),
         _ => None,
     });
@@ -177,7 +177,7 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
         assert!(!is_once || started[words[2]] == 1, "killed at {at}: {} twice\n{log:#?}", words[1]);
     }
     let store = SqlStore::sqlite(database).await.unwrap();
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 14, "killed at {at}: ten calls of leaves, two of each middle and root");
     for record in &records {
         let is_lost = record.error_code() == Some("lost");
@@ -191,9 +191,8 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
     assert_eq!(sessions.len(), 5, "killed at {at}: the root, two of the middle, two leaves");
     for session in sessions {
         let entries = store.load(&session.session, 0, 100).await.unwrap();
-        let count = |wanted: fn(&EntryKind) -> bool| {
-            entries.iter().filter(|stored| wanted(&stored.entry.kind)).count()
-        };
+        let count =
+            |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.1.kind)).count();
         assert_eq!(
             count(|kind| matches!(kind, EntryKind::RunBegin)),
             1,
@@ -206,7 +205,7 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
             "killed at {at}: {}",
             session.session
         );
-        let mut messages = entries.iter().rev().filter_map(|stored| match &stored.entry.kind {
+        let mut messages = entries.iter().rev().filter_map(|stored| match &stored.1.kind {
             EntryKind::Message { message, .. } => Some(message),
             _ => None,
         });

@@ -73,7 +73,7 @@ fn builder(replies: impl IntoIterator<Item = ScriptedReply>, ran: &Arc<Ran>) -> 
 }
 
 async fn records(store: &MemoryStore) -> Vec<InvocationRecord> {
-    store.list(InvocationQuery::new()).await.unwrap().records
+    store.list(InvocationQuery::new()).await.unwrap()
 }
 
 async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
@@ -86,7 +86,7 @@ async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
         EntryKind::Reset => "reset".to_owned(),
         _ => "?".to_owned(),
     };
-    entries.iter().map(|stored| word(&stored.entry)).collect()
+    entries.iter().map(|stored| word(&stored.1)).collect()
 }
 
 #[tokio::test]
@@ -358,7 +358,7 @@ async fn secrets_are_not_stored_unless_asked() {
         assert_eq!((record.call.args["user"].as_str(), record.call.is_withheld), (Some("ann"), !keeps));
         let stored = format!("{} {:?}", record.call.args, store.load("s", 0, 99).await.unwrap());
         let entries = serde_json::to_string(
-            &store.load("s", 0, 99).await.unwrap().into_iter().map(|e| e.entry).collect::<Vec<_>>(),
+            &store.load("s", 0, 99).await.unwrap().into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(),
         );
         assert_eq!((stored + &entries.unwrap()).contains("hunter2"), keeps);
     }
@@ -376,7 +376,7 @@ async fn secrets_that_a_person_gives_a_call_are_not_stored_either() {
     let assistant = assistant.session("s").await.unwrap();
     assistant.prompt("go").await.unwrap();
     assert_eq!(outline(&assistant)[2], "login ann with 7 characters");
-    let entries: Vec<_> = store.load("s", 0, 99).await.unwrap().into_iter().map(|e| e.entry).collect();
+    let entries: Vec<_> = store.load("s", 0, 99).await.unwrap().into_iter().map(|(_, entry)| entry).collect();
     let stored = serde_json::to_string(&entries).unwrap();
     assert!(stored.contains(r#""edited_args":{"user":"ann","password":"[secret]"}"#), "{stored}");
     assert!(!stored.contains("hunter2") && !stored.contains("guess"), "{stored}");

@@ -304,47 +304,6 @@ impl InvocationRecord {
     }
 }
 
-/// The result of [`Store::begin`](super::Store::begin).
-///
-/// ```
-/// use agent::store::{BeginOutcome, InvocationRecord, MemoryStore, Store as _, NewInvocation};
-/// use agent::{json, steps::{StepKey, StepKind}};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// let store = MemoryStore::new();
-/// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
-/// assert_eq!(store.begin(call.clone()).await?, BeginOutcome::Fresh);
-/// assert!(matches!(store.begin(call.clone()).await?, BeginOutcome::Retry(record) if record.attempt == 2));
-///
-/// // A custom store derives the result from the status of the record that it found.
-/// let found = BeginOutcome::found(InvocationRecord::begun(call));
-/// assert!(matches!(found, BeginOutcome::Retry(record) if record.attempt == 1));
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum BeginOutcome {
-    /// The call was not begun before.
-    Fresh,
-    /// The call was begun, and no end was recorded: this is a further attempt.
-    Retry(Box<InvocationRecord>),
-    /// The call has completed. The record has its result.
-    Completed(Box<InvocationRecord>),
-    /// The call has ended in another way.
-    Failed(Box<InvocationRecord>),
-}
-
-impl BeginOutcome {
-    /// Returns what `begin` reports for a record that was found.
-    pub fn found(record: InvocationRecord) -> Self {
-        match record.status {
-            InvocationStatus::Pending => Self::Retry(Box::new(record)),
-            InvocationStatus::Completed => Self::Completed(Box::new(record)),
-            InvocationStatus::Failed => Self::Failed(Box::new(record)),
-        }
-    }
-}
-
 /// A query for records. By default it matches all records and returns the first hundred.
 ///
 /// ```
@@ -369,8 +328,8 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the [end](InvocationPage::next) of an earlier page.
-    pub after: Option<String>,
+    /// Only records after the one with this key and [begin](NewInvocation::created_at): the last of an earlier page.
+    pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
 }
@@ -429,11 +388,26 @@ impl InvocationQuery {
         self
     }
 
-    /// Selects the records after an earlier page, by its [end](InvocationPage::next).
+    /// Selects the records after this one, the last of an earlier page. A page that is not full is the last.
     ///
-    /// If the text is not such an end, [`list`](super::Store::list) returns an error.
-    pub fn after(mut self, cursor: impl Into<String>) -> Self {
-        self.after = Some(cursor.into());
+    /// ```
+    /// use agent::store::{InvocationQuery, MemoryStore, Store as _};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+    /// # let store = MemoryStore::new();
+    /// let mut query = InvocationQuery::new();
+    /// loop {
+    ///     let page = store.list(query.clone()).await?;
+    ///     for record in &page {
+    ///         println!("{} {}", record.call.tool, record.status);
+    ///     }
+    ///     let Some(last) = page.last() else { break };
+    ///     query = query.after(last);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn after(mut self, record: &InvocationRecord) -> Self {
+        self.after = Some((record.key().clone(), record.call.created_at));
         self
     }
 
@@ -447,53 +421,8 @@ impl InvocationQuery {
         self.limit.clamp(1, MAX_PAGE)
     }
 
-    pub(super) fn position(&self) -> Result<Option<Position>, super::StoreError> {
-        let parse = |text: &String| {
-            Position::parse(text).ok_or_else(|| {
-                super::StoreError::new(
-                    super::StoreErrorKind::Other,
-                    "`after` is not the end of a page of this store",
-                )
-            })
-        };
-        self.after.as_ref().map(parse).transpose()
-    }
-}
-
-/// A page of records, oldest first.
-///
-/// ```
-/// use agent::store::{InvocationQuery, MemoryStore, Store as _};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// # let store = MemoryStore::new();
-/// let mut query = InvocationQuery::new();
-/// loop {
-///     let page = store.list(query.clone()).await?;
-///     for record in &page.records {
-///         println!("{} {}", record.call.tool, record.status);
-///     }
-///     let Some(next) = page.next else { break };
-///     query = query.after(next);
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct InvocationPage {
-    /// The records of this page.
-    pub records: Vec<InvocationRecord>,
-    /// The argument of [`InvocationQuery::after`] for the next page, or `None` if this is the last page.
-    pub next: Option<String>,
-}
-
-impl InvocationPage {
-    /// Creates a page from a query for one record more than the page holds, which tells whether there is a next page.
-    pub(super) fn of(mut records: Vec<InvocationRecord>, size: usize) -> Self {
-        let has_more = records.len() > size;
-        records.truncate(size);
-        let next = records.last().filter(|_| has_more).map(|last| Position::of(last).to_string());
-        Self { records, next }
+    pub(super) fn position(&self) -> Option<Position> {
+        self.after.as_ref().map(|(key, created_at)| Position::new(key, *created_at))
     }
 }
 
@@ -507,20 +436,11 @@ pub(super) struct Position {
 }
 
 impl Position {
+    fn new(key: &StepKey, created_at: i64) -> Self {
+        Self { created_at, turn: key.turn, ord: key.ord, id: key.to_string() }
+    }
+
     pub(super) fn of(record: &InvocationRecord) -> Self {
-        let (call, key) = (&record.call, record.key());
-        Self { created_at: call.created_at, turn: key.turn, ord: key.ord, id: key.to_string() }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (created_at, id) = text.split_once('@')?;
-        let key: StepKey = id.parse().ok()?;
-        Some(Self { created_at: created_at.parse().ok()?, turn: key.turn, ord: key.ord, id: id.to_owned() })
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.created_at, self.id)
+        Self::new(record.key(), record.call.created_at)
     }
 }

@@ -192,30 +192,6 @@ impl SessionEntry {
     }
 }
 
-/// An entry with its number. The first entry of a session has the number 1.
-///
-/// ```
-/// use agent::store::{EntryKind, SessionEntry, StoredEntry};
-///
-/// let stored = StoredEntry::new(1, SessionEntry::new(EntryKind::RunBegin));
-/// assert_eq!((stored.seq, stored.entry.kind), (1, EntryKind::RunBegin));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct StoredEntry {
-    /// The number of the entry.
-    pub seq: u64,
-    /// The entry.
-    pub entry: SessionEntry,
-}
-
-impl StoredEntry {
-    /// Creates an entry with its number.
-    pub fn new(seq: u64, entry: SessionEntry) -> Self {
-        Self { seq, entry }
-    }
-}
-
 /// A session in a list of sessions.
 ///
 /// ```

@@ -15,9 +15,7 @@ use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
 use crate::runtime::parent::CHILD_HANDLE;
 use crate::step_key::StepKey;
-use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
-};
+use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
 use crate::tool::asking::ASK_HANDLE;
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -193,11 +191,11 @@ impl RunRecords {
         };
         self.lock().known.insert(key.clone());
         match begin {
-            BeginOutcome::Fresh => {
+            None => {
                 self.lock().open.insert(key.clone());
                 CallStart::Runs { attempt: 1 }
             }
-            BeginOutcome::Retry(record) => {
+            Some(record) if record.status == InvocationStatus::Pending => {
                 let attempt = record.attempt;
                 if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
                     return CallStart::Ended(Box::new(end));
@@ -206,9 +204,7 @@ impl RunRecords {
                 tracing::warn!(%key, attempt, "a call that had begun before is run again");
                 CallStart::Runs { attempt }
             }
-            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) => {
-                CallStart::Ended(Box::new(recorded_end(&record)))
-            }
+            Some(record) => CallStart::Ended(Box::new(recorded_end(&record))),
         }
     }
 

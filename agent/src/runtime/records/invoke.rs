@@ -11,9 +11,7 @@ use crate::runtime::checked::check;
 use crate::runtime::config::fingerprint;
 use crate::runtime::new_id;
 use crate::step_key::{StepKey, StepKind};
-use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
-};
+use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -122,22 +120,16 @@ impl Registry {
         let store = StoreAccess::new(Arc::new(store), StoreOptions::default()).for_run(cx.cancel_token());
         let (new, refused) = self.new_record(call, cx);
         let key = new.key.clone();
-        let (attempt, found) = match store.begin(new.clone()).await? {
-            BeginOutcome::Fresh => (1, None),
-            BeginOutcome::Retry(record) => (record.attempt, Some(*record)),
-            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) if is_same(&record.call, &new) => {
-                return Ok(*record);
-            }
-            _ => return Err(InvokeError::KeyInUse { key }),
-        };
+        let found = store.begin(new.clone()).await?;
         if let Some(found) = &found {
             if !is_same(&found.call, &new) {
                 return Err(InvokeError::KeyInUse { key });
             }
-            if found.handle.is_some() {
+            if found.status != InvocationStatus::Pending || found.handle.is_some() {
                 return Ok(found.clone());
             }
         }
+        let attempt = found.as_ref().map_or(1, |found| found.attempt);
         let pending = PendingRecord { store: Some(store), key, end: None };
         let outcome = match refused {
             Some(outcome) => outcome,

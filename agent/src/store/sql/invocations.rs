@@ -10,8 +10,8 @@ use super::{SqlStore, error, to_limit};
 use crate::step_key::StepKey;
 use crate::store::record::MAX_PAGE;
 use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, StoreError, StoreErrorKind,
+    InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
+    StoreErrorKind,
 };
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::Control;
@@ -104,10 +104,10 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    pub(super) async fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
+    pub(super) async fn do_begin(&self, new: NewInvocation) -> Result<Option<InvocationRecord>, StoreError> {
         let id = new.key.to_string();
         if self.insert(&new, &id).await? {
-            return Ok(BeginOutcome::Fresh);
+            return Ok(None);
         }
         // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
@@ -141,9 +141,11 @@ impl SqlStore {
             fetch_record(&mut transaction, &id).await?
         };
         transaction.commit().await.map_err(error::from_sqlx)?;
-        found.map(BeginOutcome::found).ok_or_else(|| {
-            StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")
-        })
+        if found.is_none() {
+            let text = "the record was deleted while it was begun";
+            return Err(StoreError::new(StoreErrorKind::Conflict, text));
+        }
+        Ok(found)
     }
 
     pub(super) async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
@@ -161,9 +163,8 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    pub(super) async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
-        let (after, size) = (query.position()?, query.page_size());
-        let (at, turn, ord, id) = match after {
+    pub(super) async fn do_list(&self, query: InvocationQuery) -> Result<Vec<InvocationRecord>, StoreError> {
+        let (at, turn, ord, id) = match query.position() {
             Some(after) => (after.created_at, i64::from(after.turn), i64::from(after.ord), after.id),
             None => (i64::MIN, -1, -1, String::new()),
         };
@@ -182,12 +183,11 @@ impl SqlStore {
             .bind(turn)
             .bind(ord)
             .bind(encode(&id))
-            .bind(to_limit(size + 1))
+            .bind(to_limit(query.page_size()))
             .fetch_all(&self.pool)
             .await
             .map_err(error::from_sqlx)?;
-        let records = rows.iter().map(read_record).collect::<Result<Vec<_>, _>>()?;
-        Ok(InvocationPage::of(records, size))
+        rows.iter().map(read_record).collect()
     }
 
     pub(super) async fn do_defer(&self, key: &StepKey, handle: &str) -> Result<bool, StoreError> {
