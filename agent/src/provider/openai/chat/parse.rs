@@ -54,7 +54,7 @@ pub(super) fn request(
     };
     request.thinking = text(body, "reasoning_effort").and_then(|effort| effort.parse().ok());
     request.parallel_tool_calls = given.get("parallel_tool_calls").and_then(Value::as_bool);
-    request.cache.key = text(body, "prompt_cache_key").map(str::to_owned);
+    request.cache_key = text(body, "prompt_cache_key").map(str::to_owned);
     if let Some(user) = given.get("user") {
         request.metadata.insert("user_id".into(), user.clone());
     }
