@@ -52,7 +52,8 @@ pub use part::Part;
 pub(crate) use repair::LOST;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
-pub use view::{ClearedResult, ConversationView, ViewChange, ViewError};
+pub(crate) use view::{ClearedResult, ConversationView};
+pub use view::{ViewChange, ViewError};
 pub use words::{OutcomeKind, StopReason};
 
 #[cfg(test)]

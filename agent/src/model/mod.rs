@@ -32,7 +32,9 @@ mod wrapped;
 pub use arguments::ArgumentChange;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
-pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
+#[cfg(feature = "runtime")]
+pub(crate) use context_rules::ViewDecision;
+pub use context_rules::{ContextRules, ContextRulesError};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, ModelAttempt};
@@ -43,8 +45,11 @@ pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
 #[cfg(feature = "runtime")]
-pub(crate) use tokens::SizeCounter;
-pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
+pub(crate) use tokens::CountWith;
+pub(crate) use tokens::TokenEstimator;
+pub use tokens::{ContextPart, ContextReport, ContextSource};
+#[cfg(feature = "runtime")]
+pub(crate) use tokens::{SizeCounter, TokenCounter, TokenEstimate};
 
 use std::sync::{Arc, LazyLock};
 

@@ -155,11 +155,12 @@ impl EntryKind {
     /// Creates an entry for a change of what a model is sent.
     ///
     /// ```
-    /// use agent::message::{Conversation, ConversationView, Message};
+    /// use agent::message::{Conversation, Message};
     /// use agent::store::EntryKind;
     ///
-    /// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
-    /// let change = ConversationView::of(&conversation).compact(2, "The user greeted.")?;
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+    /// conversation.compact(2, "The user greeted.")?;
+    /// let change = conversation.view_changes()[0].clone();
     /// assert!(matches!(EntryKind::view(change), EntryKind::View { .. }));
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```

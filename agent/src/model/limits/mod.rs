@@ -76,7 +76,7 @@ impl RateLimits {
     }
 
     /// Sets how many tokens are used in any 60 seconds. Before a request its tokens are
-    /// [estimated](ModelRequest::estimate_tokens), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
+    /// [estimated](super::ContextReport::of), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
     /// with more tokens than the limit is sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);

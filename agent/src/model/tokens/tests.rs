@@ -130,7 +130,7 @@ fn the_report_adds_up_to_the_estimate() {
         }
         let request =
             ModelRequest::new(messages).with_system("Be brief.").with_tools([tool("read"), tool("list")]);
-        let report = ContextReport::of(&request, &info(), &TokenEstimator).with_window(100_000, 90_000);
+        let report = ContextReport::of(&request, &info()).with_window(100_000, 90_000);
         assert_eq!(report.usable, Some(50_000), "at most half of the window is reserved");
         assert_eq!(report.parts.iter().map(|part| part.tokens).sum::<u64>(), report.used, "{anchor:?}");
         assert_eq!(report.used, request.estimate_tokens(&info(), &TokenEstimator).tokens);
