@@ -46,7 +46,8 @@ pub use conversation::Conversation;
 pub(crate) use hand_off::{HandOff, Recipient};
 pub use list::MessageList;
 pub use losses::HandOffLosses;
-pub use media::{Blob, Media, MediaSource, Resource, ResourceLink};
+pub(crate) use media::MediaSource;
+pub use media::{Media, Resource, ResourceLink};
 pub use part::Part;
 #[cfg(feature = "runtime")]
 pub(crate) use repair::LOST;

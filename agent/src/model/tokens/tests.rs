@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::message::{AssistantMessage, Blob, OutcomeKind, Part, ToolResultMessage, Usage, UserMessage};
+use crate::message::{AssistantMessage, OutcomeKind, Part, ToolResultMessage, Usage, UserMessage};
 use crate::tool::definition::ToolDefinition;
 
 fn info() -> ModelInfo {
@@ -42,7 +42,7 @@ fn without_usage_the_whole_request_is_counted() {
 fn the_estimate_is_additive() {
     let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let call = AssistantMessage::new([Part::thinking("hm"), Part::tool_call("1", "f", r#"{"a": 1}"#)]);
-    let image = UserMessage::new([Part::image(Blob::from(vec![1; 10]), "image/png")]);
+    let image = UserMessage::new([Part::image(vec![1; 10], "image/png")]);
     let all: Vec<Arc<Message>> =
         [user(100), call.into(), image.into(), user(7)].into_iter().map(Arc::new).collect();
     for cut in 0..=all.len() {

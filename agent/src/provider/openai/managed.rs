@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::content::invalid;
 use super::models;
-use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool, ResourceLink};
+use crate::message::{AssistantMessage, Content, Media, Part, ProviderTool, ResourceLink};
 use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
@@ -126,9 +126,9 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
         },
         "image_generation" => {
             let format = item.and_then(|item| some_text(item, "output_format")).unwrap_or("png");
-            let bytes = tool.output.as_ref().and_then(Value::as_str).map(Blob::from_base64);
+            let data = tool.output.as_ref().and_then(Value::as_str);
             ManagedResult::ImageGeneration {
-                image: bytes.and_then(Result::ok).map(|bytes| Media::data(bytes, format!("image/{format}"))),
+                image: data.and_then(|data| Media::from_base64(data, format!("image/{format}")).ok()),
                 prompt: input.as_str().map(str::to_owned),
                 error,
             }

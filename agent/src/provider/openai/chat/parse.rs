@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{Compat, OpenAiChat, decode, encode};
 use crate::message::{
-    AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
-    ToolArguments, ToolResultMessage, UserMessage,
+    AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData, ToolArguments,
+    ToolResultMessage, UserMessage,
 };
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
@@ -231,8 +231,8 @@ impl Reader<'_> {
                             "m4a" => "audio/mp4".to_owned(),
                             format => format!("audio/{format}"),
                         };
-                        let data = Blob::from_base64(&take_text(&mut inner, "data")?).ok()?;
-                        Content::Audio(Media::data(data, mime))
+                        let data = take_text(&mut inner, "data")?;
+                        Content::Audio(Media::from_base64(&data, mime).ok()?)
                     }
                     _ => return None,
                 };
