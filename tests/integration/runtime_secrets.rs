@@ -206,7 +206,7 @@ async fn a_secret_under_another_name_is_withheld_wherever_its_call_ends() {
     let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), calls.len());
     for record in &records {
-        assert_hidden(&serde_json::to_string(&record.call).unwrap());
+        assert_hidden(&serde_json::to_string(&record).unwrap());
         assert_hidden(&record.outcome().unwrap().text());
     }
     let session = store.load("s", 0, 1000).await.unwrap();

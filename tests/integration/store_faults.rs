@@ -8,7 +8,7 @@ use agent::ScriptedModel;
 use agent::message::{Message, UserMessage};
 use agent::model::reply;
 use agent::store::{
-    EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation, SessionEntry,
+    EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SessionEntry,
     SqlStore, Store as _, StoreErrorKind,
 };
 use agent::{
@@ -126,7 +126,7 @@ async fn check(inner: &MemoryStore, ran: &Ran, next: &Assistant, what: &str) {
     assert!((1..=2).contains(&keys.len()), "{what}: {keys:?}");
     keys.dedup();
     let records = inner.list(InvocationQuery::new()).await.unwrap();
-    let own: Vec<_> = records.iter().filter(|record| keys.contains(&record.key().to_string())).collect();
+    let own: Vec<_> = records.iter().filter(|record| keys.contains(&record.key.to_string())).collect();
     assert_eq!(own.len(), keys.len(), "{what}: each key has one record");
     assert!(records.iter().all(|record| record.status != InvocationStatus::Pending), "{what}: {records:?}");
     assert!(records.len() >= 3, "{what}: {records:?}");
@@ -195,8 +195,8 @@ async fn numbers_that_break_the_contract_end_the_run_with_a_typed_error() {
     }
 }
 
-fn call(ord: u32) -> NewInvocation {
-    NewInvocation::new(StepKey::new("run", 1, StepKind::Tool, ord), "c", "t", json!({}))
+fn call(ord: u32) -> InvocationRecord {
+    InvocationRecord::new(StepKey::new("run", 1, StepKind::Tool, ord), "c", "t", json!({}))
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn a_connection_that_was_lost_is_made_again() {
     let store = SqlStore::connect(&format!("{url}{sign}application_name=agent-lost")).await.unwrap();
     let run = unique("lost");
     let key = |ord| StepKey::new(&*run, 1, StepKind::Tool, ord);
-    let begin = async |ord| store.begin(NewInvocation::new(key(ord), "c", "t", json!({}))).await;
+    let begin = async |ord| store.begin(InvocationRecord::new(key(ord), "c", "t", json!({}))).await;
     begin(0).await.unwrap();
     let mut other = sqlx::AnyConnection::connect(&url).await.unwrap();
     for ord in 1..5 {
@@ -312,7 +312,7 @@ async fn clocks_decide_nothing() {
     let key = call(0).key;
     store.begin(call(0).at(5_000)).await.unwrap();
     let Some(record) = store.begin(call(0).at(-5_000)).await.unwrap() else { panic!("it was begun") };
-    assert_eq!((record.attempt, record.call.created_at), (2, 5_000));
+    assert_eq!((record.attempt, record.created_at), (2, 5_000));
     assert!(store.finish(&key, InvocationEnd::new(agent::ToolOutput::empty().into(), 10)).await.unwrap());
     assert_eq!(
         store.get(&key).await.unwrap().unwrap().completed_at(),

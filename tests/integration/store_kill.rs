@@ -64,18 +64,14 @@ async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
     let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 9, "killed at {at}: each call has one record");
     for record in &records {
-        let started = started.get(&*record.key().to_string()).copied().unwrap_or_default();
+        let started = started.get(&*record.key.to_string()).copied().unwrap_or_default();
         match record.status {
             // One that was killed between its record and its first line was begun, too.
             InvocationStatus::Completed => {
                 assert!((1..=record.attempt as usize).contains(&started), "killed at {at}: {record:?}");
             }
             InvocationStatus::Failed => {
-                assert_eq!(
-                    (&*record.call.tool, record.error_code()),
-                    ("send", Some("lost")),
-                    "killed at {at}"
-                );
+                assert_eq!((&*record.tool, record.error_code()), ("send", Some("lost")), "killed at {at}");
             }
             _ => panic!("killed at {at}: still pending: {record:?}"),
         }
@@ -181,7 +177,7 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
     assert_eq!(records.len(), 14, "killed at {at}: ten calls of leaves, two of each middle and root");
     for record in &records {
         let is_lost = record.error_code() == Some("lost");
-        let may_be_lost = ["send", "pay", "confirm"].contains(&&*record.call.tool);
+        let may_be_lost = ["send", "pay", "confirm"].contains(&&*record.tool);
         assert!(
             record.status == InvocationStatus::Completed || is_lost && may_be_lost,
             "killed at {at}: {record:?}\n{log:#?}"

@@ -9,7 +9,7 @@ use agent::message::UserMessage;
 use agent::steps::{StepKey, StepKind};
 use agent::store::{
     BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore,
-    NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
+    SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -90,9 +90,8 @@ impl Drop for Bomb {
 }
 
 /// The record of a completed call, which is another one.
-fn other_record(mut call: NewInvocation) -> InvocationRecord {
-    call.key = StepKey::new("another", 1, StepKind::Tool, 0);
-    let mut record = InvocationRecord::begun(call);
+fn other_record(mut record: InvocationRecord) -> InvocationRecord {
+    record.key = StepKey::new("another", 1, StepKind::Tool, 0);
     record.status = InvocationStatus::Completed;
     record.end = Some(InvocationEnd::new(ToolOutput::text("the result of another call").into(), 1));
     record
@@ -164,7 +163,7 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         if self.fault == Fault::OtherRecord {
             return self.ask(Box::pin(async { Ok(Some(other_record(new))) }));
         }

@@ -95,9 +95,9 @@ async fn a_tree_that_waits_in_a_store_is_resumed_in_another_process() {
     assert_eq!(page.len(), 5);
     assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{:?}", page);
     // Each run is a session of its own.
-    let child = page.iter().find(|record| record.call.tool == "book").unwrap();
-    assert_eq!(child.call.session.as_deref(), Some(&*child.call.key.run));
-    let entries = store.load(&child.call.key.run, 0, 100).await.unwrap();
+    let child = page.iter().find(|record| record.tool == "book").unwrap();
+    assert_eq!(child.session.as_deref(), Some(&*child.key.run));
+    let entries = store.load(&child.key.run, 0, 100).await.unwrap();
     assert!(entries.len() >= 6);
 }
 

@@ -8,8 +8,8 @@ use agent::message::{Message, UserMessage};
 use agent::model::{ModelRequest, ScriptedReply, reply};
 use agent::steps::StepKey;
 use agent::store::{
-    InvocationEnd, InvocationQuery, InvocationRecord, NewInvocation, SessionEntry, SessionSummary, SqlStore,
-    Store, StoreError,
+    InvocationEnd, InvocationQuery, InvocationRecord, SessionEntry, SessionSummary, SqlStore, Store,
+    StoreError,
 };
 use agent::studio::Studio;
 use agent::{Assistant, BoxFuture, RunTool, ScriptedModel, ToolContext, json, tool, tools};
@@ -103,7 +103,7 @@ fn unless_hanging<'a, T: Send + 'a>(name: &str, answer: Answer<'a, T>) -> Answer
 }
 
 impl Store for Hanging {
-    fn begin(&self, new: NewInvocation) -> Answer<'_, Option<InvocationRecord>> {
+    fn begin(&self, new: InvocationRecord) -> Answer<'_, Option<InvocationRecord>> {
         self.0.begin(new)
     }
 

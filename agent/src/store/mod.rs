@@ -22,7 +22,7 @@
 //! assistant.prompt("What is 40 plus 2?").await?;
 //!
 //! let records = store.list(InvocationQuery::new().session("ann")).await?;
-//! assert_eq!(records[0].call.args, agent::json!({"a": 40, "b": 2}));       // as it ran, after coercion
+//! assert_eq!(records[0].args, agent::json!({"a": 40, "b": 2}));       // as it ran, after coercion
 //! assert_eq!(records[0].result().unwrap().text_content(), "42");
 //!
 //! // Later, perhaps in another process:
@@ -85,7 +85,7 @@ use std::sync::Arc;
 pub use budget::{BudgetHold, BudgetUse};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-pub use record::{InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, NewInvocation};
+pub use record::{InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus};
 pub use session::{EntryKind, SessionEntry, SessionSummary};
 #[cfg(feature = "store-sql")]
 pub use sql::SqlStore;
@@ -116,13 +116,13 @@ use crate::tool::BoxFuture;
 /// A record is stored under the key of its step.
 ///
 /// ```
-/// use agent::store::{InvocationEnd, MemoryStore, NewInvocation, Store};
+/// use agent::store::{InvocationEnd, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// store.begin(NewInvocation::new(key.clone(), "call_1", "add", json!({"a": 1, "b": 2}))).await?;
+/// store.begin(InvocationRecord::new(key.clone(), "call_1", "add", json!({"a": 1, "b": 2}))).await?;
 /// store.finish(&key, InvocationEnd::new(ToolOutput::text("3").into(), 1_000)).await?;
 /// let record = store.get(&key).await?.expect("it has begun");
 /// assert_eq!(record.result().unwrap().text_content(), "3");
@@ -132,21 +132,21 @@ use crate::tool::BoxFuture;
 /// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
 ///
 /// ```
-/// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, NewInvocation, Store};
+/// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let keys = [0, 1, 2].map(|ord| StepKey::new("run-1", 1, StepKind::Tool, ord));
 /// for (key, tool) in keys.iter().zip(["add", "translate", "send"]) {
-///     store.begin(NewInvocation::new(key.clone(), format!("call_{}", key.ord), tool, json!({})).at(1_000)).await?;
+///     store.begin(InvocationRecord::new(key.clone(), format!("call_{}", key.ord), tool, json!({})).at(1_000)).await?;
 /// }
 /// store.finish(&keys[0], InvocationEnd::new(ToolOutput::text("3").into(), 2_000)).await?;
 /// assert!(store.defer(&keys[1], "order 7").await?);            // its result comes from outside
 /// assert!(!store.defer(&keys[0], "order 8").await?);           // it has ended
 ///
 /// let lost = store.pending_before(5_000, 10).await?;
-/// assert_eq!(lost.iter().map(|record| record.call.tool.as_str()).collect::<Vec<_>>(), ["send"]);
+/// assert_eq!(lost.iter().map(|record| record.tool.as_str()).collect::<Vec<_>>(), ["send"]);
 /// assert_eq!(store.delete_finished_before(5_000).await?, 1);
 /// assert_eq!(store.list(InvocationQuery::new()).await?.len(), 2);
 /// # Ok(()) }
@@ -242,10 +242,10 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a pending record unless one with this key exists, and returns the one that was found; `None` if the call was not begun before.
-    /// If the record found is pending, its attempt count is incremented. If it [continues](InvocationRecord::continues), its handle is
+    /// Inserts a record as pending, at its first attempt, unless one with this key exists, and returns the one that was found; `None` if the
+    /// call was not begun before. If the record found is pending, its attempt count is incremented. If it [continues](InvocationRecord::continues), its handle is
     /// removed instead, and it is returned as it was: of several callers that begin it at the same time, one gets it with the handle.
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if there is none, or if it has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
@@ -372,7 +372,7 @@ fn no_budgets() -> StoreError {
 }
 
 impl<T: Store + ?Sized> Store for Arc<T> {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         (**self).begin(new)
     }
 

@@ -6,108 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
-use crate::step_key::{StepKey, StepKind};
+use crate::step_key::StepKey;
 use crate::tool::asking::OWN_HANDLES;
 use crate::tool::outcome::{ToolOutcome, ToolResult};
 use crate::tool::output::{Control, ToolOutput};
 
-/// A tool call that is about to run.
-///
-/// ```
-/// use agent::store::NewInvocation;
-/// use agent::{json, steps::{StepKey, StepKind}};
-///
-/// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// let call = NewInvocation::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
-/// assert_eq!((call.tool.as_str(), call.session.as_deref()), ("add", Some("ann")));
-/// ```
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewInvocation {
-    /// The key of the call, the same on every attempt.
-    #[serde(skip, default = "empty_key")]
-    pub key: StepKey,
-    /// The provider's id of the call.
-    pub call_id: String,
-    /// The tool's name, as in the call.
-    pub tool: String,
-    /// The fingerprint of the tool's parameters at the time of the call.
-    #[serde(default, with = "whole")]
-    pub fingerprint: u64,
-    /// The session that the run belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
-    #[serde(default)]
-    pub args: Value,
-    /// Whether secret arguments were left out.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_withheld: bool,
-    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// When the call began, in milliseconds since 1970.
-    #[serde(skip)]
-    pub created_at: i64,
-    /// Stored fields that this version does not know. They are preserved.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-fn empty_key() -> StepKey {
-    StepKey::new("", 0, StepKind::Tool, 0)
+fn first() -> u32 {
+    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-impl NewInvocation {
-    /// Creates a call with the arguments that it runs with.
-    pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
-        Self {
-            key,
-            call_id: call_id.into(),
-            tool: tool.into(),
-            fingerprint: 0,
-            session: None,
-            source: None,
-            args,
-            is_withheld: false,
-            text: String::new(),
-            created_at: 0,
-            extra: Map::new(),
-        }
-    }
-
-    /// Sets when the call began, in milliseconds since 1970.
-    pub fn at(mut self, created_at: i64) -> Self {
-        self.created_at = created_at;
-        self
-    }
-
-    /// Sets the session.
-    pub fn in_session(mut self, session: Option<String>) -> Self {
-        self.session = session;
-        self
-    }
-}
-
-/// The text has no arguments, because it is written to logs.
-impl fmt::Debug for NewInvocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewInvocation")
-            .field("key", &self.key)
-            .field("call_id", &self.call_id)
-            .field("tool", &self.tool)
-            .field("session", &self.session)
-            .field("created_at", &self.created_at)
-            .finish_non_exhaustive()
-    }
 }
 
 /// How a call ended.
@@ -119,12 +29,13 @@ impl fmt::Debug for NewInvocation {
 /// let end = InvocationEnd::new(ToolError::new("the hotel is full").into(), 1_000);
 /// assert_eq!(end.status(), InvocationStatus::Failed);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InvocationEnd {
     /// The outcome. A deferred call has not ended: see [`Store::defer`](super::Store::defer).
     pub outcome: ToolOutcome,
     /// Whether the run continues.
+    #[serde(default)]
     pub control: Control,
     /// When the call ended, in milliseconds since 1970.
     pub at: i64,
@@ -191,50 +102,122 @@ impl fmt::Display for InvocationStatus {
 /// The record of one call.
 ///
 /// ```
-/// use agent::store::{InvocationRecord, NewInvocation};
+/// use agent::store::InvocationRecord;
 /// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// let record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
+/// let record = InvocationRecord::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
+/// assert_eq!((record.tool.as_str(), record.session.as_deref()), ("add", Some("ann")));
 /// assert_eq!(record.call_message().tool_calls().next().unwrap().args.text(), r#"{"a":1}"#);
 /// assert!(record.result_message().is_none());
 /// ```
 #[doc = include_str!("../docs/invocation_record.md")]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InvocationRecord {
-    /// The call.
-    pub call: NewInvocation,
+    /// The key of the call, the same on every attempt.
+    pub key: StepKey,
+    /// The provider's id of the call.
+    pub call_id: String,
+    /// The tool's name, as in the call.
+    pub tool: String,
+    /// The fingerprint of the tool's parameters at the time of the call.
+    #[serde(default, with = "whole")]
+    pub fingerprint: u64,
+    /// The session that the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
+    #[serde(default)]
+    pub args: Value,
+    /// Whether secret arguments were left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_withheld: bool,
+    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// When the call began, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: i64,
     /// The status of the call.
     pub status: InvocationStatus,
     /// The number of times that the call was begun.
+    #[serde(default = "first")]
     pub attempt: u32,
     /// The handle under which a result from outside will be delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The end of the call, or `None` while it is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<InvocationEnd>,
+    /// Stored fields that this version does not know. They are preserved.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The text has no arguments, because it is written to logs.
+impl fmt::Debug for InvocationRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvocationRecord")
+            .field("key", &self.key)
+            .field("call_id", &self.call_id)
+            .field("tool", &self.tool)
+            .field("session", &self.session)
+            .field("created_at", &self.created_at)
+            .field("status", &self.status)
+            .field("attempt", &self.attempt)
+            .field("handle", &self.handle)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
 }
 
 impl InvocationRecord {
-    /// Creates the record of a call that has begun.
-    pub fn begun(call: NewInvocation) -> Self {
-        Self { call, status: InvocationStatus::Pending, attempt: 1, handle: None, end: None }
+    /// Creates the record of a call that begins, with the arguments that it runs with.
+    pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
+        Self {
+            key,
+            call_id: call_id.into(),
+            tool: tool.into(),
+            fingerprint: 0,
+            session: None,
+            source: None,
+            args,
+            is_withheld: false,
+            text: String::new(),
+            created_at: 0,
+            status: InvocationStatus::Pending,
+            attempt: 1,
+            handle: None,
+            end: None,
+            extra: Map::new(),
+        }
     }
 
-    /// Returns the key of the call.
-    pub fn key(&self) -> &StepKey {
-        &self.call.key
+    /// Sets when the call began, in milliseconds since 1970.
+    pub fn at(mut self, created_at: i64) -> Self {
+        self.created_at = created_at;
+        self
+    }
+
+    /// Sets the session.
+    pub fn in_session(mut self, session: Option<String>) -> Self {
+        self.session = session;
+        self
     }
 
     /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run that it is. When
     /// it begins again it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
     ///
     /// ```
-    /// use agent::store::{InvocationRecord, NewInvocation};
+    /// use agent::store::InvocationRecord;
     /// use agent::{json, steps::{StepKey, StepKind}};
     ///
     /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-    /// let mut record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
+    /// let mut record = InvocationRecord::new(key, "call_1", "add", json!({"a": 1}));
     /// assert!(!record.continues());
     /// record.handle = Some("agent:ask".into());
     /// assert!(record.continues());
@@ -287,20 +270,19 @@ impl InvocationRecord {
 
     /// Returns the message that made the call. Only the first call of a reply carries the text beside the calls.
     pub fn call_message(&self) -> AssistantMessage {
-        let call = &self.call;
-        let text = Some(Part::text(&*call.text)).filter(|_| !call.text.is_empty());
-        let args = match &call.args {
+        let text = Some(Part::text(&*self.text)).filter(|_| !self.text.is_empty());
+        let args = match &self.args {
             Value::String(text) => ToolArguments::from(&**text),
             value => ToolArguments::from(value.clone()),
         };
-        let request = Part::tool_call(&*call.call_id, &*call.tool, args);
+        let request = Part::tool_call(&*self.call_id, &*self.tool, args);
         AssistantMessage::new(text.into_iter().chain([request]))
     }
 
     /// Returns the message that answers the call, or `None` if the call has not ended.
     pub fn result_message(&self) -> Option<ToolResultMessage> {
         let outcome = self.outcome()?.clone();
-        ToolResult::new(&*self.call.call_id, &*self.call.tool, outcome).to_message()
+        ToolResult::new(&*self.call_id, &*self.tool, outcome).to_message()
     }
 }
 
@@ -328,7 +310,7 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the one with this key and [begin](NewInvocation::created_at): the last of an earlier page.
+    /// Only records after the one with this key and [begin](InvocationRecord::created_at): the last of an earlier page.
     pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
@@ -399,7 +381,7 @@ impl InvocationQuery {
     /// loop {
     ///     let page = store.list(query.clone()).await?;
     ///     for record in &page {
-    ///         println!("{} {}", record.call.tool, record.status);
+    ///         println!("{} {}", record.tool, record.status);
     ///     }
     ///     let Some(last) = page.last() else { break };
     ///     query = query.after(last);
@@ -407,7 +389,7 @@ impl InvocationQuery {
     /// # Ok(()) }
     /// ```
     pub fn after(mut self, record: &InvocationRecord) -> Self {
-        self.after = Some((record.key().clone(), record.call.created_at));
+        self.after = Some((record.key.clone(), record.created_at));
         self
     }
 
@@ -441,6 +423,6 @@ impl Position {
     }
 
     pub(super) fn of(record: &InvocationRecord) -> Self {
-        Self::new(record.key(), record.call.created_at)
+        Self::new(&record.key, record.created_at)
     }
 }

@@ -3,7 +3,7 @@
 use crate::message::{Message, UserMessage};
 use crate::store::{
     BudgetHold, BudgetUse, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
+    SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
 };
 use crate::{
     json,
@@ -93,9 +93,9 @@ fn key(name: &str, run: &str, turn: u32, ord: u32) -> StepKey {
     StepKey::new(format!("{name}/{run}"), turn, StepKind::Tool, ord)
 }
 
-fn call(key: &StepKey, tool: &str, at: i64) -> NewInvocation {
+fn call(key: &StepKey, tool: &str, at: i64) -> InvocationRecord {
     let args = json!({"text": "naïve \u{1f600} \u{0} \"quoted\"", "n": 9_007_199_254_740_993_u64, "deep": [[null, 1.5]]});
-    NewInvocation::new(key.clone(), "call_1", tool, args).at(at).in_session(Some("a session".to_owned()))
+    InvocationRecord::new(key.clone(), "call_1", tool, args).at(at).in_session(Some("a session".to_owned()))
 }
 
 fn output() -> ToolOutput {
@@ -107,7 +107,7 @@ async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord
 }
 
 /// Begins a call that was begun before, and returns what was found.
-async fn begun(store: &(impl Store + ?Sized), new: NewInvocation) -> InvocationRecord {
+async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> InvocationRecord {
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
 
@@ -122,7 +122,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     new.is_withheld = true;
     assert_eq!(ok(store.begin(new.clone()).await, "begin"), None);
     let record = found(store, &key).await;
-    assert_eq!(record, InvocationRecord::begun(new.clone()), "a record is what was begun");
+    assert_eq!(record, new, "a record is what was begun");
     let mut other = new.clone();
     (other.tool, other.created_at) = ("another".to_owned(), 1);
     for attempt in 2..4 {
@@ -132,7 +132,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
             (attempt, InvocationStatus::Pending),
             "attempts are counted"
         );
-        assert_eq!(again.call, new, "what was begun first stays");
+        assert_eq!(InvocationRecord { attempt: 1, ..again }, new, "what was begun first stays");
     }
     assert!(ok(store.defer(&key, "job-5").await, "defer"), "a pending record can wait for its result");
     assert_eq!(found(store, &key).await.handle.as_deref(), Some("job-5"));
@@ -197,7 +197,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     }
     let all = InvocationQuery::new().run(&*run);
     let keys = |records: &[InvocationRecord]| -> Vec<String> {
-        let short = |record: &InvocationRecord| format!("{}.{}", record.key().turn, record.key().ord);
+        let short = |record: &InvocationRecord| format!("{}.{}", record.key.turn, record.key.ord);
         records.iter().map(short).collect()
     };
     let listed = async |query: InvocationQuery| keys(&ok(store.list(query).await, "list")).join(" ");
@@ -237,11 +237,9 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
             assert_eq!(ok(store.begin(new.clone()).await, "begin"), None, "{text:?}");
             assert!(ok(store.defer(&new.key, text).await, "defer"));
             let record = found(store, &new.key).await;
-            assert_eq!(
-                (&record.call, record.handle.as_deref()),
-                (&new, Some(text)),
-                "a record is what was begun"
-            );
+            let mut begun = new;
+            begun.handle = Some(text.to_owned());
+            assert_eq!(record, begun, "a record is what was begun");
         }
     }
     let count = async |query: InvocationQuery| ok(store.list(query).await, "list").len();
@@ -283,8 +281,8 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     ok(store.finish(&old(1), InvocationEnd::new(output().into(), -20)).await, "finish");
     ok(store.finish(&old(2), InvocationEnd::new(output().into(), -10)).await, "finish");
     let mine = |records: Vec<InvocationRecord>| -> Vec<u32> {
-        let mine = records.iter().filter(|record| record.key().run == old(0).run);
-        mine.map(|record| record.key().ord).collect()
+        let mine = records.iter().filter(|record| record.key.run == old(0).run);
+        mine.map(|record| record.key.ord).collect()
     };
     assert_eq!(mine(ok(store.pending_before(-40, 100).await, "pending_before")), [0]);
     assert_eq!(

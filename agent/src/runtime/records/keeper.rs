@@ -12,8 +12,8 @@ use crate::step_key::StepKey;
 #[cfg(feature = "studio")]
 use crate::store::SessionSummary;
 use crate::store::{
-    BudgetHold, BudgetUse, InvocationEnd, InvocationRecord, InvocationStatus, MemoryStore, NewInvocation,
-    SessionEntry, Store, StoreError, StoreErrorKind,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationRecord, InvocationStatus, MemoryStore, SessionEntry,
+    Store, StoreError, StoreErrorKind,
 };
 use crate::tool::cancel::CancelToken;
 use crate::tool::outcome::ToolOutcome;
@@ -166,7 +166,7 @@ impl StoreAccess {
 
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
     /// first attempt, which looks like one that a crash left behind.
-    pub(super) async fn begin(&self, new: NewInvocation) -> Result<Option<InvocationRecord>, StoreError> {
+    pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
                 match self.store.begin(new.clone()).await {
@@ -205,7 +205,7 @@ impl StoreAccess {
     /// Records a call that has ended. If its record already exists and is pending, it gets this end.
     pub(super) async fn record_ended(
         &self,
-        new: NewInvocation,
+        new: InvocationRecord,
         outcome: ToolOutcome,
     ) -> Result<(), StoreError> {
         let (key, at) = (new.key.clone(), new.created_at);
@@ -313,10 +313,10 @@ impl StoreAccess {
 
 /// Checks that the store returned the record of this key.
 fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError> {
-    if record.call.key == *key {
+    if record.key == *key {
         return Ok(());
     }
-    let text = format!("the store returned the record of `{}` for `{key}`", record.call.key);
+    let text = format!("the store returned the record of `{}` for `{key}`", record.key);
     Err(StoreError::new(StoreErrorKind::Corrupt, text))
 }
 

@@ -58,7 +58,7 @@ impl AssistantBuilder {
     ///         builder = builder.store_secrets();
     ///     }
     ///     builder.build()?.prompt("Log me in.").await?;
-    ///     let record = &store.list(InvocationQuery::new()).await?[0].call;
+    ///     let record = &store.list(InvocationQuery::new()).await?[0];
     ///     assert_eq!(record.is_withheld, !keeps_secrets);
     ///     assert_eq!(record.args["password"] == json!("hunter2"), keeps_secrets);
     /// }

@@ -4,13 +4,13 @@ use super::SqlStore;
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::{
-    BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, NewInvocation, SessionEntry,
-    SessionSummary, Store, StoreError,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, SessionEntry, SessionSummary,
+    Store, StoreError,
 };
 use crate::tool::BoxFuture;
 
 impl Store for SqlStore {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         Box::pin(self.do_begin(new))
     }
 
