@@ -11,7 +11,7 @@ use super::ModelEvent;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
 use crate::tool::definition::ToolDefinition;
 
-/// A change of a value in the arguments of a call that are still arriving: what an [`ArgumentEvent`] says, owned.
+/// A change of a value in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
 /// ```
 /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
@@ -72,7 +72,7 @@ impl ArgumentChange {
     }
 }
 
-/// The serde form of [`ModelEvent::ToolCallArgument`]: what is about the value stands in an object of its own.
+/// The serde form of [`ModelEvent::ToolCallArgument`], where path, secret and change are an object.
 #[derive(Serialize, Deserialize)]
 struct EventForm<P, C> {
     content_index: usize,

@@ -25,7 +25,7 @@ const SHORTENED_SHARE: u64 = 250;
 const MAX_RESERVE: u64 = 32_000;
 
 /// When the [view](Conversation::view) of a conversation is changed, and what stays. For an assistant:
-/// [`manage_context`](crate::AssistantBuilder::manage_context); for a loop of one's own: [`fit`](Self::fit).
+/// [`manage_context`](crate::AssistantBuilder::manage_context); in other loops: [`fit`](Self::fit).
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};
@@ -46,7 +46,7 @@ pub struct ContextRules {
     author: SummaryAuthor,
 }
 
-/// Who writes the summaries that replace old messages.
+/// The author of the summaries that replace old messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum SummaryAuthor {
     /// The model of the run.
@@ -188,7 +188,7 @@ impl ContextRules {
         self
     }
 
-    /// Never clears the results of these tools. A tool of one's own says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
+    /// Never clears the results of these tools. A function says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
     pub fn keep_results_of<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.kept_tools.extend(tools.into_iter().map(Into::into));
         self
@@ -303,7 +303,7 @@ impl ContextRules {
     /// ```
     ///
     /// The request is one to this model, with its tools: their effect and [`keep_result`](crate::tool::ToolPolicy::keep_result) count. Its own
-    /// messages do not. Who writes summaries, and a counter of the assistant, are not used.
+    /// messages do not. The author of summaries, and a counter of the assistant, are not used.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is

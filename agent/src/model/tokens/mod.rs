@@ -106,7 +106,7 @@ impl SizeCounter<'_> {
 impl ModelRequest {
     /// Estimates the tokens that the request will count as input at this model.
     ///
-    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: what it counted is known, and only
+    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: only
     /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
     /// those of that reply. Tools that the provider runs are not counted. The result depends on nothing but the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
