@@ -261,7 +261,7 @@ mod tests {
         let text = call_text(&record).unwrap();
         assert_eq!(
             text,
-            r#"{"call_id":"c1","tool":"add","fingerprint":7,"args":{"a":1},"text":"I add.","later":2}"#
+            r#"{"call_id":"c1","tool":"add","fingerprint":"7","args":{"a":1},"text":"I add.","later":2}"#
         );
     }
 }
