@@ -292,7 +292,7 @@ impl ContextRules {
     ///     let page = ToolResultMessage::new(format!("call_{turn}"), "read", OutcomeKind::Completed).with_content("word ".repeat(8_000));
     ///     conversation.push(Message::from(page));
     /// }
-    /// let (rules, model) = (ContextRules::new().window(100_000), ScriptedModel::new(["It ends well."]));
+    /// let (rules, model) = (ContextRules::new().window(200_000), ScriptedModel::new(["It ends well."]));
     /// let mut request = ModelRequest::default().with_max_tokens(8_000);
     /// while let Some(at) = rules.fit(&mut conversation, &request, &model)? {
     ///     conversation.compact(at, "The user reads a book, page by page.")?;          // by a model
