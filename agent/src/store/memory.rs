@@ -18,7 +18,7 @@ use crate::tool::BoxFuture;
 /// A store in memory, for tests and for records that need not outlive their process. Clones share their contents.
 ///
 /// ```
-/// use agent::store::{MemoryStore, Store as _};
+/// use agent::store::{InvocationRecord, MemoryStore, Store as _};
 /// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {

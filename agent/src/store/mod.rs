@@ -116,7 +116,7 @@ use crate::tool::BoxFuture;
 /// A record is stored under the key of its step.
 ///
 /// ```
-/// use agent::store::{InvocationEnd, MemoryStore, Store};
+/// use agent::store::{InvocationEnd, InvocationRecord, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
@@ -132,7 +132,7 @@ use crate::tool::BoxFuture;
 /// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
 ///
 /// ```
-/// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, Store};
+/// use agent::store::{InvocationEnd, InvocationQuery, InvocationRecord, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
