@@ -252,12 +252,12 @@ fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
 }
 
 /// Returns the clock that models use by default.
-fn default_clock() -> std::sync::Arc<dyn model::ModelClock> {
+fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
     #[cfg(feature = "runtime")]
-    let clock = runtime::TokioClock::default();
+    let clock = std::sync::Arc::new(runtime::TokioClock::default());
     #[cfg(not(feature = "runtime"))]
-    let clock = model::StandardClock;
-    std::sync::Arc::new(clock)
+    let clock = default_executor();
+    clock
 }
 
 /// Makes the code blocks of the README doctests, if all features that they use are on.

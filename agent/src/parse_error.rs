@@ -5,7 +5,7 @@
 /// prices, or a stream of events. Its sentence says what is accepted.
 ///
 /// ```
-/// use agent::message::Blob;
+/// use agent::message::Media;
 /// use agent::model::Thinking;
 /// use agent::schema::Dialect;
 /// use agent::args::ParseError;
@@ -15,7 +15,7 @@
 ///     "run-1/tool".parse::<StepKey>().unwrap_err(),
 ///     "hard".parse::<Thinking>().unwrap_err(),
 ///     "openai".parse::<Dialect>().unwrap_err(),
-///     Blob::from_base64("not base64!").unwrap_err(),
+///     Media::from_base64("not base64!", "image/png").unwrap_err(),
 /// ];
 /// let texts = errors.map(|error| error.to_string());
 /// assert!(texts[0].starts_with("`run-1/tool` is not a step key: the form is RUN/TURN/KIND/ORD"));

@@ -262,7 +262,6 @@ fn make_private(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent::message::ConversationView;
 
     fn home(name: &str) -> Home {
         let path = std::env::temp_dir().join(format!("agent-chat-{name}-{}", std::process::id()));
@@ -297,12 +296,11 @@ mod tests {
         let (mut session, mut conversation, _) = Session::open(&home, "a").unwrap();
         conversation.extend(["one", "two", "three"].map(Message::user));
         session.keep(&conversation, "demo").unwrap();
-        let change = ConversationView::of(&conversation).compact(2, "They counted.").unwrap();
-        conversation.record_view_change(change);
+        conversation.compact(2, "They counted.").unwrap();
         session.keep(&conversation, "demo").unwrap();
         let (mut again, read, note) = Session::open(&home, "a").unwrap();
         assert_eq!((&read, note), (&conversation, None));
-        assert_eq!(ConversationView::of(&read).messages().len(), 2);
+        assert_eq!(read.view().len(), 2);
         conversation.push(Message::user("four"));
         again.keep(&conversation, "demo").unwrap();
         assert_eq!(Session::open(&home, "a").unwrap().1, conversation);

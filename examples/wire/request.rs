@@ -4,7 +4,7 @@ use std::error::Error;
 
 use agent::args::{Plan, PlanOptions};
 use agent::message::{CacheMark, Conversation, Message};
-use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebLimits};
+use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice};
 use agent::provider::HttpRequest;
 use agent::{ToolDefinition, Value, json, tool::ToolOptions};
 
@@ -72,9 +72,9 @@ fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest
         let mark = |key: &str| {
             cache.get(key).map(|mark| serde_json::from_value::<CacheMark>(mark.clone())).transpose()
         };
-        (request.cache.system, request.cache.tools, request.cache.automatic) =
+        (request.cached_system, request.cached_tools, request.cached_conversation) =
             (mark("system")?, mark("tools")?, mark("automatic")?);
-        request.cache.key = cache.get("key").and_then(Value::as_str).map(str::to_owned);
+        request.cache_key = cache.get("key").and_then(Value::as_str).map(str::to_owned);
     }
     request.tool_choice = match given.get("tool_choice") {
         Some(Value::String(word)) => match word.as_str() {
@@ -101,8 +101,8 @@ fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest
     };
     for tool in given.get("managed_tools").and_then(Value::as_array).into_iter().flatten() {
         request.managed_tools.push(match tool.as_str() {
-            Some("web_search") => ManagedTool::WebSearch(WebLimits::default()),
-            Some("web_fetch") => ManagedTool::WebFetch(WebLimits::default()),
+            Some("web_search") => ManagedTool::web_search(),
+            Some("web_fetch") => ManagedTool::web_fetch(),
             Some("code_execution") => ManagedTool::CodeExecution,
             Some("image_generation") => ManagedTool::ImageGeneration,
             _ => ManagedTool::other(options.provider.as_str(), tool.clone()),

@@ -61,7 +61,7 @@ async fn a_session_continues_with_the_same_view_wherever_its_process_died() {
         let rest = sent(&second);
         assert!(expected.ends_with(&rest), "died after event {at}: {} requests", rest.len());
         let entries = store.load("book", 0, 10_000).await.unwrap();
-        let views = entries.iter().filter(|entry| matches!(entry.entry.kind, EntryKind::View { .. }));
+        let views = entries.iter().filter(|entry| matches!(entry.1.kind, EntryKind::View { .. }));
         assert_eq!(views.count(), again.messages().view_changes().len(), "died after event {at}");
         assert_eq!(
             again.messages().view_changes().len(),

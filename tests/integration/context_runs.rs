@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::message::{Conversation, ConversationView, Message, MessageList, Usage, UserMessage};
+use agent::message::{Conversation, Message, MessageList, Usage, UserMessage};
 use agent::model::{
-    ContextRules, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedReply, TokenEstimator, reply,
+    ContextReport, ContextRules, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedReply, reply,
 };
 use agent::run::ContextErrorKind;
 use agent::store::MemoryStore;
@@ -128,7 +128,7 @@ async fn results_are_cleared_and_messages_compacted_and_the_conversation_stays_c
     // The view is the one that the recorded changes make, also after it was stored.
     let stored = serde_json::to_string(&all).unwrap();
     let loaded: Conversation = serde_json::from_str(&stored).unwrap();
-    assert_eq!(ConversationView::of(&loaded).messages(), ConversationView::of(&all).messages());
+    assert_eq!(loaded.view(), all.view());
     assert!(assistant.context().used < WINDOW);
 }
 
@@ -145,7 +145,7 @@ async fn a_few_large_steps_leave_the_beginning_of_requests_as_it_is() {
         !after.starts_with(&before)
     };
     let changes = requests.windows(2).filter(is_changed).count();
-    assert_eq!(changes, ConversationView::of(&assistant.messages()).changes().len());
+    assert_eq!(changes, assistant.messages().view_changes().len());
     // Each page has about 500 tokens, and each clear reclaims at least four of them.
     assert!((10..=25).contains(&changes), "{changes} changes in {} requests", requests.len());
 }
@@ -381,7 +381,8 @@ async fn a_request_that_the_provider_finds_too_long_is_compacted_and_sent_once_m
         log.assert_sequence(&["compaction begins: too_long", "compaction ends"]);
         if limit > 0 {
             assert_eq!(answered.unwrap().text(), "Because.");
-            let lowered = ConversationView::of(&assistant.messages()).window();
+            let changes = json!(assistant.messages().view_changes());
+            let lowered = changes.as_array().unwrap().iter().find_map(|change| change["tokens"].as_u64());
             assert_eq!(lowered, names_limit.then_some(8_000));
         } else {
             let error = answered.unwrap_err();
@@ -471,8 +472,7 @@ async fn secret_arguments_are_not_sent_for_a_summary() {
 #[tokio::test]
 async fn every_size_of_window_gives_requests_that_fit_and_are_sound() {
     let chat = chat(700, 40);
-    let whole =
-        ModelRequest::new(chat.shared().iter().cloned()).estimate_tokens(&info(), &TokenEstimator).tokens;
+    let whole = ContextReport::of(&ModelRequest::new(chat.shared().iter().cloned()), &info()).used;
     for share in [2, 4, 8] {
         let window = whole / share;
         let model = ScriptedModel::from_fn(|request| {
@@ -495,7 +495,7 @@ async fn every_size_of_window_gives_requests_that_fit_and_are_sound() {
         }
         for request in model.requests().iter().filter(|request| !is_summary(request)) {
             let sent: Conversation = request.messages.iter().cloned().collect();
-            let needed = request.estimate_tokens(&info(), &TokenEstimator).tokens;
+            let needed = ContextReport::of(request, &info()).used;
             assert!(sent.is_sound() && needed <= window, "1/{share}: {needed} of {window}");
         }
     }

@@ -1,8 +1,7 @@
 //! Views of a conversation at every possible cut, encoded for each protocol.
 
 use agent::message::{
-    AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part,
-    ProviderData, ToolResultMessage, UserMessage,
+    AssistantMessage, Conversation, Message, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage,
 };
 use agent::model::{ModelInfo, ModelRequest};
 use agent::provider::protocol;
@@ -40,21 +39,22 @@ fn conversation() -> Conversation {
 #[test]
 fn every_view_encodes_for_every_protocol() {
     let conversation = conversation();
-    let cuts = ConversationView::of(&conversation).cuts();
+    let cuts = conversation.cuts();
     assert!(cuts.len() > 15, "{cuts:?}");
     for at in cuts {
         for clears in [false, true] {
-            let mut view = ConversationView::of(&conversation);
-            if clears {
-                let is_result = |index: &usize| conversation.get(*index).unwrap().as_tool_result().is_some();
-                let results = (0..conversation.len()).filter(is_result);
-                view.clear(results.map(|index| ClearedResult::new(index, "[removed]"))).unwrap();
+            let mut changed = conversation.clone();
+            for index in 0..conversation.len() {
+                if clears && conversation.get(index).unwrap().as_tool_result().is_some() {
+                    changed.clear_result(index, "[removed]").unwrap();
+                }
             }
-            view.compact(at, "What happened before.").unwrap();
+            changed.compact(at, "What happened before.").unwrap();
+            assert_eq!(changed.shared(), conversation.shared(), "the conversation stays");
             for (provider, name) in PROTOCOLS {
                 let protocol = protocol(name).unwrap();
                 let info = ModelInfo::new(provider, protocol.api(), "large");
-                let sent: Conversation = view.messages().iter().cloned().collect();
+                let sent: Conversation = changed.view().iter().cloned().collect();
                 assert!(sent.is_sound(), "before message {at}");
                 let request = ModelRequest::new(info.hand_off(&sent).iter().cloned()).with_max_tokens(100);
                 let body = protocol.encode(&info, &request).unwrap().text();

@@ -247,11 +247,8 @@ async fn a_store_knows_the_result_that_the_engine_does_not() {
     let outcome = run.play().await.unwrap();
     assert_eq!((outcome.messages[2].text().as_str(), counts.sent.load(Ordering::Relaxed)), ("sent to 1", 1));
     let page = store.list(InvocationQuery::new()).await.unwrap();
-    assert_eq!((page.records.len(), page.records[0].status), (1, InvocationStatus::Completed));
-    assert_eq!(
-        (page.records[0].call.text.as_str(), page.records[0].key().to_string()),
-        ("Well.", "r/1/tool/0".to_owned())
-    );
+    assert_eq!((page.len(), page[0].status), (1, InvocationStatus::Completed));
+    assert_eq!((page[0].text.as_str(), page[0].key.to_string()), ("Well.", "r/1/tool/0".to_owned()));
 }
 
 #[tokio::test]

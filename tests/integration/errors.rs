@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use agent::message::{Conversation, ConversationView, ToolCall};
-use agent::model::{ContextRules, ModelError, ModelErrorKind, reply};
+use agent::message::{Conversation, ToolCall};
+use agent::model::{ContextRules, ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::provider::http::HttpModel;
 use agent::schema::Dialect;
 use agent::store::{StoreError, StoreErrorKind};
@@ -77,8 +77,11 @@ async fn errors_print_their_sentence_first() {
         printed(HttpModel::builder("openai/gpt-5").base_url("nowhere").key("k").build().err().unwrap()),
         printed(ToolError::retry("try again")),
         printed(StoreError::new(StoreErrorKind::Full, "no room")),
-        printed(ConversationView::of(&Conversation::new()).compact(1, "nothing").unwrap_err()),
-        printed(ContextRules::new().usable(None, None, None).unwrap_err()),
+        printed(Conversation::new().compact(1, "nothing").unwrap_err()),
+        printed({
+            let (request, model) = (ModelRequest::default(), ScriptedModel::new(["Hello!"]));
+            ContextRules::new().fit(&mut Conversation::new(), &request, &model).unwrap_err()
+        }),
         printed("run".parse::<StepKey>().unwrap_err()),
         printed("x".parse::<Dialect>().unwrap_err()),
         printed("x".parse::<agent::args::CoercionPolicy>().unwrap_err()),

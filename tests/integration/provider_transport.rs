@@ -216,10 +216,10 @@ async fn arguments_are_told_while_they_arrive() {
         let mut stream = builder.build().unwrap().stream(&StepCx::new(), &request);
         let (mut told, mut first_told) = (Vec::new(), None);
         while let Some(event) = stream.next().await {
-            if let ModelEvent::ToolCallArgument { argument, .. } = event.unwrap() {
+            if let ModelEvent::ToolCallArgument { path, change, .. } = event.unwrap() {
                 first_told.get_or_insert_with(Instant::now);
-                if let ArgumentChange::Finished { value: Some(value) } = argument.change {
-                    told.push((argument.path, value.to_string()));
+                if let ArgumentChange::Finished { value: Some(value) } = change {
+                    told.push((path, value.to_string()));
                 }
             }
         }

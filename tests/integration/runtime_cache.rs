@@ -258,7 +258,7 @@ async fn a_known_result_is_an_end_like_any_other() {
         }
     }
     assert_eq!(ends, [(true, false, 0), (false, true, 1)]);
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 2);
     assert!(
         records.iter().all(|record| record.end.as_ref().map(agent::store::InvocationEnd::status)

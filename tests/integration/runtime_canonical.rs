@@ -141,8 +141,8 @@ async fn hooks_and_records_see_the_names_of_the_parameters() {
             .unwrap();
         assistant.prompt("Pay").await.unwrap();
         assert_eq!(*seen.lock().unwrap(), [json!({"amount": 1_000_000})], "{args}");
-        let records = store.list(InvocationQuery::new()).await.unwrap().records;
-        assert_eq!(records[0].call.args, json!({"amount": 1_000_000}), "{args}");
+        let records = store.list(InvocationQuery::new()).await.unwrap();
+        assert_eq!(records[0].args, json!({"amount": 1_000_000}), "{args}");
         let checked = Registry::new(tools![pay]).unwrap().validate(&ToolCall::new("c", "pay", args)).unwrap();
         assert_eq!(*checked.value(), json!({"amount": 1_000_000}), "{args}");
     }

@@ -62,7 +62,7 @@ async fn everywhere(
     run.output().await.unwrap();
     let messages = assistant.messages();
     let message = messages.iter().find_map(Message::as_tool_result).unwrap();
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!((ends.len(), records.len()), (1, 1));
     assert_eq!(ends[0].metadata(), Some(&message.metadata));
     assert_eq!(records[0].metadata(), Some(&message.metadata));

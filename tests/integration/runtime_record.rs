@@ -163,9 +163,9 @@ async fn it_is_a_turn_like_any_other() {
     assert_eq!(told[10..], ["turn_end", "turn_start", "assistant", "turn_end", "agent_end"]);
     // Each call has its record, and the session has the messages.
     let page = store.list(InvocationQuery::new()).await.unwrap();
-    let kept: Vec<_> = page.records.iter().map(|record| (record.call.tool.as_str(), record.status)).collect();
+    let kept: Vec<_> = page.iter().map(|record| (record.tool.as_str(), record.status)).collect();
     assert_eq!(kept, [("export", InvocationStatus::Completed), ("looked_at", InvocationStatus::Failed)]);
-    assert_eq!(page.records[0].call.text, "It is done.");
+    assert_eq!(page[0].text, "It is done.");
     drop(assistant);
     let again = build().await.unwrap();
     assert_eq!(again.unfinished_run(), None);

@@ -203,15 +203,15 @@ async fn a_secret_under_another_name_is_withheld_wherever_its_call_ends() {
     for text in [&seen, &debugged] {
         assert_hidden(&text.lock().unwrap());
     }
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), calls.len());
     for record in &records {
-        assert_hidden(&serde_json::to_string(&record.call).unwrap());
+        assert_hidden(&serde_json::to_string(&record).unwrap());
         assert_hidden(&record.outcome().unwrap().text());
     }
     let session = store.load("s", 0, 1000).await.unwrap();
     for stored in session {
-        assert_hidden(&serde_json::to_string(&stored.entry.kind).unwrap());
+        assert_hidden(&serde_json::to_string(&stored.1.kind).unwrap());
     }
     let mut captured = 0;
     for span in traces.spans.lock().unwrap().iter() {
@@ -270,7 +270,7 @@ async fn what_a_provider_keeps_with_a_reply_is_shown_without_secrets() {
     assert_hidden(&seen.lock().unwrap());
     let session = store.load("s", 0, 1000).await.unwrap();
     for stored in session {
-        assert_hidden(&serde_json::to_string(&stored.entry.kind).unwrap());
+        assert_hidden(&serde_json::to_string(&stored.1.kind).unwrap());
     }
 }
 

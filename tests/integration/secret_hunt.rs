@@ -176,13 +176,13 @@ fn observed(model: impl Model + 'static, found: &Found) -> AssistantBuilder {
 }
 
 async fn records(found: &Found, place: &str, store: &impl Store) {
-    for record in store.list(InvocationQuery::new()).await.unwrap().records {
-        found.add(format!("{place}, a record"), format!("{} {:?}", json!(record.call.args), record.result()));
+    for record in store.list(InvocationQuery::new()).await.unwrap() {
+        found.add(format!("{place}, a record"), format!("{} {:?}", json!(record.args), record.result()));
         found.add(format!("{place}, Debug of a record"), format!("{record:?}"));
     }
     for stored in store.load("s", 0, 100).await.unwrap() {
         found.add(format!("{place}, Debug of an entry"), format!("{stored:?}"));
-        if let EntryKind::Message { message, .. } = &stored.entry.kind {
+        if let EntryKind::Message { message, .. } = &stored.1.kind {
             found.add(format!("{place}, an entry"), serde_json::to_string(message).unwrap());
         }
     }

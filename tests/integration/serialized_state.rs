@@ -460,7 +460,7 @@ async fn state_is_in_no_event_trace_record_or_stream() {
     assert_eq!(output.text(), ALL);
     let mut text = std::mem::take(&mut *found.lock().unwrap());
     text.extend([format!("{shown} {output:?} {assistant:?} {}", lines.text())]);
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 4);
     text.extend([format!("{records:?} {:?}", store.load("s", 0, 100).await.unwrap())]);
     drop(guard);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent::message::{Message, UserMessage};
 use agent::store::{
-    BeginOutcome, EntryKind, InvocationEnd, MemoryStore, NewInvocation, SessionEntry, SqlStore, Store,
-    StoreError, StoreErrorKind,
+    EntryKind, InvocationEnd, InvocationRecord, MemoryStore, SessionEntry, SqlStore, Store, StoreError,
+    StoreErrorKind,
 };
 use agent::testing::assert_store;
 use agent::{
@@ -37,9 +37,9 @@ async fn race(store: Arc<dyn Store>, name: &str) {
     let begun = (0..MANY).map(|_| {
         let (store, key) = (store.clone(), key(&run, 0));
         tokio::spawn(async move {
-            match store.begin(NewInvocation::new(key, "c", "t", json!({}))).await? {
-                BeginOutcome::Fresh => Ok(1),
-                BeginOutcome::Retry(record) => Ok(record.attempt.into()),
+            match store.begin(InvocationRecord::new(key, "c", "t", json!({}))).await? {
+                None => Ok(1),
+                Some(record) if record.end.is_none() => Ok(record.attempt.into()),
                 other => panic!("{other:?}"),
             }
         })
@@ -145,22 +145,22 @@ async fn what_was_stored_is_there_for_the_next_process() {
     let folder = Folder::new();
     let path = folder.path("kept.db");
     let store = SqlStore::sqlite(&path).await.unwrap();
-    store.begin(NewInvocation::new(key("r", 0), "c", "t", json!({"a": 1})).at(5)).await.unwrap();
+    store.begin(InvocationRecord::new(key("r", 0), "c", "t", json!({"a": 1})).at(5)).await.unwrap();
     store.append("s", 0, vec![entry("Hi")]).await.unwrap();
     store.close().await;
     let store = SqlStore::sqlite(&path).await.unwrap();
-    assert_eq!(store.get(&key("r", 0)).await.unwrap().unwrap().call.args, json!({"a": 1}));
-    assert_eq!(store.load("s", 0, 9).await.unwrap()[0].entry, entry("Hi"));
+    assert_eq!(store.get(&key("r", 0)).await.unwrap().unwrap().args, json!({"a": 1}));
+    assert_eq!(store.load("s", 0, 9).await.unwrap()[0], (1, entry("Hi")));
 }
 
 #[tokio::test]
 async fn a_store_in_memory_can_be_bounded() {
     let store = MemoryStore::with_room_for(2);
     store.append("s", 0, vec![entry("a")]).await.unwrap();
-    store.begin(NewInvocation::new(key("r", 0), "c", "t", json!({}))).await.unwrap();
+    store.begin(InvocationRecord::new(key("r", 0), "c", "t", json!({}))).await.unwrap();
     let full = |error: StoreError| assert_eq!(error.kind(), StoreErrorKind::Full, "{error}");
     full(store.append("s", 1, vec![entry("b")]).await.unwrap_err());
-    full(store.begin(NewInvocation::new(key("r", 1), "c", "t", json!({}))).await.unwrap_err());
+    full(store.begin(InvocationRecord::new(key("r", 1), "c", "t", json!({}))).await.unwrap_err());
     // What is there can still end, and makes room.
     assert!(store.finish(&key("r", 0), InvocationEnd::new(ToolOutput::empty().into(), 1)).await.unwrap());
     assert_eq!(store.delete_finished_before(2).await.unwrap(), 1);

@@ -119,17 +119,17 @@ async fn sweep(fault: Fault, is_new_process: bool) {
             assert!(!told.is_empty() || has_run == 0, "{what}: what ran was told");
         }
         assert!(ran.once.load(Ordering::SeqCst) <= 1, "{what}: `once` ran twice");
-        let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+        let records = inner.list(InvocationQuery::new()).await.unwrap();
         assert!(
             records.iter().all(|record| record.status != InvocationStatus::Pending),
             "{what}: {records:?}"
         );
         if !is_new_process {
             // Each call that was answered has its record, which says what the model was told.
-            let of_run = records.iter().filter(|record| record.key().run == output.run_id);
+            let of_run = records.iter().filter(|record| record.key.run == output.run_id);
             let mut recorded: Vec<_> = of_run.collect();
             assert_eq!(recorded.len(), told.len(), "{what}: {recorded:?}, {told:?}");
-            recorded.sort_by_key(|record| record.key().ord);
+            recorded.sort_by_key(|record| record.key.ord);
             for (record, told) in recorded.iter().zip(&told) {
                 assert_eq!(&record.outcome().unwrap().text(), told, "{what}");
             }
@@ -141,7 +141,7 @@ async fn sweep(fault: Fault, is_new_process: bool) {
 async fn assistant_goes_on(inner: &MemoryStore, ran: &Arc<Ran>, what: &str) {
     let stored = inner.load("s", 0, 99).await.unwrap();
     let asked = stored.iter().any(|stored| {
-        matches!(&stored.entry.kind, agent::store::EntryKind::Message { message, .. } if message.as_assistant().is_some())
+        matches!(&stored.1.kind, agent::store::EntryKind::Message { message, .. } if message.as_assistant().is_some())
     });
     let next = builder(replies().into_iter().skip(usize::from(asked)), ran).store(inner.clone());
     let next = next.session("s").await.unwrap();
@@ -190,12 +190,12 @@ async fn calls_say_whether_they_had_begun() {
     );
     assert_eq!((ran.waits.load(Ordering::SeqCst), ran.once.load(Ordering::SeqCst)), (1, 0));
     let pending = inner.pending_before(i64::MAX, 9).await.unwrap();
-    assert_eq!(pending.iter().map(|record| &*record.call.tool).collect::<Vec<_>>(), ["wait"]);
+    assert_eq!(pending.iter().map(|record| &*record.tool).collect::<Vec<_>>(), ["wait"]);
 
     store.heal();
     assistant.prompt("again").await.unwrap();
-    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
-    let mut ends: Vec<_> = records.iter().map(|record| (record.key().ord, record.error_code())).collect();
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
+    let mut ends: Vec<_> = records.iter().map(|record| (record.key.ord, record.error_code())).collect();
     ends.sort_unstable();
     assert_eq!(ends, [(0, Some("aborted")), (1, Some("aborted"))]);
 }
@@ -214,10 +214,10 @@ async fn a_call_whose_begin_is_slow_does_not_run_after_the_cancel() {
     });
     assert!(matches!(result, Err(RunError::Aborted { .. })), "{result:?}");
     assert_eq!(ran.once.load(Ordering::SeqCst), 0);
-    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
     let Some(ToolOutcome::Interrupted { reason, .. }) = records[0].outcome() else { panic!("{records:?}") };
     assert_eq!(reason, "The call was not run: the user left.");
-    assert_eq!(records[0].call.args, json!({}));
+    assert_eq!(records[0].args, json!({}));
 }
 
 /// The time limit of a run counts as well when nothing but its store is waited for.

@@ -8,8 +8,8 @@ use agent::ScriptedModel;
 use agent::message::{Message, UserMessage};
 use agent::model::reply;
 use agent::store::{
-    BeginOutcome, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, MemoryStore, NewInvocation,
-    SessionEntry, SqlStore, Store as _, StoreErrorKind,
+    EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SessionEntry,
+    SqlStore, Store as _, StoreErrorKind,
 };
 use agent::{
     Assistant, RunError, json,
@@ -100,7 +100,7 @@ async fn sweep(fault: Fault, times: usize) {
         }
         // The store is well again, and the process another one.
         let asked_before = inner.load("s", 0, 99).await.unwrap().iter().any(|stored| {
-            matches!(&stored.entry.kind, EntryKind::Message { message, .. } if message.as_assistant().is_some())
+            matches!(&stored.1.kind, EntryKind::Message { message, .. } if message.as_assistant().is_some())
         });
         let replies: Vec<_> = replies().into_iter().skip(usize::from(asked_before)).collect();
         let next = builder(replies).store(inner.clone()).session("s").await.unwrap();
@@ -125,8 +125,8 @@ async fn check(inner: &MemoryStore, ran: &Ran, next: &Assistant, what: &str) {
     let mut keys = ran.again.lock().unwrap().clone();
     assert!((1..=2).contains(&keys.len()), "{what}: {keys:?}");
     keys.dedup();
-    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
-    let own: Vec<_> = records.iter().filter(|record| keys.contains(&record.key().to_string())).collect();
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
+    let own: Vec<_> = records.iter().filter(|record| keys.contains(&record.key.to_string())).collect();
     assert_eq!(own.len(), keys.len(), "{what}: each key has one record");
     assert!(records.iter().all(|record| record.status != InvocationStatus::Pending), "{what}: {records:?}");
     assert!(records.len() >= 3, "{what}: {records:?}");
@@ -195,8 +195,8 @@ async fn numbers_that_break_the_contract_end_the_run_with_a_typed_error() {
     }
 }
 
-fn call(ord: u32) -> NewInvocation {
-    NewInvocation::new(StepKey::new("run", 1, StepKind::Tool, ord), "c", "t", json!({}))
+fn call(ord: u32) -> InvocationRecord {
+    InvocationRecord::new(StepKey::new("run", 1, StepKind::Tool, ord), "c", "t", json!({}))
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn a_connection_that_was_lost_is_made_again() {
     let store = SqlStore::connect(&format!("{url}{sign}application_name=agent-lost")).await.unwrap();
     let run = unique("lost");
     let key = |ord| StepKey::new(&*run, 1, StepKind::Tool, ord);
-    let begin = async |ord| store.begin(NewInvocation::new(key(ord), "c", "t", json!({}))).await;
+    let begin = async |ord| store.begin(InvocationRecord::new(key(ord), "c", "t", json!({}))).await;
     begin(0).await.unwrap();
     let mut other = sqlx::AnyConnection::connect(&url).await.unwrap();
     for ord in 1..5 {
@@ -264,11 +264,11 @@ async fn a_connection_that_was_lost_is_made_again() {
             }
             answer => answer,
         };
-        assert!(matches!(answer.unwrap(), BeginOutcome::Fresh | BeginOutcome::Retry(_)));
+        assert!(answer.unwrap().is_none_or(|record| record.end.is_none()));
         let end = InvocationEnd::new(agent::ToolOutput::empty().into(), 1);
         assert!(store.finish(&key(ord), end).await.unwrap());
     }
-    assert_eq!(store.list(InvocationQuery::new().run(&*run)).await.unwrap().records.len(), 5);
+    assert_eq!(store.list(InvocationQuery::new().run(&*run)).await.unwrap().len(), 5);
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn a_locked_file_is_busy_and_then_goes_on() {
     let error = store.begin(call(0)).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
     lock.rollback().await.unwrap();
-    assert_eq!(store.begin(call(0)).await.unwrap(), BeginOutcome::Fresh, "nothing was done before");
+    assert_eq!(store.begin(call(0)).await.unwrap(), None, "nothing was done before");
 }
 
 #[cfg(target_os = "linux")]
@@ -311,10 +311,8 @@ async fn clocks_decide_nothing() {
     let store = SqlStore::sqlite(folder.path("clock.db")).await.unwrap();
     let key = call(0).key;
     store.begin(call(0).at(5_000)).await.unwrap();
-    let BeginOutcome::Retry(record) = store.begin(call(0).at(-5_000)).await.unwrap() else {
-        panic!("it was begun")
-    };
-    assert_eq!((record.attempt, record.call.created_at), (2, 5_000));
+    let Some(record) = store.begin(call(0).at(-5_000)).await.unwrap() else { panic!("it was begun") };
+    assert_eq!((record.attempt, record.created_at), (2, 5_000));
     assert!(store.finish(&key, InvocationEnd::new(agent::ToolOutput::empty().into(), 10)).await.unwrap());
     assert_eq!(
         store.get(&key).await.unwrap().unwrap().completed_at(),
@@ -324,6 +322,6 @@ async fn clocks_decide_nothing() {
     let at = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
     store.append("s", 0, vec![at(9), at(3)]).await.unwrap();
     store.append("s", 2, vec![at(-7)]).await.unwrap();
-    let times: Vec<_> = store.load("s", 0, 9).await.unwrap().iter().map(|stored| stored.entry.at).collect();
+    let times: Vec<_> = store.load("s", 0, 9).await.unwrap().iter().map(|stored| stored.1.at).collect();
     assert_eq!(times, [9, 3, -7], "in the order of their numbers");
 }

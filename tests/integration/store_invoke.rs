@@ -65,7 +65,7 @@ fn later() -> ToolOutcome {
 #[tool]
 async fn twice(registry: &Registry, store: &MemoryStore, cx: &ToolContext) -> String {
     let call = ToolCall::new("inner", "book", r#"{"nights": 1}"#);
-    registry.invoke(&call, cx, store.clone()).await.unwrap().key().to_string()
+    registry.invoke(&call, cx, store.clone()).await.unwrap().key.to_string()
 }
 
 fn registry(runs: &Arc<Runs>) -> Registry {
@@ -84,7 +84,7 @@ fn call(tool: &str, args: &str) -> ToolCall {
 }
 
 async fn stored(store: &impl Store) -> Vec<InvocationRecord> {
-    store.list(InvocationQuery::new()).await.unwrap().records
+    store.list(InvocationQuery::new()).await.unwrap()
 }
 
 #[tokio::test]
@@ -100,12 +100,9 @@ async fn a_call_is_checked_recorded_run_and_completed() {
     let call = call("book", r#"{"nights": "2"}"#);
     let record = registry(&runs).invoke(&call, &cx, memory.clone()).await.unwrap();
     assert_eq!(record.result().unwrap().text_content(), "2 at order-7/1/tool/0");
-    assert_eq!((&record.call.args, record.status), (&json!({"nights": 2}), InvocationStatus::Completed));
-    assert_eq!(
-        (record.call.session.as_deref(), record.call.source.as_deref()),
-        (Some("ann"), Some("user:7"))
-    );
-    assert!(record.call.fingerprint != 0 && record.completed_at() >= Some(record.call.created_at));
+    assert_eq!((&record.args, record.status), (&json!({"nights": 2}), InvocationStatus::Completed));
+    assert_eq!((record.session.as_deref(), record.source.as_deref()), (Some("ann"), Some("user:7")));
+    assert!(record.fingerprint != 0 && record.completed_at() >= Some(record.created_at));
     assert_eq!(stored(&memory).await, std::slice::from_ref(&record), "what is returned is what is stored");
     assert_eq!(record.result_message().unwrap().text(), "2 at order-7/1/tool/0");
     // A store in a database gives the same; without a key each call has its own.
@@ -152,8 +149,8 @@ async fn secrets_are_withheld() {
         let store = MemoryStore::new();
         let record =
             registry(&runs).invoke(&call(tool, args), &ToolContext::new(), store.clone()).await.unwrap();
-        let shown = format!("{} {:?}", json!(record.call), record);
-        assert!(record.call.is_withheld && !shown.contains("SECRET"), "{shown}");
+        let shown = format!("{} {:?}", json!(record), record);
+        assert!(record.is_withheld && !shown.contains("SECRET"), "{shown}");
         assert!(!format!("{:?}", stored(&store).await).contains("SECRET"));
     }
 }
@@ -177,7 +174,7 @@ async fn one_key_is_one_call() {
     assert_eq!(runs.count(), 2);
     // A key of a step is that key.
     let record = registry.invoke(&book(1), &keyed("run-1/3/tool/2"), store.clone()).await.unwrap();
-    assert_eq!(record.key().to_string(), "run-1/3/tool/2");
+    assert_eq!(record.key.to_string(), "run-1/3/tool/2");
 }
 
 #[tokio::test]

@@ -61,21 +61,17 @@ async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
     assert!(again <= 2 * kills, "killed at {at}: only what was going on begins again\n{log:#?}");
 
     let store = SqlStore::sqlite(database).await.unwrap();
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 9, "killed at {at}: each call has one record");
     for record in &records {
-        let started = started.get(&*record.key().to_string()).copied().unwrap_or_default();
+        let started = started.get(&*record.key.to_string()).copied().unwrap_or_default();
         match record.status {
             // One that was killed between its record and its first line was begun, too.
             InvocationStatus::Completed => {
                 assert!((1..=record.attempt as usize).contains(&started), "killed at {at}: {record:?}");
             }
             InvocationStatus::Failed => {
-                assert_eq!(
-                    (&*record.call.tool, record.error_code()),
-                    ("send", Some("lost")),
-                    "killed at {at}"
-                );
+                assert_eq!((&*record.tool, record.error_code()), ("send", Some("lost")), "killed at {at}");
             }
             _ => panic!("killed at {at}: still pending: {record:?}"),
         }
@@ -85,10 +81,10 @@ async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
 
     let entries = store.load("kept", 0, 100).await.unwrap();
     let count =
-        |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.entry.kind)).count();
+        |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.1.kind)).count();
     assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: one run");
     assert_eq!(count(|kind| matches!(kind, EntryKind::RunEnd { .. })), 1, "killed at {at}: one end");
-    let messages = entries.iter().filter_map(|stored| match &stored.entry.kind {
+    let messages = entries.iter().filter_map(|stored| match &stored.1.kind {
         EntryKind::Message { message, .. } => Some(message),
         _ => None,
     });
@@ -177,11 +173,11 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
         assert!(!is_once || started[words[2]] == 1, "killed at {at}: {} twice\n{log:#?}", words[1]);
     }
     let store = SqlStore::sqlite(database).await.unwrap();
-    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    let records = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(records.len(), 14, "killed at {at}: ten calls of leaves, two of each middle and root");
     for record in &records {
         let is_lost = record.error_code() == Some("lost");
-        let may_be_lost = ["send", "pay", "confirm"].contains(&&*record.call.tool);
+        let may_be_lost = ["send", "pay", "confirm"].contains(&&*record.tool);
         assert!(
             record.status == InvocationStatus::Completed || is_lost && may_be_lost,
             "killed at {at}: {record:?}\n{log:#?}"
@@ -191,9 +187,8 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
     assert_eq!(sessions.len(), 5, "killed at {at}: the root, two of the middle, two leaves");
     for session in sessions {
         let entries = store.load(&session.session, 0, 100).await.unwrap();
-        let count = |wanted: fn(&EntryKind) -> bool| {
-            entries.iter().filter(|stored| wanted(&stored.entry.kind)).count()
-        };
+        let count =
+            |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.1.kind)).count();
         assert_eq!(
             count(|kind| matches!(kind, EntryKind::RunBegin)),
             1,
@@ -206,7 +201,7 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
             "killed at {at}: {}",
             session.session
         );
-        let mut messages = entries.iter().rev().filter_map(|stored| match &stored.entry.kind {
+        let mut messages = entries.iter().rev().filter_map(|stored| match &stored.1.kind {
             EntryKind::Message { message, .. } => Some(message),
             _ => None,
         });

@@ -9,8 +9,7 @@ use agent::SuspendedRun;
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
 use agent::model::{ScriptedReply, reply};
 use agent::store::{
-    EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, NewInvocation, SessionEntry,
-    Store as _,
+    EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SessionEntry, Store as _,
 };
 use agent::{
     Assistant, AssistantBuilder, Decision, Decisions, RunError, RunStop, ToolContext, ToolError, ToolOutcome,
@@ -73,7 +72,7 @@ fn builder(replies: impl IntoIterator<Item = ScriptedReply>, ran: &Arc<Ran>) -> 
 }
 
 async fn records(store: &MemoryStore) -> Vec<InvocationRecord> {
-    store.list(InvocationQuery::new()).await.unwrap().records
+    store.list(InvocationQuery::new()).await.unwrap()
 }
 
 async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
@@ -86,7 +85,7 @@ async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
         EntryKind::Reset => "reset".to_owned(),
         _ => "?".to_owned(),
     };
-    entries.iter().map(|stored| word(&stored.entry)).collect()
+    entries.iter().map(|stored| word(&stored.1)).collect()
 }
 
 #[tokio::test]
@@ -107,7 +106,7 @@ async fn each_call_leaves_a_record() {
     let records = records(&store).await;
     let told: Vec<_> = records
         .iter()
-        .map(|record| (&*record.call.tool, record.status, record.error_code(), record.call.args.to_string()))
+        .map(|record| (&*record.tool, record.status, record.error_code(), record.args.to_string()))
         .collect();
     let mut told_in_order = told.clone();
     told_in_order.sort_by_key(|told| (told.1 == Completed, told.0.to_owned(), told.2.map(str::to_owned)));
@@ -120,17 +119,17 @@ async fn each_call_leaves_a_record() {
             ("add", Completed, None, r#"{"a":40,"b":2}"#.to_owned()),
         ]
     );
-    let first = records.iter().find(|record| record.key().ord == 0).unwrap();
+    let first = records.iter().find(|record| record.key.ord == 0).unwrap();
     assert_eq!((first.result().unwrap().text_content(), first.attempt), ("42".into(), 1));
-    assert_eq!((first.call.source.as_deref(), first.call.session.as_deref()), (Some("user:7"), Some("s")));
-    assert!(first.completed_at() >= Some(first.call.created_at) && first.call.created_at > 1_600_000_000_000);
-    assert!(first.call.fingerprint != 0);
+    assert_eq!((first.source.as_deref(), first.session.as_deref()), (Some("user:7"), Some("s")));
+    assert!(first.completed_at() >= Some(first.created_at) && first.created_at > 1_600_000_000_000);
+    assert!(first.fingerprint != 0);
     // The message of the first call says what the model said; the others do not.
     assert_eq!(first.call_message().text(), "Let me see.");
     assert!(
         records
             .iter()
-            .filter(|record| record.key().ord > 0)
+            .filter(|record| record.key.ord > 0)
             .all(|record| record.call_message().text().is_empty())
     );
     let call =
@@ -155,7 +154,7 @@ async fn what_the_provider_ran_is_recorded() {
     assistant.prompt("go").await.unwrap();
     let records = records(&store).await;
     assert_eq!(records.len(), 1);
-    let call = &records[0].call;
+    let call = &records[0];
     assert_eq!((&*call.call_id, &*call.tool, &call.args), ("srv_1", "web_search", &json!({"q": "tea"})));
     assert_eq!((records[0].result().unwrap().text_content(), call.key.kind), ("hot".into(), StepKind::Model));
 }
@@ -167,7 +166,7 @@ async fn records_need_no_session() {
     let assistant = builder(model, &ran).store(store.clone()).build().unwrap();
     assistant.prompt("go").await.unwrap();
     assert_eq!(records(&store).await.len(), 1);
-    assert_eq!(records(&store).await[0].call.session, None);
+    assert_eq!(records(&store).await[0].session, None);
     let error = builder([], &ran).session("s").await.unwrap_err();
     assert!(matches!(error, BuildError::NoStore), "{error}");
 }
@@ -245,7 +244,7 @@ async fn begun(store: &MemoryStore, ord: u32, tool: &str, args: agent::Value) {
     let model = [reply().tool_call(tool, args.to_string()), reply().text("Done.")];
     let assistant = builder(model, &ran).store(probe.clone()).session("probe").await.unwrap();
     assistant.prompt("go").await.unwrap();
-    let mut new: NewInvocation = records(&probe).await.remove(0).call;
+    let mut new: InvocationRecord = records(&probe).await.remove(0);
     (new.key, new.call_id) = (key(ord), format!("c{ord}"));
     store.begin(new).await.unwrap();
 }
@@ -355,10 +354,10 @@ async fn secrets_are_not_stored_unless_asked() {
         assistant.prompt("go").await.unwrap();
         assert_eq!(outline(&assistant)[2], "login ann with 7 characters");
         let record = records(&store).await.remove(0);
-        assert_eq!((record.call.args["user"].as_str(), record.call.is_withheld), (Some("ann"), !keeps));
-        let stored = format!("{} {:?}", record.call.args, store.load("s", 0, 99).await.unwrap());
+        assert_eq!((record.args["user"].as_str(), record.is_withheld), (Some("ann"), !keeps));
+        let stored = format!("{} {:?}", record.args, store.load("s", 0, 99).await.unwrap());
         let entries = serde_json::to_string(
-            &store.load("s", 0, 99).await.unwrap().into_iter().map(|e| e.entry).collect::<Vec<_>>(),
+            &store.load("s", 0, 99).await.unwrap().into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(),
         );
         assert_eq!((stored + &entries.unwrap()).contains("hunter2"), keeps);
     }
@@ -376,7 +375,7 @@ async fn secrets_that_a_person_gives_a_call_are_not_stored_either() {
     let assistant = assistant.session("s").await.unwrap();
     assistant.prompt("go").await.unwrap();
     assert_eq!(outline(&assistant)[2], "login ann with 7 characters");
-    let entries: Vec<_> = store.load("s", 0, 99).await.unwrap().into_iter().map(|e| e.entry).collect();
+    let entries: Vec<_> = store.load("s", 0, 99).await.unwrap().into_iter().map(|(_, entry)| entry).collect();
     let stored = serde_json::to_string(&entries).unwrap();
     assert!(stored.contains(r#""edited_args":{"user":"ann","password":"[secret]"}"#), "{stored}");
     assert!(!stored.contains("hunter2") && !stored.contains("guess"), "{stored}");
@@ -432,7 +431,7 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
     assert_eq!((again.stop, *asked.lock().unwrap()), (RunStop::Suspended, 4));
     let key = StepKey::new(run, 1, StepKind::Tool, 0);
     let fingerprint = again.snapshot.as_ref().unwrap().requests()[0].fingerprint;
-    let mut new = NewInvocation::new(key, "c", "wire", json!({}));
+    let mut new = InvocationRecord::new(key, "c", "wire", json!({}));
     new.fingerprint = fingerprint;
     probe.begin(new).await.unwrap();
     let third = open(vec![reply().text("Done.")]).await;
@@ -472,7 +471,7 @@ async fn results_that_come_later_are_recorded_when_they_come() {
     let suspended = second.continue_run().await.unwrap();
     assert_eq!(suspended.stop, RunStop::Suspended);
     let snapshot = suspended.snapshot.unwrap();
-    let call_id = &record.call.call_id;
+    let call_id = &record.call_id;
     let arrived = Decisions::new().deliver(call_id, agent::ToolOutput::text("a parcel"));
     assert_eq!(second.resume(&snapshot, arrived).await.unwrap().text(), "It came.");
     assert_eq!(records(&store).await[0].result().unwrap().text_content(), "a parcel");

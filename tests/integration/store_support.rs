@@ -8,9 +8,8 @@ use std::time::Duration;
 use agent::message::UserMessage;
 use agent::steps::{StepKey, StepKind};
 use agent::store::{
-    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
-    InvocationStatus, MemoryStore, NewInvocation, SessionEntry, SessionSummary, SqlStore, Store, StoreError,
-    StoreErrorKind, StoredEntry,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore,
+    SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoreErrorKind,
 };
 use agent::{BoxFuture, ToolOutput};
 
@@ -91,9 +90,8 @@ impl Drop for Bomb {
 }
 
 /// The record of a completed call, which is another one.
-fn other_record(mut call: NewInvocation) -> InvocationRecord {
-    call.key = StepKey::new("another", 1, StepKind::Tool, 0);
-    let mut record = InvocationRecord::begun(call);
+fn other_record(mut record: InvocationRecord) -> InvocationRecord {
+    record.key = StepKey::new("another", 1, StepKind::Tool, 0);
     record.status = InvocationStatus::Completed;
     record.end = Some(InvocationEnd::new(ToolOutput::text("the result of another call").into(), 1));
     record
@@ -165,9 +163,9 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         if self.fault == Fault::OtherRecord {
-            return self.ask(Box::pin(async { Ok(BeginOutcome::found(other_record(new))) }));
+            return self.ask(Box::pin(async { Ok(Some(other_record(new))) }));
         }
         self.ask(self.inner.begin(new))
     }
@@ -184,7 +182,7 @@ impl Store for Faulty {
         self.ask(self.inner.get(key))
     }
 
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
         self.ask(self.inner.list(query))
     }
 
@@ -218,7 +216,7 @@ impl Store for Faulty {
         session: &'a str,
         after: u64,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>> {
         let after = if self.fault == Fault::StartsAgain { 0 } else { after };
         self.ask(self.inner.load(session, after, limit))
     }

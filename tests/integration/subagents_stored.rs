@@ -92,16 +92,12 @@ async fn a_tree_that_waits_in_a_store_is_resumed_in_another_process() {
     assert_eq!(output.text(), "[[a found, [booked Rome]], b found]");
     assert_eq!(log.lines(), ["book Rome", "look a", "look b"]);
     let page = store.list(InvocationQuery::new()).await.unwrap();
-    assert_eq!(page.records.len(), 5);
-    assert!(
-        page.records.iter().all(|record| record.status == InvocationStatus::Completed),
-        "{:?}",
-        page.records
-    );
+    assert_eq!(page.len(), 5);
+    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{:?}", page);
     // Each run is a session of its own.
-    let child = page.records.iter().find(|record| record.call.tool == "book").unwrap();
-    assert_eq!(child.call.session.as_deref(), Some(&*child.call.key.run));
-    let entries = store.load(&child.call.key.run, 0, 100).await.unwrap();
+    let child = page.iter().find(|record| record.tool == "book").unwrap();
+    assert_eq!(child.session.as_deref(), Some(&*child.key.run));
+    let entries = store.load(&child.key.run, 0, 100).await.unwrap();
     assert!(entries.len() >= 6);
 }
 
@@ -291,9 +287,5 @@ async fn with_records_and_no_session_a_tree_that_waits_is_resumed() {
     assert_eq!(output.text(), "[[[booked Rome]]]");
     assert_eq!(log.lines(), ["book Rome"]);
     let page = store.list(InvocationQuery::new()).await.unwrap();
-    assert!(
-        page.records.iter().all(|record| record.status == InvocationStatus::Completed),
-        "{:?}",
-        page.records
-    );
+    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{:?}", page);
 }

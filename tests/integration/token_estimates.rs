@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::recorded::cassettes;
 use agent::Value;
 use agent::message::{Message, Usage};
-use agent::model::{ManagedTool, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator};
+use agent::model::{ContextReport, ManagedTool, ModelInfo, ModelRequest, ModelStream, StepCx};
 use agent::provider::{Protocol, ReplyReader, protocol};
 
 const FOLDERS: [(&str, &str); 6] = [
@@ -110,17 +110,17 @@ async fn estimates_are_no_worse_than_they_were() {
         let info = info(&*protocol);
         let (mut alone, mut continued) = (Errors::default(), Errors::default());
         for (name, recording) in &all {
-            let estimate = recording.request.estimate_tokens(&info, &TokenEstimator);
-            alone.add(estimate.tokens, recording.usage.input);
+            let estimate = ContextReport::of(&recording.request, &info);
+            alone.add(estimate.used, recording.usage.input);
             let Some((stem, number)) = name.rsplit_once("__") else { continue };
             let Some(before) = number.parse::<u32>().ok().and_then(|number| number.checked_sub(1)) else {
                 continue;
             };
             let Some(before) = all.get(&format!("{stem}__{before}")) else { continue };
             if let Some(request) = anchored(before, &recording.request, &info) {
-                let estimate = request.estimate_tokens(&info, &TokenEstimator);
+                let estimate = ContextReport::of(&request, &info);
                 assert!(estimate.is_anchored, "{name}");
-                continued.add(estimate.tokens, recording.usage.input);
+                continued.add(estimate.used, recording.usage.input);
             }
         }
         for (what, errors) in [("whole request", &alone), ("after a reply", &continued)] {

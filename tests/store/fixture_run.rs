@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::{ModelRequest, reply};
-use agent::store::{NewInvocation, SqlStore, Store as _};
+use agent::store::{InvocationRecord, SqlStore, Store as _};
 use agent::{
     Assistant, Decision, RunError, RunOutput, SuspendedRun, ToolContext, ToolError, json,
     steps::{StepKey, StepKind},
@@ -177,7 +177,7 @@ async fn fill(database: &str) -> Result<(), Box<dyn Error>> {
     for ord in 0..100_000 {
         let key = StepKey::new("run", 1, StepKind::Tool, ord);
         let text = "x".repeat(10_000);
-        if let Err(error) = store.begin(NewInvocation::new(key, "c", "t", json!({"text": text}))).await {
+        if let Err(error) = store.begin(InvocationRecord::new(key, "c", "t", json!({"text": text}))).await {
             println!(
                 "{} {}",
                 error.kind().as_str(),

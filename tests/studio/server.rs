@@ -8,8 +8,8 @@ use agent::message::{Message, UserMessage};
 use agent::model::{ModelRequest, ScriptedReply, reply};
 use agent::steps::StepKey;
 use agent::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, NewInvocation,
-    SessionEntry, SessionSummary, SqlStore, Store, StoreError, StoredEntry,
+    InvocationEnd, InvocationQuery, InvocationRecord, SessionEntry, SessionSummary, SqlStore, Store,
+    StoreError,
 };
 use agent::studio::Studio;
 use agent::{Assistant, BoxFuture, RunTool, ScriptedModel, ToolContext, json, tool, tools};
@@ -103,7 +103,7 @@ fn unless_hanging<'a, T: Send + 'a>(name: &str, answer: Answer<'a, T>) -> Answer
 }
 
 impl Store for Hanging {
-    fn begin(&self, new: NewInvocation) -> Answer<'_, BeginOutcome> {
+    fn begin(&self, new: InvocationRecord) -> Answer<'_, Option<InvocationRecord>> {
         self.0.begin(new)
     }
 
@@ -119,7 +119,7 @@ impl Store for Hanging {
         self.0.get(key)
     }
 
-    fn list(&self, query: InvocationQuery) -> Answer<'_, InvocationPage> {
+    fn list(&self, query: InvocationQuery) -> Answer<'_, Vec<InvocationRecord>> {
         self.0.list(query)
     }
 
@@ -135,7 +135,12 @@ impl Store for Hanging {
         self.0.append(session, expected, entries)
     }
 
-    fn load<'a>(&'a self, session: &'a str, after: u64, limit: usize) -> Answer<'a, Vec<StoredEntry>> {
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<(u64, SessionEntry)>> {
         unless_hanging(session, self.0.load(session, after, limit))
     }
 

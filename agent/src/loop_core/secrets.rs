@@ -115,11 +115,11 @@ impl RunSecrets {
         let mut shown = update.clone();
         match &mut shown {
             ModelEvent::ToolCallDelta { delta, .. } => delta.clear(),
-            ModelEvent::ToolCallArgument { argument, .. } => {
-                if argument.secret {
-                    argument.path.clear();
+            ModelEvent::ToolCallArgument { path, secret, change, .. } => {
+                if *secret {
+                    path.clear();
                 }
-                match &mut argument.change {
+                match change {
                     ArgumentChange::Appended { fragment } => fragment.clear(),
                     ArgumentChange::Finished { value } => *value = None,
                     ArgumentChange::Started { .. } | ArgumentChange::Refused { .. } => {}

@@ -19,8 +19,8 @@ mod outgoing {
                 ContentBlock::resource(ResourceContents::blob(data, uri).with_mime_type(mime_type))
             }),
             Content::Resource(resource) => {
-                let contents = match resource.as_data() {
-                    Some(bytes) => ResourceContents::blob(bytes.to_base64(), &resource.uri),
+                let contents = match resource.to_base64() {
+                    Some(data) => ResourceContents::blob(data, &resource.uri),
                     None => ResourceContents::text(resource.as_text().unwrap_or_default(), &resource.uri),
                 };
                 ContentBlock::resource(match &resource.mime_type {
@@ -64,7 +64,7 @@ mod outgoing {
 
 #[cfg(feature = "mcp-client")]
 mod incoming {
-    use crate::message::{Blob, Content, Media, Part, Resource, ResourceLink};
+    use crate::message::{Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
     /// Returns a block of a server's result as a part. Invalid base64 becomes a text that reports it.
@@ -82,8 +82,8 @@ mod incoming {
                     resource(Resource::text(uri, text), mime_type)
                 }
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                    match Blob::from_base64(&blob) {
-                        Ok(bytes) => resource(Resource::data(uri, bytes), mime_type),
+                    match Resource::from_base64(&*uri, &blob) {
+                        Ok(found) => resource(found, mime_type),
                         Err(_) => {
                             Part::text(format!("[the server sent the resource {uri} without valid data]"))
                         }
@@ -105,8 +105,8 @@ mod incoming {
     }
 
     fn media(data: &str, mime_type: String, part: impl FnOnce(Media) -> Part) -> Part {
-        match Blob::from_base64(data) {
-            Ok(bytes) => part(Media::data(bytes, mime_type)),
+        match Media::from_base64(data, &*mime_type) {
+            Ok(media) => part(media),
             Err(_) => Part::text(format!("[the server sent {mime_type} without valid data]")),
         }
     }

@@ -108,23 +108,8 @@ impl Conversation {
         self.view = Arc::default();
     }
 
-    /// Records a change of what a model is sent of this conversation. The messages stay as they are.
-    /// [`ConversationView::of`](super::ConversationView::of) applies it.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView, Message};
-    ///
-    /// let mut conversation =
-    ///     Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
-    /// let change = ConversationView::of(&conversation).compact(2, "The user greeted.")?;
-    /// conversation.record_view_change(change);
-    ///
-    /// let stored = serde_json::to_string(&conversation)?;
-    /// let conversation: Conversation = serde_json::from_str(&stored)?;
-    /// assert_eq!((conversation.len(), conversation.view_changes().len()), (3, 1));
-    /// assert_eq!(ConversationView::of(&conversation).messages().len(), 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Records a change of what a model is sent of this conversation that was stored beside its messages. The messages stay as they are.
+    /// [`ViewChange`] has an example.
     pub fn record_view_change(&mut self, change: ViewChange) {
         Arc::make_mut(&mut self.view).push(change);
     }

@@ -14,18 +14,8 @@ use crate::parse_error::ParseError;
 /// Bytes in memory, shared by all clones. The serde form is base64.
 ///
 /// Reading accepts the standard and the URL-safe alphabet, with or without padding. Writing uses the standard alphabet with padding.
-///
-/// ```
-/// use agent::message::Blob;
-///
-/// let blob = Blob::from(vec![1, 2, 3]);
-/// assert_eq!(blob.to_base64(), "AQID");
-/// assert_eq!(Blob::from_base64("AQID")?, blob);
-/// assert_eq!(blob.len(), 3);                           // it is the bytes
-/// # Ok::<(), agent::args::ParseError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Blob(Arc<[u8]>);
+pub(crate) struct Blob(Arc<[u8]>);
 
 const CONFIG: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -34,7 +24,7 @@ const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
 
 impl Blob {
     /// Returns the bytes as base64.
-    pub fn to_base64(&self) -> String {
+    pub(crate) fn to_base64(&self) -> String {
         BASE64.encode(&self.0)
     }
 
@@ -42,7 +32,7 @@ impl Blob {
     ///
     /// # Errors
     /// Returns an error if the text is not base64.
-    pub fn from_base64(text: &str) -> Result<Self, ParseError> {
+    pub(crate) fn from_base64(text: &str) -> Result<Self, ParseError> {
         let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
         engine
             .decode(text)
@@ -59,27 +49,9 @@ impl Deref for Blob {
     }
 }
 
-impl From<Vec<u8>> for Blob {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes.into())
-    }
-}
-
-impl From<&[u8]> for Blob {
-    fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-}
-
-impl<const N: usize> From<&[u8; N]> for Blob {
-    fn from(bytes: &[u8; N]) -> Self {
-        Self(bytes.as_slice().into())
-    }
-}
-
-impl From<Arc<[u8]>> for Blob {
-    fn from(bytes: Arc<[u8]>) -> Self {
-        Self(bytes)
+impl<B: AsRef<[u8]>> From<B> for Blob {
+    fn from(bytes: B) -> Self {
+        Self(bytes.as_ref().into())
     }
 }
 
@@ -122,7 +94,7 @@ impl<'de> Deserialize<'de> for Blob {
 pub struct Media {
     /// The content, or its location.
     #[serde(flatten)]
-    pub source: MediaSource,
+    pub(crate) source: MediaSource,
     /// The media type, for example `image/png`. Always set for content in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
@@ -132,9 +104,29 @@ pub struct Media {
 }
 
 impl Media {
-    /// Creates media with content in memory.
-    pub fn data(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), mime_type: Some(mime_type.into()), name: None }
+    /// Creates media with content in memory. Clones share the bytes.
+    pub fn data(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::blob(bytes.into(), mime_type)
+    }
+
+    pub(crate) fn blob(bytes: Blob, mime_type: impl Into<String>) -> Self {
+        Self { source: MediaSource::Data(bytes), mime_type: Some(mime_type.into()), name: None }
+    }
+
+    /// Creates media with content in memory from base64, in the standard or the URL-safe alphabet, with or without padding.
+    ///
+    /// ```
+    /// use agent::message::Media;
+    ///
+    /// let image = Media::from_base64("iVA=", "image/png")?;
+    /// assert_eq!((image.as_data(), image.to_base64().as_deref()), (Some([0x89, b'P'].as_slice()), Some("iVA=")));
+    /// # Ok::<(), agent::args::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the text is not base64.
+    pub fn from_base64(text: &str, mime_type: impl Into<String>) -> Result<Self, ParseError> {
+        Blob::from_base64(text).map(|bytes| Self::blob(bytes, mime_type))
     }
 
     /// Creates media with content at a URL, which the provider fetches.
@@ -145,6 +137,47 @@ impl Media {
     /// Creates media with a file that was uploaded to the provider before.
     pub fn file_id(id: impl Into<String>) -> Self {
         Self { source: MediaSource::FileId(id.into()), mime_type: None, name: None }
+    }
+
+    /// Returns content in memory.
+    ///
+    /// ```
+    /// use agent::message::Media;
+    ///
+    /// let media = [Media::data(b"II*", "image/tiff"), Media::url("https://example.com/cat.png"), Media::file_id("file-123")];
+    /// assert_eq!(media[0].as_data(), Some(b"II*".as_slice()));
+    /// assert_eq!((media[1].as_data(), media[1].as_url()), (None, Some("https://example.com/cat.png")));
+    /// assert_eq!(media[2].as_file_id(), Some("file-123"));
+    /// ```
+    pub fn as_data(&self) -> Option<&[u8]> {
+        match &self.source {
+            MediaSource::Data(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns content in memory as base64.
+    pub fn to_base64(&self) -> Option<String> {
+        match &self.source {
+            MediaSource::Data(bytes) => Some(bytes.to_base64()),
+            _ => None,
+        }
+    }
+
+    /// Returns the URL of the content.
+    pub fn as_url(&self) -> Option<&str> {
+        match &self.source {
+            MediaSource::Url(url) => Some(url),
+            _ => None,
+        }
+    }
+
+    /// Returns the id of the content at the provider.
+    pub fn as_file_id(&self) -> Option<&str> {
+        match &self.source {
+            MediaSource::FileId(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// Sets the media type.
@@ -170,17 +203,9 @@ impl Media {
 }
 
 /// The location of the content of a [`Media`]. The serde form is one field with the name of the variant.
-///
-/// ```
-/// use agent::message::{Media, MediaSource};
-///
-/// let image = Media::file_id("file-123");
-/// assert!(matches!(&image.source, MediaSource::FileId(id) if id == "file-123"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum MediaSource {
+pub(crate) enum MediaSource {
     /// In memory.
     Data(Blob),
     /// At a URL.
@@ -222,8 +247,25 @@ impl Resource {
     }
 
     /// Creates a binary resource.
-    pub fn data(uri: impl Into<String>, bytes: impl Into<Blob>) -> Self {
+    pub fn data(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self { uri: uri.into(), body: ResourceBody::Data(bytes.into()), mime_type: None }
+    }
+
+    /// Creates a binary resource from base64, in the standard or the URL-safe alphabet, with or without padding.
+    ///
+    /// ```
+    /// use agent::message::Resource;
+    ///
+    /// let icon = Resource::from_base64("file:///icon.png", "AQID")?;
+    /// assert_eq!((icon.as_data(), icon.to_base64().as_deref()), (Some([1, 2, 3].as_slice()), Some("AQID")));
+    /// # Ok::<(), agent::args::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the text is not base64.
+    pub fn from_base64(uri: impl Into<String>, text: &str) -> Result<Self, ParseError> {
+        let bytes = Blob::from_base64(text)?;
+        Ok(Self { uri: uri.into(), body: ResourceBody::Data(bytes), mime_type: None })
     }
 
     /// Sets the media type.
@@ -241,10 +283,18 @@ impl Resource {
     }
 
     /// Returns the content of a binary resource.
-    pub fn as_data(&self) -> Option<&Blob> {
+    pub fn as_data(&self) -> Option<&[u8]> {
         match &self.body {
             ResourceBody::Text(_) => None,
             ResourceBody::Data(bytes) => Some(bytes),
+        }
+    }
+
+    /// Returns the content of a binary resource as base64.
+    pub fn to_base64(&self) -> Option<String> {
+        match &self.body {
+            ResourceBody::Text(_) => None,
+            ResourceBody::Data(bytes) => Some(bytes.to_base64()),
         }
     }
 

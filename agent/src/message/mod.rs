@@ -46,13 +46,15 @@ pub use conversation::Conversation;
 pub(crate) use hand_off::{HandOff, Recipient};
 pub use list::MessageList;
 pub use losses::HandOffLosses;
-pub use media::{Blob, Media, MediaSource, Resource, ResourceLink};
+pub(crate) use media::MediaSource;
+pub use media::{Media, Resource, ResourceLink};
 pub use part::Part;
 #[cfg(feature = "runtime")]
 pub(crate) use repair::LOST;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
-pub use view::{ClearedResult, ConversationView, ViewChange, ViewError};
+pub(crate) use view::{ClearedResult, ConversationView};
+pub use view::{ViewChange, ViewError};
 pub use words::{OutcomeKind, StopReason};
 
 #[cfg(test)]

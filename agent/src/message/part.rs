@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::arguments::{ToolArguments, ToolCall};
 use super::content::{CacheMark, Content, ProviderData, ProviderTool};
 use super::json;
-use super::media::{Blob, Media, Resource, ResourceLink};
+use super::media::{Media, Resource, ResourceLink};
 
 /// A part of a message: its content, and the data that its provider needs back.
 ///
@@ -106,7 +106,7 @@ impl Part {
     }
 
     /// Creates an image in memory, with its media type.
-    pub fn image(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Image(Media::data(bytes, mime_type)))
     }
 
@@ -116,12 +116,12 @@ impl Part {
     }
 
     /// Creates a document in memory, with its media type, for example `application/pdf`.
-    pub fn document(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+    pub fn document(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Document(Media::data(bytes, mime_type)))
     }
 
     /// Creates audio in memory, with its media type.
-    pub fn audio(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Audio(Media::data(bytes, mime_type)))
     }
 

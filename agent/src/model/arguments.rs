@@ -4,44 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::ModelEvent;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream, read_literally};
 use crate::tool::definition::ToolDefinition;
 
-/// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
-///
-/// ```
-/// use agent::model::{Model, ModelEvent, ModelRequest, StepCx, reply};
-/// use agent::ScriptedModel;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
-/// let model = ScriptedModel::new([reply().tool_call("write", r#"{"path": "a.txt"}"#)]);
-/// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
-/// let mut paths = Vec::new();
-/// while let Some(event) = stream.next().await {
-///     if let ModelEvent::ToolCallArgument { argument, .. } = event? { paths.push(argument.path) }
-/// }
-/// assert_eq!(paths.last().unwrap(), "");               // the whole ends last
-/// assert!(paths.contains(&"/path".to_owned()));
-/// # Ok(()) }
-/// ```
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ArgumentUpdate {
-    /// The JSON pointer to the value; empty for the whole.
-    pub path: String,
-    /// Whether the value may contain a secret, and should not be shown.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub secret: bool,
-    /// The change.
-    #[serde(flatten)]
-    pub change: ArgumentChange,
-}
-
-/// A change of a value in a call's arguments.
+/// A change of a value in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
 /// ```
 /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
@@ -52,9 +22,7 @@ pub struct ArgumentUpdate {
 /// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
 /// let mut shown = String::new();
 /// while let Some(event) = stream.next().await {
-///     if let ModelEvent::ToolCallArgument { argument, .. } = event?
-///         && let ArgumentChange::Appended { fragment } = argument.change
-///     {
+///     if let ModelEvent::ToolCallArgument { change: ArgumentChange::Appended { fragment }, .. } = event? {
 ///         shown += &fragment;
 ///     }
 /// }
@@ -88,36 +56,55 @@ pub enum ArgumentChange {
     },
 }
 
-impl ArgumentUpdate {
+impl ArgumentChange {
     fn of(event: &ArgumentEvent<'_>) -> Self {
-        let path = event.path();
-        let change = match event {
-            ArgumentEvent::Started { kind, .. } => ArgumentChange::Started { kind: *kind },
-            ArgumentEvent::Appended { fragment, .. } => {
-                ArgumentChange::Appended { fragment: (*fragment).to_owned() }
-            }
+        match event {
+            ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
+            ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
             // The value of a container repeats its members, which would be emitted once for each level.
-            ArgumentEvent::Finished { json, .. } => ArgumentChange::Finished {
-                value: (!json.starts_with(['{', '['])).then(|| read_literally(json)),
-            },
-            ArgumentEvent::Refused { issues, .. } => {
-                ArgumentChange::Refused { issues: issues.iter().map(ToString::to_string).collect() }
+            ArgumentEvent::Finished { json, .. } => {
+                Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }
-        };
-        Self { path: path.to_string(), secret: path.is_secret(), change }
+            ArgumentEvent::Refused { issues, .. } => {
+                Self::Refused { issues: issues.iter().map(ToString::to_string).collect() }
+            }
+        }
     }
 }
 
-/// Leaves out values: they may be secrets, and this text is logged.
-impl fmt::Debug for ArgumentUpdate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, secret, change } = self;
-        f.debug_struct("ArgumentUpdate")
-            .field("path", path)
-            .field("secret", secret)
-            .field("change", change)
-            .finish()
-    }
+/// The serde form of [`ModelEvent::ToolCallArgument`], where path, secret and change are an object.
+#[derive(Serialize, Deserialize)]
+struct EventForm<P, C> {
+    content_index: usize,
+    argument: ArgumentForm<P, C>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ArgumentForm<P, C> {
+    path: P,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    secret: bool,
+    #[serde(flatten)]
+    change: C,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+pub(super) fn serialize<S: Serializer>(
+    content_index: &usize,
+    path: &str,
+    secret: &bool,
+    change: &ArgumentChange,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let argument = ArgumentForm { path, secret: *secret, change };
+    EventForm { content_index: *content_index, argument }.serialize(serializer)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<(usize, String, bool, ArgumentChange), D::Error> {
+    let EventForm { content_index, argument } = EventForm::deserialize(deserializer)?;
+    Ok((content_index, argument.path, argument.secret, argument.change))
 }
 
 /// Leaves out values: they may be secrets, and this text is logged.
@@ -161,9 +148,13 @@ impl CallArguments {
                 if let Some(stream) = self.streams.get_mut(content_index) {
                     // An error stays in the argument stream and its text, and the report shows it.
                     let _ = stream.push(delta, &mut |event| {
-                        let argument = ArgumentUpdate::of(&event);
-                        updates
-                            .push(ModelEvent::ToolCallArgument { content_index: *content_index, argument });
+                        let path = event.path();
+                        updates.push(ModelEvent::ToolCallArgument {
+                            content_index: *content_index,
+                            path: path.to_string(),
+                            secret: path.is_secret(),
+                            change: ArgumentChange::of(&event),
+                        });
                     });
                 }
             }

@@ -1,14 +1,14 @@
 //! When results are cleared and messages compacted, so that a conversation fits into the window of its model.
 
-use crate::message::{ClearedResult, ConversationView, Message, OutcomeKind};
+use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind};
 use crate::tool::policy::Effect;
 
 #[cfg(test)]
 #[path = "context_rules_tests.rs"]
 mod tests;
 
-use super::tokens::SizeCounter;
-use super::{ModelInfo, TokenCounter, TokenEstimate};
+use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
+use super::{Model, ModelRequest};
 
 /// The smallest clear, in tokens and in thousandths of the usable window: small ones would invalidate the provider's cache often.
 const MIN_CLEARED: u64 = 4_000;
@@ -24,34 +24,16 @@ const SHORTENED_SHARE: u64 = 250;
 /// The tokens that are reserved for a reply, if the request does not limit it.
 const MAX_RESERVE: u64 = 32_000;
 
-/// When the view of a conversation is changed, and what stays.
+/// When the [view](Conversation::view) of a conversation is changed, and what stays. For an assistant:
+/// [`manage_context`](crate::AssistantBuilder::manage_context); in other loops: [`fit`](Self::fit).
 ///
 /// ```
-/// use agent::tool::Effect;
-/// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
-/// use agent::model::{TokenEstimator, ContextRules, ModelInfo, ModelRequest, ViewDecision};
+/// use agent::{Assistant, ScriptedModel, model::ContextRules};
 ///
-/// let mut conversation = Conversation::new();
-/// for turn in 0..10 {
-///     conversation.push(Message::user("And the next page?"));
-///     conversation.push(Message::from(AssistantMessage::new([Part::tool_call(format!("call_{turn}"), "read", "{}")])));
-///     let page = ToolResultMessage::new(format!("call_{turn}"), "read", OutcomeKind::Completed).with_content("word ".repeat(8_000));
-///     conversation.push(Message::from(page));
-/// }
-/// let rules = ContextRules::new().clear_at(0.5);
-/// let usable = rules.usable(Some(200_000), None, Some(8_000))?;
-/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-///
-/// let mut view = ConversationView::of(&conversation);
-/// let request = ModelRequest::new(view.messages().iter().cloned());
-/// let estimate = request.estimate_tokens(&info, &TokenEstimator);
-/// let ViewDecision::Clear { results } = rules.decide(&view, estimate, usable, &info, &TokenEstimator, |_| Effect::Pure) else {
-///     panic!("the oldest results are cleared first");
-/// };
-/// assert_eq!(results[0].index, 2);
-/// assert!(results[0].line.starts_with("[the result of `read` was removed here"));
-/// view.clear(results)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let rules = ContextRules::new().window(100_000).keep_results(5).keep_results_of(["read_plan"]).compact_at(0.9).target(0.3);
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
+/// assert_eq!(assistant.context().usable, Some(68_000));
+/// # Ok::<(), agent::run::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextRules {
@@ -64,7 +46,7 @@ pub struct ContextRules {
     author: SummaryAuthor,
 }
 
-/// Who writes the summaries that replace old messages.
+/// The author of the summaries that replace old messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum SummaryAuthor {
     /// The model of the run.
@@ -78,23 +60,9 @@ pub(crate) enum SummaryAuthor {
     Off,
 }
 
-/// The step that a request needs first. [`ContextRules`] has an example of a loop.
-///
-/// ```
-/// use agent::tool::Effect;
-/// use agent::message::{Conversation, ConversationView, Message};
-/// use agent::model::{ContextRules, ModelInfo, ModelRequest, TokenEstimator, ViewDecision};
-///
-/// let conversation = Conversation::from_iter([Message::user("Hi")]);
-/// let view = ConversationView::of(&conversation);
-/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-/// let estimate = ModelRequest::default().estimate_view(&view, &info, &TokenEstimator);
-/// let decision = ContextRules::new().decide(&view, estimate, 10_000, &info, &TokenEstimator, |_| Effect::Pure);
-/// assert_eq!(decision, ViewDecision::Fits);
-/// ```
+/// The step that a request needs first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ViewDecision {
+pub(crate) enum ViewDecision {
     /// The request can be sent.
     Fits,
     /// These results are [cleared](ConversationView::clear).
@@ -123,15 +91,20 @@ pub enum ViewDecision {
     },
 }
 
-/// Why rules cannot be used.
+/// Why rules cannot be used, or no request can be made to fit by them.
 ///
 /// ```
-/// use agent::model::ContextRules;
+/// use agent::ScriptedModel;
+/// use agent::message::Conversation;
+/// use agent::model::{ContextRules, ModelRequest};
 ///
-/// let error = ContextRules::new().usable(None, None, None).unwrap_err();
-/// assert_eq!(error.to_string(), "the context window of the model is unknown; set it with `window`");
-/// let error = ContextRules::new().clear_at(0.9).usable(Some(8_000), None, None).unwrap_err();
-/// assert!(error.to_string().contains("0 < target (0.4) < clear_at (0.9) <= compact_at (0.8) < 1"));
+/// let fit = |rules: ContextRules| {
+///     let model = ScriptedModel::new(["Hello!"]);
+///     rules.fit(&mut Conversation::new(), &ModelRequest::default(), &model).unwrap_err().to_string()
+/// };
+/// assert_eq!(fit(ContextRules::new()), "the context window of the model is unknown; set it with `window`");
+/// let error = fit(ContextRules::new().window(8_000).clear_at(0.9));
+/// assert!(error.contains("0 < target (0.4) < clear_at (0.9) <= compact_at (0.8) < 1"));
 /// ```
 #[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -147,6 +120,17 @@ pub enum ContextRulesError {
     NoRoom {
         /// The window.
         window: u64,
+    },
+    /// Nothing can be replaced, and the request is probably too long.
+    #[error(
+        "the request needs about {needed} tokens of {usable}, and nothing of the conversation can be replaced"
+    )]
+    #[non_exhaustive]
+    Full {
+        /// The tokens that the request probably needs.
+        needed: u64,
+        /// The tokens that it may use.
+        usable: u64,
     },
     /// The shares contradict each other.
     #[error(
@@ -204,14 +188,7 @@ impl ContextRules {
         self
     }
 
-    /// Never clears the results of these tools. A tool of one's own says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
-    ///
-    /// ```
-    /// use agent::model::ContextRules;
-    ///
-    /// let rules = ContextRules::new().keep_results(5).keep_results_of(["read_plan"]).compact_at(0.9).target(0.3);
-    /// assert_eq!(rules.usable(Some(10_000), None, Some(2_000)), Ok(8_000));
-    /// ```
+    /// Never clears the results of these tools. A function says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
     pub fn keep_results_of<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.kept_tools.extend(tools.into_iter().map(Into::into));
         self
@@ -299,20 +276,75 @@ impl ContextRules {
         self.window
     }
 
+    /// Changes what a model is sent of the conversation until this request fits with its messages: results are cleared, and the newest one is
+    /// shortened if it is longer than the window. Returns the index before which messages have to be [compacted](Conversation::compact), if
+    /// that is not enough; `None` once the request fits.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
+    /// use agent::model::{ContextRules, ModelRequest};
+    ///
+    /// let mut conversation = Conversation::new();
+    /// for turn in 0..10 {
+    ///     conversation.push(Message::user("And the next page?"));
+    ///     conversation.push(Message::from(AssistantMessage::new([Part::tool_call(format!("call_{turn}"), "read", "{}")])));
+    ///     let page = ToolResultMessage::new(format!("call_{turn}"), "read", OutcomeKind::Completed).with_content("word ".repeat(8_000));
+    ///     conversation.push(Message::from(page));
+    /// }
+    /// let (rules, model) = (ContextRules::new().window(200_000), ScriptedModel::new(["It ends well."]));
+    /// let mut request = ModelRequest::default().with_max_tokens(8_000);
+    /// while let Some(at) = rules.fit(&mut conversation, &request, &model)? {
+    ///     conversation.compact(at, "The user reads a book, page by page.")?;          // by a model
+    /// }
+    /// request.messages = conversation.view();
+    /// assert!(request.messages[2].text().starts_with("[the result of `read` was removed here"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// The request is one to this model, with its tools: their effect and [`keep_result`](crate::tool::ToolPolicy::keep_result) count. Its own
+    /// messages do not. The author of summaries, and a counter of the assistant, are not used.
+    ///
+    /// # Errors
+    /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is
+    /// probably too long.
+    pub fn fit(
+        &self,
+        conversation: &mut Conversation,
+        request: &ModelRequest,
+        model: &dyn Model,
+    ) -> Result<Option<usize>, ContextRulesError> {
+        let (info, counter) = (model.info(), &TokenEstimator);
+        let usable = self.usable(model.context_window(), model.max_output(), request.max_tokens)?;
+        let mut view = ConversationView::of(conversation);
+        loop {
+            let estimate = request.estimate_view(&view, info, counter);
+            let effect_of = |name: &str| match request.tools.iter().find(|tool| tool.name() == name) {
+                Some(tool) => (!tool.policy().keep_result).then_some(tool.policy().effect),
+                None => Some(Effect::Once),
+            };
+            let size = SizeCounter { counter, api: &info.api };
+            let change = match self.decide(&view, estimate, usable, size, true, effect_of) {
+                ViewDecision::Fits => return Ok(None),
+                ViewDecision::Compact { at } => return Ok(Some(at)),
+                ViewDecision::Full { needed, usable } => {
+                    return Err(ContextRulesError::Full { needed, usable });
+                }
+                ViewDecision::Clear { results } => view.clear(results),
+                ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
+            };
+            // A decision is always one that the view can follow.
+            let Ok(change) = change else { return Ok(None) };
+            conversation.record_view_change(change);
+        }
+    }
+
     /// Returns the tokens that a request may use: the window without what is reserved for the reply, which is `max_tokens`, or else the
     /// model's maximum but not more than 32,000; at most half of the window.
     ///
-    /// ```
-    /// use agent::model::ContextRules;
-    ///
-    /// let rules = ContextRules::new().window(100_000);
-    /// assert_eq!(rules.usable(Some(1_000_000), Some(64_000), None), Ok(68_000));
-    /// assert_eq!(rules.usable(None, None, Some(90_000)), Ok(50_000));
-    /// ```
-    ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other.
-    pub fn usable(
+    pub(crate) fn usable(
         &self,
         known_window: Option<u64>,
         max_output: Option<u64>,
@@ -330,30 +362,9 @@ impl ContextRules {
         }
     }
 
-    /// Decides what has to happen before a request with this estimate. The result depends on nothing but the arguments; `effect_of`
-    /// returns the effect of the tool with a name. Only results of [named tools](Self::keep_results_of) are kept whatever their age.
-    pub fn decide(
-        &self,
-        view: &ConversationView,
-        estimate: TokenEstimate,
-        usable: u64,
-        info: &ModelInfo,
-        counter: &dyn TokenCounter,
-        effect_of: impl Fn(&str) -> Effect,
-    ) -> ViewDecision {
-        let may_compact = self.author != SummaryAuthor::Off;
-        self.decide_with(
-            view,
-            estimate,
-            usable,
-            SizeCounter { counter, api: &info.api },
-            may_compact,
-            |tool| Some(effect_of(tool)),
-        )
-    }
-
-    /// Decides, without a summary if none may be made now. Results of tools without an effect are kept.
-    pub(crate) fn decide_with(
+    /// Decides what has to happen before a request with this estimate, without a summary if none may be made now. The result depends on
+    /// nothing but the arguments. Results of tools without an effect are kept.
+    pub(crate) fn decide(
         &self,
         view: &ConversationView,
         estimate: TokenEstimate,

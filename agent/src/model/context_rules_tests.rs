@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::{AssistantMessage, Conversation, Part, ToolResultMessage, UserMessage};
-use crate::model::{ModelRequest, TokenEstimator};
+use crate::model::{ContextReport, ModelInfo, scripted::ScriptedModel};
 
 fn info() -> ModelInfo {
     ModelInfo::new("acme", "acme-chat", "large-1")
@@ -27,9 +27,9 @@ fn estimate_of(view: &ConversationView) -> TokenEstimate {
 }
 
 fn decide(rules: &ContextRules, view: &ConversationView, usable: u64) -> ViewDecision {
-    rules.decide(view, estimate_of(view), usable, &info(), &TokenEstimator, |tool| {
-        if tool == "send" { Effect::Once } else { Effect::Pure }
-    })
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
+    let effect_of = |tool: &str| Some(if tool == "send" { Effect::Once } else { Effect::Pure });
+    rules.decide(view, estimate_of(view), usable, size, true, effect_of)
 }
 
 #[test]
@@ -178,4 +178,29 @@ fn shares_that_contradict_each_other_are_named() {
     }
     assert_eq!(rules().window(0).usable(None, None, None), Err(ContextRulesError::NoRoom { window: 0 }));
     assert_eq!(rules().window(u64::MAX).usable(None, None, Some(u64::MAX)), Ok(u64::MAX / 2 + 1));
+}
+
+#[test]
+fn a_loop_of_ones_own_is_told_where_a_summary_is_needed() {
+    let model = ScriptedModel::new([""; 0]).with_info(info());
+    let request = ModelRequest::default().with_max_tokens(4_000);
+    let (rules, mut conversation, mut summaries) =
+        (ContextRules::new().window(24_000), Conversation::new(), 0);
+    for turn in 0..60 {
+        conversation.push(Message::user(words(300)));
+        add_turn(&mut conversation, "read", 900);
+        while let Some(at) = rules.fit(&mut conversation, &request, &model).unwrap() {
+            conversation.compact(at, "They went on.").unwrap();
+            summaries += 1;
+        }
+        let mut sent = request.clone();
+        sent.messages = conversation.view();
+        assert!(ContextReport::of(&sent, &info()).used <= 20_000, "turn {turn}");
+    }
+    assert!(summaries > 0 && conversation.view_changes().len() > summaries);
+
+    let mut pinned = Conversation::from_iter([Message::from(UserMessage::from(words(30_000)).pinned())]);
+    let error = rules.fit(&mut pinned, &request, &model).unwrap_err();
+    assert!(matches!(error, ContextRulesError::Full { usable: 20_000, .. }), "{error}");
+    assert!(pinned.view_changes().is_empty());
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ArgumentUpdate;
+use super::{ArgumentChange, arguments};
 use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// An event of a growing reply.
@@ -107,12 +107,17 @@ pub enum ModelEvent {
     },
     /// A change in the arguments that follows from the latest text, if the request [asks for these
     /// events](super::ModelRequest::argument_events). It contains nothing that has to be kept: calls are made from the complete
-    /// text.
+    /// text. In the serde form, `path`, `secret` and the change are the members of an object `argument`.
+    #[serde(with = "arguments")]
     ToolCallArgument {
         /// The index of the part.
         content_index: usize,
+        /// The JSON pointer to the value; empty for the whole.
+        path: String,
+        /// Whether the value may contain a secret, and should not be shown.
+        secret: bool,
         /// The change.
-        argument: ArgumentUpdate,
+        change: ArgumentChange,
     },
     /// The call is complete.
     ToolCallEnd {
@@ -193,8 +198,8 @@ impl fmt::Debug for ModelEvent {
             Self::ToolCallDelta { delta, .. } => {
                 out.field("delta", &format_args!("({} bytes)", delta.len()));
             }
-            Self::ToolCallArgument { argument, .. } => {
-                out.field("argument", argument);
+            Self::ToolCallArgument { path, secret, change, .. } => {
+                out.field("path", path).field("secret", secret).field("change", change);
             }
             Self::Part { part, .. } => {
                 out.field("part", part);

@@ -18,23 +18,36 @@ use crate::message::{Media, ResourceLink};
 /// replacement: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
 ///
 /// ```
-/// use agent::model::{ManagedTool, ModelRequest, WebLimits};
+/// use agent::model::{ManagedTool, ModelRequest};
 ///
-/// let search = WebLimits { max_uses: Some(3), ..WebLimits::default() };
+/// let search = ManagedTool::web_search().max_uses(3).allowed_domains(["docs.rs"]);
 /// let oracle = ManagedTool::other("acme", agent::json!({"type": "oracle_v2"}));
-/// let tools = [ManagedTool::WebSearch(search), ManagedTool::web_fetch(), oracle];
+/// let tools = [search, ManagedTool::web_fetch(), oracle];
 /// let request = ModelRequest::default().with_managed_tools(tools);
 /// let names: Vec<&str> = request.managed_tools.iter().map(|tool| tool.name()).collect();
 /// assert_eq!(names, ["web search", "web fetch", "oracle_v2"]);
-/// assert_eq!(ManagedTool::web_search(), ManagedTool::WebSearch(WebLimits::default()));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedTool {
-    /// Searches the web.
-    WebSearch(WebLimits),
-    /// Reads web pages.
-    WebFetch(WebLimits),
+    /// Searches the web. The provider decides about limits that are absent.
+    WebSearch {
+        /// Maximum number of searches per reply.
+        max_uses: Option<u32>,
+        /// If not empty, only these domains are searched.
+        allowed_domains: Vec<String>,
+        /// These domains are never searched.
+        blocked_domains: Vec<String>,
+    },
+    /// Reads web pages. The provider decides about limits that are absent.
+    WebFetch {
+        /// Maximum number of pages that are read per reply.
+        max_uses: Option<u32>,
+        /// If not empty, only pages of these domains are read.
+        allowed_domains: Vec<String>,
+        /// Pages of these domains are never read.
+        blocked_domains: Vec<String>,
+    },
     /// Runs code in a sandbox of the provider.
     CodeExecution,
     /// Draws images.
@@ -54,12 +67,47 @@ pub enum ManagedTool {
 impl ManagedTool {
     /// Creates a web search with the provider's default settings.
     pub fn web_search() -> Self {
-        Self::WebSearch(WebLimits::default())
+        Self::WebSearch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
     /// Creates a web fetch, which reads web pages, with the provider's default settings.
     pub fn web_fetch() -> Self {
-        Self::WebFetch(WebLimits::default())
+        Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
+    }
+
+    /// Limits the number of searches, or of pages that are read, per reply. Only a web search and a web fetch have limits.
+    pub fn max_uses(self, uses: u32) -> Self {
+        self.limited(|max_uses, _, _| *max_uses = Some(uses))
+    }
+
+    /// Limits a web search or a web fetch to these domains.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    ///
+    /// let search = ManagedTool::web_search().allowed_domains(["docs.rs", "doc.rust-lang.org"]);
+    /// assert!(matches!(search, ManagedTool::WebSearch { allowed_domains, .. } if allowed_domains.len() == 2));
+    /// ```
+    pub fn allowed_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.limited(|_, allowed, _| *allowed = domains.into_iter().map(Into::into).collect())
+    }
+
+    /// Excludes these domains from a web search or a web fetch.
+    pub fn blocked_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.limited(|_, _, blocked| *blocked = domains.into_iter().map(Into::into).collect())
+    }
+
+    fn limited(mut self, limit: impl FnOnce(&mut Option<u32>, &mut Vec<String>, &mut Vec<String>)) -> Self {
+        let tool = match &mut self {
+            Self::Unrendered(tool) => &mut **tool,
+            tool => tool,
+        };
+        if let Self::WebSearch { max_uses, allowed_domains, blocked_domains }
+        | Self::WebFetch { max_uses, allowed_domains, blocked_domains } = tool
+        {
+            limit(max_uses, allowed_domains, blocked_domains);
+        }
+        self
     }
 
     /// Creates a tool that only one provider has, by its entry in that provider's list of tools. Other providers refuse the request.
@@ -114,8 +162,8 @@ impl ManagedTool {
     /// Returns a human-readable name, such as `web search`. For a tool that only one provider has it is the `type` of its definition.
     pub fn name(&self) -> &str {
         match self {
-            Self::WebSearch(_) => "web search",
-            Self::WebFetch(_) => "web fetch",
+            Self::WebSearch { .. } => "web search",
+            Self::WebFetch { .. } => "web fetch",
             Self::CodeExecution => "code execution",
             Self::ImageGeneration => "image generation",
             Self::Other { definition, .. } => {
@@ -139,24 +187,6 @@ impl ManagedTool {
             format!("`{provider}` cannot run {name}: {whose}"),
         )
     }
-}
-
-/// Limits of a web search or a web fetch. The provider decides about limits that are absent.
-///
-/// ```
-/// use agent::model::{ManagedTool, WebLimits};
-///
-/// let limits = WebLimits { max_uses: Some(3), allowed_domains: vec!["docs.rs".into()], ..WebLimits::default() };
-/// assert_eq!(ManagedTool::WebSearch(limits).name(), "web search");
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebLimits {
-    /// Maximum number of searches, or of pages that are read, per reply.
-    pub max_uses: Option<u32>,
-    /// If not empty, only these domains are searched or read.
-    pub allowed_domains: Vec<String>,
-    /// These domains are never searched or read.
-    pub blocked_domains: Vec<String>,
 }
 
 /// The result of a tool that the provider ran, in the same form for every provider.

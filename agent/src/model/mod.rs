@@ -16,14 +16,12 @@
 
 mod accumulator;
 mod arguments;
-mod clock;
 mod context_rules;
 mod error;
 mod event;
 mod fallback;
 mod limits;
 mod managed;
-mod options;
 mod request;
 pub(crate) mod scripted;
 mod stream;
@@ -31,26 +29,27 @@ mod thinking;
 mod tokens;
 mod wrapped;
 
-pub use arguments::{ArgumentChange, ArgumentUpdate};
-pub use clock::ModelClock;
-#[cfg(not(feature = "runtime"))]
-pub(crate) use clock::StandardClock;
+pub use arguments::ArgumentChange;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
-pub use context_rules::{ContextRules, ContextRulesError, ViewDecision};
+#[cfg(feature = "runtime")]
+pub(crate) use context_rules::ViewDecision;
+pub use context_rules::{ContextRules, ContextRulesError};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
-pub use fallback::{Fallback, FallbackRecord, ModelAttempt};
+pub use fallback::{Fallback, ModelAttempt};
 pub use limits::RateLimits;
-pub use managed::{ManagedResult, ManagedTool, WebLimits};
-pub use options::PromptCache;
+pub use managed::{ManagedResult, ManagedTool};
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
 pub use thinking::Thinking;
 #[cfg(feature = "runtime")]
-pub(crate) use tokens::SizeCounter;
-pub use tokens::{ContextPart, ContextReport, ContextSource, TokenCounter, TokenEstimate, TokenEstimator};
+pub(crate) use tokens::CountWith;
+pub(crate) use tokens::TokenEstimator;
+pub use tokens::{ContextPart, ContextReport, ContextSource};
+#[cfg(feature = "runtime")]
+pub(crate) use tokens::{SizeCounter, TokenCounter, TokenEstimate};
 
 use std::sync::{Arc, LazyLock};
 
@@ -394,8 +393,8 @@ impl ModelInfo {
     /// ```
     pub fn runs(&self, tool: &ManagedTool) -> bool {
         match tool {
-            ManagedTool::WebSearch(_) => self.capabilities.web_search,
-            ManagedTool::WebFetch(_) => self.capabilities.web_fetch,
+            ManagedTool::WebSearch { .. } => self.capabilities.web_search,
+            ManagedTool::WebFetch { .. } => self.capabilities.web_fetch,
             ManagedTool::CodeExecution => self.capabilities.code_execution,
             ManagedTool::ImageGeneration => self.capabilities.image_generation,
             ManagedTool::Other { provider, .. } => *provider == self.provider,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{ManagedTool, PromptCache, Thinking};
-use crate::message::{Message, MessageList};
+use super::{ManagedTool, Thinking};
+use crate::message::{CacheMark, Message, MessageList};
 use crate::tool::definition::ToolDefinition;
 
 /// A request to a model. The provider decides about settings that are absent.
@@ -59,8 +59,15 @@ pub struct ModelRequest {
     /// The schema that the reply has to match. A model that keeps to no schema is asked by a tool, and an assistant
     /// checks its answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
-    /// The parts of the request that the provider's prompt cache should keep.
-    pub cache: PromptCache,
+    /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
+    /// [`Part::cache`](crate::message::Part::cache).
+    pub cached_system: Option<CacheMark>,
+    /// Whether it should keep the tools.
+    pub cached_tools: Option<CacheMark>,
+    /// Whether it should keep as much of the conversation as the provider can, also when it grows.
+    pub cached_conversation: Option<CacheMark>,
+    /// Requests with the same key share a cache, at providers that route by it.
+    pub cache_key: Option<String>,
     /// The tokens of input from which the provider replaces earlier messages by a summary of its own, which is then a part of the reply. Only
     /// Anthropic and the Responses API do; others ignore it. See `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
@@ -157,18 +164,40 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the parts of the request that the provider's prompt cache should keep.
+    /// Has the provider's prompt cache keep the system prompt. Providers that cache by themselves ignore marks, and use the
+    /// [key](Self::with_cache_key).
     ///
     /// ```
     /// use agent::message::CacheMark;
-    /// use agent::model::{ModelRequest, PromptCache};
+    /// use agent::model::ModelRequest;
     ///
-    /// let mut cache = PromptCache::default();
-    /// cache.system = Some(CacheMark::Hour);
-    /// assert_eq!(ModelRequest::default().with_cache(cache.clone()).cache, cache);
+    /// let request = ModelRequest::default()
+    ///     .with_cached_system(CacheMark::Hour)
+    ///     .with_cached_tools(CacheMark::Hour)
+    ///     .with_cached_conversation(CacheMark::Usual)
+    ///     .with_cache_key("team-7");
+    /// assert_eq!((request.cached_tools, request.cache_key.as_deref()), (Some(CacheMark::Hour), Some("team-7")));
     /// ```
-    pub fn with_cache(mut self, cache: PromptCache) -> Self {
-        self.cache = cache;
+    pub fn with_cached_system(mut self, mark: CacheMark) -> Self {
+        self.cached_system = Some(mark);
+        self
+    }
+
+    /// Has the provider's prompt cache keep the tools.
+    pub fn with_cached_tools(mut self, mark: CacheMark) -> Self {
+        self.cached_tools = Some(mark);
+        self
+    }
+
+    /// Has the provider's prompt cache keep as much of the conversation as it can, also when it grows.
+    pub fn with_cached_conversation(mut self, mark: CacheMark) -> Self {
+        self.cached_conversation = Some(mark);
+        self
+    }
+
+    /// Sets the key of the cache, for providers that route requests by it.
+    pub fn with_cache_key(mut self, key: impl Into<String>) -> Self {
+        self.cache_key = Some(key.into());
         self
     }
 
@@ -254,9 +283,8 @@ impl ModelRequest {
     /// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
     /// let mut shown = String::new();
     /// while let Some(event) = stream.next().await {
-    ///     if let ModelEvent::ToolCallArgument { argument, .. } = event?
-    ///         && let ArgumentChange::Appended { fragment } = argument.change
-    ///         && argument.path == "/text"
+    ///     if let ModelEvent::ToolCallArgument { path, change: ArgumentChange::Appended { fragment }, .. } = event?
+    ///         && path == "/text"
     ///     {
     ///         shown.push_str(&fragment);
     ///     }

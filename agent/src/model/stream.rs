@@ -114,7 +114,7 @@ impl ModelStream {
     ///     .with_argument_events(&request);
     /// let mut paths = Vec::new();
     /// while let Some(event) = stream.next().await {
-    ///     if let ModelEvent::ToolCallArgument { argument, .. } = event? { paths.push(argument.path) }
+    ///     if let ModelEvent::ToolCallArgument { path, .. } = event? { paths.push(path) }
     /// }
     /// assert!(paths.contains(&"/path".to_owned()));
     /// # Ok(()) }

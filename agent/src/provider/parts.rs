@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::message::{
-    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource, ResourceLink,
+    Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource, ResourceLink,
 };
 
 pub(super) type JsonObject = Map<String, Value>;
@@ -193,7 +193,7 @@ pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
 pub(super) fn media_from_url(url: &str) -> Media {
     let data = url.strip_prefix("data:").and_then(|rest| {
         let (mime, data) = rest.split_once(";base64,")?;
-        Some(Media::data(Blob::from_base64(data).ok()?, mime))
+        Media::from_base64(data, mime).ok()
     });
     data.unwrap_or_else(|| Media::url(url))
 }

@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::TokioExecutor;
-use crate::model::ModelClock;
 use crate::tool::BoxFuture;
-use crate::tool::executor::Executor as _;
+use crate::tool::executor::Executor;
 
 /// Measures from its first use.
 #[derive(Debug, Default)]
@@ -16,13 +15,17 @@ pub(crate) struct TokioClock {
     start: OnceLock<Instant>,
 }
 
-impl ModelClock for TokioClock {
-    fn now(&self) -> Duration {
-        Instant::now().saturating_duration_since(*self.start.get_or_init(Instant::now))
+impl Executor for TokioClock {
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        TokioExecutor.run_blocking(work)
     }
 
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
         TokioExecutor.sleep(duration)
+    }
+
+    fn now(&self) -> Duration {
+        Instant::now().saturating_duration_since(*self.start.get_or_init(Instant::now))
     }
 }
 

@@ -81,7 +81,7 @@ impl Assistant {
         let performer = Performer::new(config.clone(), "".into(), context);
         let mut view = ConversationView::of(&self.messages());
         let tokens_before = performer.estimate(&view).tokens;
-        let size = SizeCounter { counter: &config.counter, api: &config.model.info().api };
+        let size = SizeCounter { counter: &*config.counter, api: &config.model.info().api };
         let Some(at) = ContextRules::cut(&view, tokens_before / TAIL, 1, size) else { return Ok(None) };
         let Some((at, task)) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
         let messages = at - view.summarized();

@@ -29,7 +29,7 @@ impl Assistant {
     }
 
     /// Reports what fills the model's context window: system prompt, definitions of tools, results, messages. Sizes are
-    /// [estimates](ModelRequest::estimate_tokens); nothing is sent. Hooks may still change what a run sends.
+    /// [estimates](ContextReport::of); nothing is sent. Hooks may still change what a run sends.
     ///
     /// ```
     /// use agent::model::ContextSource;
@@ -53,7 +53,7 @@ impl Assistant {
     pub fn context(&self) -> ContextReport {
         let (config, view) = (self.config(), ConversationView::of(&self.messages()));
         let (model, request) = (&config.model, self.next_request());
-        let report = ContextReport::of_view(&request, &view, model.info(), &config.counter);
+        let report = ContextReport::of_view(&request, &view, model.info(), &*config.counter);
         if let Some(limits) = &config.context {
             let window = view.window().map_or(limits.window, |window| window.min(limits.window));
             return report.with_window(window, limits.window - limits.usable);

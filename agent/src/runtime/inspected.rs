@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::assistant::Assistant;
 use super::error::BuildError;
 use crate::model::Model;
-use crate::store::{SessionSummary, StoreError, StoredEntry};
+use crate::store::{SessionEntry, SessionSummary, StoreError};
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
@@ -34,7 +34,7 @@ impl Assistant {
     }
 
     /// Returns at most `limit` entries from the beginning of a stored session; none if it cannot be read.
-    pub(crate) async fn first_entries(&self, session: &str, limit: usize) -> Vec<StoredEntry> {
+    pub(crate) async fn first_entries(&self, session: &str, limit: usize) -> Vec<(u64, SessionEntry)> {
         let Some(keeper) = &self.config().keeper else { return Vec::new() };
         keeper.load_first(session, limit).await.unwrap_or_default()
     }

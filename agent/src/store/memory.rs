@@ -8,9 +8,8 @@ use super::budget::MemoryBudgets;
 use super::record::Position;
 use super::session::began;
 use super::{
-    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
-    InvocationStatus, NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoreErrorKind,
-    StoredEntry,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, SessionEntry,
+    SessionSummary, Store, StoreError, StoreErrorKind,
 };
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
@@ -19,14 +18,14 @@ use crate::tool::BoxFuture;
 /// A store in memory, for tests and for records that need not outlive their process. Clones share their contents.
 ///
 /// ```
-/// use agent::store::{BeginOutcome, MemoryStore, NewInvocation, Store as _};
+/// use agent::store::{InvocationRecord, MemoryStore, Store as _};
 /// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
-/// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
-/// assert_eq!(store.begin(call.clone()).await?, BeginOutcome::Fresh);
-/// assert!(matches!(store.begin(call).await?, BeginOutcome::Retry(record) if record.attempt == 2));
+/// let call = InvocationRecord::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
+/// assert_eq!(store.begin(call.clone()).await?, None);                        // it was not begun before
+/// assert_eq!(store.begin(call).await?.map(|record| record.attempt), Some(2));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -93,22 +92,29 @@ impl MemoryStore {
         }
     }
 
-    fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
+    fn do_begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let mut inner = self.lock();
         if let Some(found) = inner.records.get_mut(&new.key) {
             let before = found.clone();
             if found.status == InvocationStatus::Pending {
                 if found.continues() {
                     found.handle = None;
-                    return Ok(BeginOutcome::found(before));
+                    return Ok(Some(before));
                 }
                 found.attempt = found.attempt.saturating_add(1);
             }
-            return Ok(BeginOutcome::found(found.clone()));
+            return Ok(Some(found.clone()));
         }
         self.check_room(&inner, 1)?;
-        inner.records.insert(new.key.clone(), InvocationRecord::begun(new));
-        Ok(BeginOutcome::Fresh)
+        let begun = InvocationRecord {
+            status: InvocationStatus::Pending,
+            attempt: 1,
+            handle: None,
+            end: None,
+            ..new
+        };
+        inner.records.insert(begun.key.clone(), begun);
+        Ok(None)
     }
 
     /// Updates the record with this key, and returns whether there was a pending one.
@@ -171,7 +177,7 @@ fn to_u64(count: usize) -> u64 {
 }
 
 impl Store for MemoryStore {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         Box::pin(async move { self.do_begin(new) })
     }
 
@@ -194,22 +200,20 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.lock().records.get(key).cloned()) })
     }
 
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
         Box::pin(async move {
-            let after = query.position()?;
+            let after = query.position();
             let mut records = self.select(|record| {
-                let call = &record.call;
-                query.run.as_ref().is_none_or(|run| **run == *call.key.run)
-                    && query.session.as_ref().is_none_or(|session| call.session.as_ref() == Some(session))
-                    && query.tool.as_ref().is_none_or(|tool| *tool == call.tool)
+                query.run.as_ref().is_none_or(|run| **run == *record.key.run)
+                    && query.session.as_ref().is_none_or(|session| record.session.as_ref() == Some(session))
+                    && query.tool.as_ref().is_none_or(|tool| *tool == record.tool)
                     && query.status.is_none_or(|status| status == record.status)
-                    && query.from.is_none_or(|from| call.created_at >= from)
-                    && query.until.is_none_or(|until| call.created_at < until)
+                    && query.from.is_none_or(|from| record.created_at >= from)
+                    && query.until.is_none_or(|until| record.created_at < until)
                     && after.as_ref().is_none_or(|after| Position::of(record) > *after)
             });
-            let size = query.page_size();
-            records.truncate(size + 1);
-            Ok(InvocationPage::of(records, size))
+            records.truncate(query.page_size());
+            Ok(records)
         })
     }
 
@@ -222,7 +226,7 @@ impl Store for MemoryStore {
             let is_pending = |record: &InvocationRecord| {
                 record.status == InvocationStatus::Pending
                     && record.handle.is_none()
-                    && record.call.created_at < at
+                    && record.created_at < at
             };
             let mut records = self.select(is_pending);
             records.truncate(limit);
@@ -253,12 +257,12 @@ impl Store for MemoryStore {
         session: &'a str,
         after: u64,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>> {
         Box::pin(async move {
             let inner = self.lock();
             let entries = inner.sessions.get(session).map(|session| &session.entries[..]).unwrap_or_default();
             let numbered = (1..).zip(entries).skip(usize::try_from(after).unwrap_or(usize::MAX)).take(limit);
-            Ok(numbered.map(|(seq, entry)| StoredEntry::new(seq, entry.clone())).collect())
+            Ok(numbered.map(|(seq, entry)| (seq, entry.clone())).collect())
         })
     }
 

@@ -21,8 +21,8 @@
 //! let assistant = Assistant::builder(model).tools(tools![add]).store(store.clone()).session("ann").await?;
 //! assistant.prompt("What is 40 plus 2?").await?;
 //!
-//! let records = store.list(InvocationQuery::new().session("ann")).await?.records;
-//! assert_eq!(records[0].call.args, agent::json!({"a": 40, "b": 2}));       // as it ran, after coercion
+//! let records = store.list(InvocationQuery::new().session("ann")).await?;
+//! assert_eq!(records[0].args, agent::json!({"a": 40, "b": 2}));       // as it ran, after coercion
 //! assert_eq!(records[0].result().unwrap().text_content(), "42");
 //!
 //! // Later, perhaps in another process:
@@ -85,11 +85,8 @@ use std::sync::Arc;
 pub use budget::{BudgetHold, BudgetUse};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-pub use record::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation,
-};
-pub use session::{EntryKind, SessionEntry, SessionSummary, StoredEntry};
+pub use record::{InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus};
+pub use session::{EntryKind, SessionEntry, SessionSummary};
 #[cfg(feature = "store-sql")]
 pub use sql::SqlStore;
 
@@ -119,13 +116,13 @@ use crate::tool::BoxFuture;
 /// A record is stored under the key of its step.
 ///
 /// ```
-/// use agent::store::{InvocationEnd, MemoryStore, NewInvocation, Store};
+/// use agent::store::{InvocationEnd, InvocationRecord, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// store.begin(NewInvocation::new(key.clone(), "call_1", "add", json!({"a": 1, "b": 2}))).await?;
+/// store.begin(InvocationRecord::new(key.clone(), "call_1", "add", json!({"a": 1, "b": 2}))).await?;
 /// store.finish(&key, InvocationEnd::new(ToolOutput::text("3").into(), 1_000)).await?;
 /// let record = store.get(&key).await?.expect("it has begun");
 /// assert_eq!(record.result().unwrap().text_content(), "3");
@@ -135,23 +132,23 @@ use crate::tool::BoxFuture;
 /// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
 ///
 /// ```
-/// use agent::store::{InvocationEnd, InvocationQuery, MemoryStore, NewInvocation, Store};
+/// use agent::store::{InvocationEnd, InvocationQuery, InvocationRecord, MemoryStore, Store};
 /// use agent::{ToolOutput, json, steps::{StepKey, StepKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let keys = [0, 1, 2].map(|ord| StepKey::new("run-1", 1, StepKind::Tool, ord));
 /// for (key, tool) in keys.iter().zip(["add", "translate", "send"]) {
-///     store.begin(NewInvocation::new(key.clone(), format!("call_{}", key.ord), tool, json!({})).at(1_000)).await?;
+///     store.begin(InvocationRecord::new(key.clone(), format!("call_{}", key.ord), tool, json!({})).at(1_000)).await?;
 /// }
 /// store.finish(&keys[0], InvocationEnd::new(ToolOutput::text("3").into(), 2_000)).await?;
 /// assert!(store.defer(&keys[1], "order 7").await?);            // its result comes from outside
 /// assert!(!store.defer(&keys[0], "order 8").await?);           // it has ended
 ///
 /// let lost = store.pending_before(5_000, 10).await?;
-/// assert_eq!(lost.iter().map(|record| record.call.tool.as_str()).collect::<Vec<_>>(), ["send"]);
+/// assert_eq!(lost.iter().map(|record| record.tool.as_str()).collect::<Vec<_>>(), ["send"]);
 /// assert_eq!(store.delete_finished_before(5_000).await?, 1);
-/// assert_eq!(store.list(InvocationQuery::new()).await?.records.len(), 2);
+/// assert_eq!(store.list(InvocationQuery::new()).await?.len(), 2);
 /// # Ok(()) }
 /// ```
 ///
@@ -245,10 +242,10 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
-    /// count is incremented. If it [continues](InvocationRecord::continues), its handle is removed instead, and it is returned as it was:
-    /// of several callers that begin it at the same time, one gets it with the handle.
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>>;
+    /// Inserts a record as pending, at its first attempt, unless one with this key exists, and returns the one that was found; `None` if the
+    /// call was not begun before. If the record found is pending, its attempt count is incremented. If it [continues](InvocationRecord::continues), its handle is
+    /// removed instead, and it is returned as it was: of several callers that begin it at the same time, one gets it with the handle.
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if there is none, or if it has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
@@ -259,8 +256,8 @@ pub trait Store: Send + Sync {
     /// Returns the record with this key, if there is one.
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// Returns the records that match a query, oldest first, one page at a time.
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>>;
+    /// Returns the records that match a query, oldest first: by their begin, turn and ordinal. At most a [page](InvocationQuery::limit).
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
     /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
     /// lost. Records whose result comes from outside are not included.
@@ -284,13 +281,13 @@ pub trait Store: Send + Sync {
         entries: Vec<SessionEntry>,
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Returns at most `limit` entries after the entry `after`, in order.
+    /// Returns at most `limit` entries after the entry `after`, in order, each with its number. The first entry of a session has the number 1.
     fn load<'a>(
         &'a self,
         session: &'a str,
         after: u64,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
     /// Returns at most `limit` sessions with entries whose names contain a text, in ascending order of names, after the name `after`. The
     /// case of ASCII letters does not count for the text. The order is the store's own, and the same for each request.
@@ -375,7 +372,7 @@ fn no_budgets() -> StoreError {
 }
 
 impl<T: Store + ?Sized> Store for Arc<T> {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         (**self).begin(new)
     }
 
@@ -391,7 +388,7 @@ impl<T: Store + ?Sized> Store for Arc<T> {
         (**self).get(key)
     }
 
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
         (**self).list(query)
     }
 
@@ -421,7 +418,7 @@ impl<T: Store + ?Sized> Store for Arc<T> {
         session: &'a str,
         after: u64,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>> {
         (**self).load(session, after, limit)
     }
 

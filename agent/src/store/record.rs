@@ -6,108 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
-use crate::step_key::{StepKey, StepKind};
+use crate::step_key::StepKey;
 use crate::tool::asking::OWN_HANDLES;
 use crate::tool::outcome::{ToolOutcome, ToolResult};
 use crate::tool::output::{Control, ToolOutput};
 
-/// A tool call that is about to run.
-///
-/// ```
-/// use agent::store::NewInvocation;
-/// use agent::{json, steps::{StepKey, StepKind}};
-///
-/// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// let call = NewInvocation::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
-/// assert_eq!((call.tool.as_str(), call.session.as_deref()), ("add", Some("ann")));
-/// ```
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewInvocation {
-    /// The key of the call, the same on every attempt.
-    #[serde(skip, default = "empty_key")]
-    pub key: StepKey,
-    /// The provider's id of the call.
-    pub call_id: String,
-    /// The tool's name, as in the call.
-    pub tool: String,
-    /// The fingerprint of the tool's parameters at the time of the call.
-    #[serde(default, with = "whole")]
-    pub fingerprint: u64,
-    /// The session that the run belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
-    #[serde(default)]
-    pub args: Value,
-    /// Whether secret arguments were left out.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_withheld: bool,
-    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// When the call began, in milliseconds since 1970.
-    #[serde(skip)]
-    pub created_at: i64,
-    /// Stored fields that this version does not know. They are preserved.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-fn empty_key() -> StepKey {
-    StepKey::new("", 0, StepKind::Tool, 0)
+fn first() -> u32 {
+    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-impl NewInvocation {
-    /// Creates a call with the arguments that it runs with.
-    pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
-        Self {
-            key,
-            call_id: call_id.into(),
-            tool: tool.into(),
-            fingerprint: 0,
-            session: None,
-            source: None,
-            args,
-            is_withheld: false,
-            text: String::new(),
-            created_at: 0,
-            extra: Map::new(),
-        }
-    }
-
-    /// Sets when the call began, in milliseconds since 1970.
-    pub fn at(mut self, created_at: i64) -> Self {
-        self.created_at = created_at;
-        self
-    }
-
-    /// Sets the session.
-    pub fn in_session(mut self, session: Option<String>) -> Self {
-        self.session = session;
-        self
-    }
-}
-
-/// The text has no arguments, because it is written to logs.
-impl fmt::Debug for NewInvocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewInvocation")
-            .field("key", &self.key)
-            .field("call_id", &self.call_id)
-            .field("tool", &self.tool)
-            .field("session", &self.session)
-            .field("created_at", &self.created_at)
-            .finish_non_exhaustive()
-    }
 }
 
 /// How a call ended.
@@ -119,12 +29,13 @@ impl fmt::Debug for NewInvocation {
 /// let end = InvocationEnd::new(ToolError::new("the hotel is full").into(), 1_000);
 /// assert_eq!(end.status(), InvocationStatus::Failed);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InvocationEnd {
     /// The outcome. A deferred call has not ended: see [`Store::defer`](super::Store::defer).
     pub outcome: ToolOutcome,
     /// Whether the run continues.
+    #[serde(default)]
     pub control: Control,
     /// When the call ended, in milliseconds since 1970.
     pub at: i64,
@@ -191,50 +102,122 @@ impl fmt::Display for InvocationStatus {
 /// The record of one call.
 ///
 /// ```
-/// use agent::store::{InvocationRecord, NewInvocation};
+/// use agent::store::InvocationRecord;
 /// use agent::{json, steps::{StepKey, StepKind}};
 ///
 /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-/// let record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
+/// let record = InvocationRecord::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
+/// assert_eq!((record.tool.as_str(), record.session.as_deref()), ("add", Some("ann")));
 /// assert_eq!(record.call_message().tool_calls().next().unwrap().args.text(), r#"{"a":1}"#);
 /// assert!(record.result_message().is_none());
 /// ```
 #[doc = include_str!("../docs/invocation_record.md")]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InvocationRecord {
-    /// The call.
-    pub call: NewInvocation,
+    /// The key of the call, the same on every attempt.
+    pub key: StepKey,
+    /// The provider's id of the call.
+    pub call_id: String,
+    /// The tool's name, as in the call.
+    pub tool: String,
+    /// The fingerprint of the tool's parameters at the time of the call.
+    #[serde(default, with = "whole")]
+    pub fingerprint: u64,
+    /// The session that the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
+    #[serde(default)]
+    pub args: Value,
+    /// Whether secret arguments were left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_withheld: bool,
+    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// When the call began, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: i64,
     /// The status of the call.
     pub status: InvocationStatus,
     /// The number of times that the call was begun.
+    #[serde(default = "first")]
     pub attempt: u32,
     /// The handle under which a result from outside will be delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The end of the call, or `None` while it is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<InvocationEnd>,
+    /// Stored fields that this version does not know. They are preserved.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The text has no arguments, because it is written to logs.
+impl fmt::Debug for InvocationRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvocationRecord")
+            .field("key", &self.key)
+            .field("call_id", &self.call_id)
+            .field("tool", &self.tool)
+            .field("session", &self.session)
+            .field("created_at", &self.created_at)
+            .field("status", &self.status)
+            .field("attempt", &self.attempt)
+            .field("handle", &self.handle)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
 }
 
 impl InvocationRecord {
-    /// Creates the record of a call that has begun.
-    pub fn begun(call: NewInvocation) -> Self {
-        Self { call, status: InvocationStatus::Pending, attempt: 1, handle: None, end: None }
+    /// Creates the record of a call that begins, with the arguments that it runs with.
+    pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
+        Self {
+            key,
+            call_id: call_id.into(),
+            tool: tool.into(),
+            fingerprint: 0,
+            session: None,
+            source: None,
+            args,
+            is_withheld: false,
+            text: String::new(),
+            created_at: 0,
+            status: InvocationStatus::Pending,
+            attempt: 1,
+            handle: None,
+            end: None,
+            extra: Map::new(),
+        }
     }
 
-    /// Returns the key of the call.
-    pub fn key(&self) -> &StepKey {
-        &self.call.key
+    /// Sets when the call began, in milliseconds since 1970.
+    pub fn at(mut self, created_at: i64) -> Self {
+        self.created_at = created_at;
+        self
+    }
+
+    /// Sets the session.
+    pub fn in_session(mut self, session: Option<String>) -> Self {
+        self.session = session;
+        self
     }
 
     /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run that it is. When
     /// it begins again it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
     ///
     /// ```
-    /// use agent::store::{InvocationRecord, NewInvocation};
+    /// use agent::store::InvocationRecord;
     /// use agent::{json, steps::{StepKey, StepKind}};
     ///
     /// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
-    /// let mut record = InvocationRecord::begun(NewInvocation::new(key, "call_1", "add", json!({"a": 1})));
+    /// let mut record = InvocationRecord::new(key, "call_1", "add", json!({"a": 1}));
     /// assert!(!record.continues());
     /// record.handle = Some("agent:ask".into());
     /// assert!(record.continues());
@@ -287,61 +270,19 @@ impl InvocationRecord {
 
     /// Returns the message that made the call. Only the first call of a reply carries the text beside the calls.
     pub fn call_message(&self) -> AssistantMessage {
-        let call = &self.call;
-        let text = Some(Part::text(&*call.text)).filter(|_| !call.text.is_empty());
-        let args = match &call.args {
+        let text = Some(Part::text(&*self.text)).filter(|_| !self.text.is_empty());
+        let args = match &self.args {
             Value::String(text) => ToolArguments::from(&**text),
             value => ToolArguments::from(value.clone()),
         };
-        let request = Part::tool_call(&*call.call_id, &*call.tool, args);
+        let request = Part::tool_call(&*self.call_id, &*self.tool, args);
         AssistantMessage::new(text.into_iter().chain([request]))
     }
 
     /// Returns the message that answers the call, or `None` if the call has not ended.
     pub fn result_message(&self) -> Option<ToolResultMessage> {
         let outcome = self.outcome()?.clone();
-        ToolResult::new(&*self.call.call_id, &*self.call.tool, outcome).to_message()
-    }
-}
-
-/// The result of [`Store::begin`](super::Store::begin).
-///
-/// ```
-/// use agent::store::{BeginOutcome, InvocationRecord, MemoryStore, Store as _, NewInvocation};
-/// use agent::{json, steps::{StepKey, StepKind}};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// let store = MemoryStore::new();
-/// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
-/// assert_eq!(store.begin(call.clone()).await?, BeginOutcome::Fresh);
-/// assert!(matches!(store.begin(call.clone()).await?, BeginOutcome::Retry(record) if record.attempt == 2));
-///
-/// // A custom store derives the result from the status of the record that it found.
-/// let found = BeginOutcome::found(InvocationRecord::begun(call));
-/// assert!(matches!(found, BeginOutcome::Retry(record) if record.attempt == 1));
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum BeginOutcome {
-    /// The call was not begun before.
-    Fresh,
-    /// The call was begun, and no end was recorded: this is a further attempt.
-    Retry(Box<InvocationRecord>),
-    /// The call has completed. The record has its result.
-    Completed(Box<InvocationRecord>),
-    /// The call has ended in another way.
-    Failed(Box<InvocationRecord>),
-}
-
-impl BeginOutcome {
-    /// Returns what `begin` reports for a record that was found.
-    pub fn found(record: InvocationRecord) -> Self {
-        match record.status {
-            InvocationStatus::Pending => Self::Retry(Box::new(record)),
-            InvocationStatus::Completed => Self::Completed(Box::new(record)),
-            InvocationStatus::Failed => Self::Failed(Box::new(record)),
-        }
+        ToolResult::new(&*self.call_id, &*self.tool, outcome).to_message()
     }
 }
 
@@ -369,8 +310,8 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the [end](InvocationPage::next) of an earlier page.
-    pub after: Option<String>,
+    /// Only records after the one with this key and [begin](InvocationRecord::created_at): the last of an earlier page.
+    pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
 }
@@ -429,11 +370,26 @@ impl InvocationQuery {
         self
     }
 
-    /// Selects the records after an earlier page, by its [end](InvocationPage::next).
+    /// Selects the records after this one, the last of an earlier page. A page that is not full is the last.
     ///
-    /// If the text is not such an end, [`list`](super::Store::list) returns an error.
-    pub fn after(mut self, cursor: impl Into<String>) -> Self {
-        self.after = Some(cursor.into());
+    /// ```
+    /// use agent::store::{InvocationQuery, MemoryStore, Store as _};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+    /// # let store = MemoryStore::new();
+    /// let mut query = InvocationQuery::new();
+    /// loop {
+    ///     let page = store.list(query.clone()).await?;
+    ///     for record in &page {
+    ///         println!("{} {}", record.tool, record.status);
+    ///     }
+    ///     let Some(last) = page.last() else { break };
+    ///     query = query.after(last);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn after(mut self, record: &InvocationRecord) -> Self {
+        self.after = Some((record.key.clone(), record.created_at));
         self
     }
 
@@ -447,53 +403,8 @@ impl InvocationQuery {
         self.limit.clamp(1, MAX_PAGE)
     }
 
-    pub(super) fn position(&self) -> Result<Option<Position>, super::StoreError> {
-        let parse = |text: &String| {
-            Position::parse(text).ok_or_else(|| {
-                super::StoreError::new(
-                    super::StoreErrorKind::Other,
-                    "`after` is not the end of a page of this store",
-                )
-            })
-        };
-        self.after.as_ref().map(parse).transpose()
-    }
-}
-
-/// A page of records, oldest first.
-///
-/// ```
-/// use agent::store::{InvocationQuery, MemoryStore, Store as _};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
-/// # let store = MemoryStore::new();
-/// let mut query = InvocationQuery::new();
-/// loop {
-///     let page = store.list(query.clone()).await?;
-///     for record in &page.records {
-///         println!("{} {}", record.call.tool, record.status);
-///     }
-///     let Some(next) = page.next else { break };
-///     query = query.after(next);
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct InvocationPage {
-    /// The records of this page.
-    pub records: Vec<InvocationRecord>,
-    /// The argument of [`InvocationQuery::after`] for the next page, or `None` if this is the last page.
-    pub next: Option<String>,
-}
-
-impl InvocationPage {
-    /// Creates a page from a query for one record more than the page holds, which tells whether there is a next page.
-    pub(super) fn of(mut records: Vec<InvocationRecord>, size: usize) -> Self {
-        let has_more = records.len() > size;
-        records.truncate(size);
-        let next = records.last().filter(|_| has_more).map(|last| Position::of(last).to_string());
-        Self { records, next }
+    pub(super) fn position(&self) -> Option<Position> {
+        self.after.as_ref().map(|(key, created_at)| Position::new(key, *created_at))
     }
 }
 
@@ -507,20 +418,11 @@ pub(super) struct Position {
 }
 
 impl Position {
+    fn new(key: &StepKey, created_at: i64) -> Self {
+        Self { created_at, turn: key.turn, ord: key.ord, id: key.to_string() }
+    }
+
     pub(super) fn of(record: &InvocationRecord) -> Self {
-        let (call, key) = (&record.call, record.key());
-        Self { created_at: call.created_at, turn: key.turn, ord: key.ord, id: key.to_string() }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (created_at, id) = text.split_once('@')?;
-        let key: StepKey = id.parse().ok()?;
-        Some(Self { created_at: created_at.parse().ok()?, turn: key.turn, ord: key.ord, id: id.to_owned() })
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.created_at, self.id)
+        Self::new(&record.key, record.created_at)
     }
 }

@@ -155,11 +155,12 @@ impl EntryKind {
     /// Creates an entry for a change of what a model is sent.
     ///
     /// ```
-    /// use agent::message::{Conversation, ConversationView, Message};
+    /// use agent::message::{Conversation, Message};
     /// use agent::store::EntryKind;
     ///
-    /// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
-    /// let change = ConversationView::of(&conversation).compact(2, "The user greeted.")?;
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+    /// conversation.compact(2, "The user greeted.")?;
+    /// let change = conversation.view_changes()[0].clone();
     /// assert!(matches!(EntryKind::view(change), EntryKind::View { .. }));
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
@@ -189,30 +190,6 @@ impl SessionEntry {
     pub fn written_by(mut self, writer: impl Into<String>, at: i64) -> Self {
         (self.writer, self.at) = (writer.into(), at);
         self
-    }
-}
-
-/// An entry with its number. The first entry of a session has the number 1.
-///
-/// ```
-/// use agent::store::{EntryKind, SessionEntry, StoredEntry};
-///
-/// let stored = StoredEntry::new(1, SessionEntry::new(EntryKind::RunBegin));
-/// assert_eq!((stored.seq, stored.entry.kind), (1, EntryKind::RunBegin));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct StoredEntry {
-    /// The number of the entry.
-    pub seq: u64,
-    /// The entry.
-    pub entry: SessionEntry,
-}
-
-impl StoredEntry {
-    /// Creates an entry with its number.
-    pub fn new(seq: u64, entry: SessionEntry) -> Self {
-        Self { seq, entry }
     }
 }
 

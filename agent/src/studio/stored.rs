@@ -48,7 +48,7 @@ async fn page(assistant: &Assistant, text: &str, after: Option<&str>) -> Result<
 /// Returns the first message of a session. A session that cannot be read is listed without one.
 async fn title(assistant: &Assistant, session: &SessionSummary) -> Option<String> {
     let first = assistant.first_entries(&session.session, FIRST_ENTRIES).await;
-    first.iter().find_map(|stored| match &stored.entry.kind {
+    first.iter().find_map(|(_, entry)| match &entry.kind {
         EntryKind::Message { message, .. } if matches!(**message, Message::User(_)) => {
             Some(title_of(message))
         }

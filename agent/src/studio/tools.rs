@@ -9,7 +9,7 @@ use super::response::Rejection;
 use super::shared::StudioShared;
 use crate::args::secret_names;
 use crate::message::{ToolArguments, ToolCall};
-use crate::model::{ContextReport, ContextSource, ModelRequest, TokenEstimator};
+use crate::model::{ContextReport, ContextSource, ModelRequest};
 use crate::runtime::new_id;
 use crate::schema::Dialect;
 use crate::tool::approval::Approval;
@@ -25,7 +25,7 @@ impl StudioShared {
     pub(super) fn tool_list(&self) -> Value {
         let registry = self.template.registry();
         let request = ModelRequest::default().with_tools(registry.definitions());
-        let tokens = ContextReport::of(&request, self.template.model(), &TokenEstimator);
+        let tokens = ContextReport::of(&request, self.template.model());
         let lint = registry.lint();
         let definitions = registry.definitions();
         let tools = definitions.iter().filter_map(|definition| {

@@ -91,6 +91,10 @@ impl Executor for FakeClock {
         let until = self.now().saturating_add(duration);
         Some(Box::pin(Sleep { clock: self.clone(), until }))
     }
+
+    fn now(&self) -> Duration {
+        Self::now(self)
+    }
 }
 
 struct Sleep {

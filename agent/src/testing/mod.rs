@@ -112,7 +112,6 @@ mod clock;
 mod events;
 mod fuzz;
 mod law;
-mod model_clock;
 mod models;
 mod mutate;
 mod pattern;

@@ -102,6 +102,11 @@ impl ToolDefinition {
         &self.inner.options
     }
 
+    /// Returns how the tool may be run.
+    pub(crate) fn policy(&self) -> &super::policy::ToolPolicy {
+        &self.options().policy
+    }
+
     /// Returns the description for the model; empty for a tool that has none.
     pub fn description(&self) -> &str {
         &self.inner.options.description

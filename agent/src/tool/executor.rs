@@ -1,7 +1,8 @@
 //! The environment that tools need: a place to block, and a clock.
 
 use super::BoxFuture;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 /// Runs blocking work and waits. The `runtime` feature provides tokio's; tests can bring their own.
 ///
@@ -41,6 +42,13 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
+
+    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of the
+    /// system.
+    fn now(&self) -> Duration {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
 }
 
 /// An executor without a runtime: blocking work runs where it is awaited, and there is no clock.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use agent::store::{InvocationEnd, Store, NewInvocation, SqlStore};
+use agent::store::{InvocationEnd, Store, InvocationRecord, SqlStore};
 use agent::{ToolOutcome, ToolOutput, steps::{StepKey, StepKind}};
 use serde_json::json;
 use sqlx::any::AnyPoolOptions;
@@ -13,9 +13,9 @@ const ROUNDS: usize = 5;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-fn call(run: &str, ord: usize) -> NewInvocation {
+fn call(run: &str, ord: usize) -> InvocationRecord {
     let key = StepKey::new(run, 1, StepKind::Tool, ord as u32);
-    NewInvocation::new(
+    InvocationRecord::new(
         key,
         "call_0123456789",
         "send_message",

@@ -8,20 +8,23 @@ use super::super::by_role::Message;
 use super::super::roles::UserMessage;
 use super::super::usage::Usage;
 
-/// A recorded change of a [`ConversationView`](super::ConversationView), to be stored as JSON. A view is its conversation with its changes
+/// A recorded change of the [view](crate::message::Conversation::view) of a conversation, to be stored as JSON. A view is its conversation with its changes
 /// applied, so that stored changes lead to the same view again.
 ///
 /// ```
-/// use agent::message::{Conversation, ConversationView, Message, ViewChange};
+/// use agent::message::{Conversation, Message};
 ///
-/// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
-/// let mut view = ConversationView::of(&conversation);
-/// let change: ViewChange = view.compact(2, "The user greeted.")?;
-///
-/// let stored = serde_json::to_string(&change)?;
+/// let mut conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+/// conversation.compact(2, "The user greeted.")?;
+/// let stored = serde_json::to_string(conversation.view_changes())?;
 /// assert!(stored.contains(r#""change":"summary","text":"The user greeted.""#));
-/// let again = ConversationView::fold(&conversation, [serde_json::from_str(&stored)?]);
-/// assert_eq!(again.messages(), view.messages());
+///
+/// // The messages are stored elsewhere.
+/// let mut again: Conversation = conversation.shared().iter().cloned().collect();
+/// for change in serde_json::from_str::<Vec<_>>(&stored)? {
+///     again.record_view_change(change);
+/// }
+/// assert_eq!(again.view(), conversation.view());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,50 +107,29 @@ pub(super) enum ViewChangeKind {
 }
 
 /// A result whose content is replaced by a line.
-///
-/// ```
-/// use agent::message::{
-///     AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage,
-/// };
-///
-/// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
-/// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
-/// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("And?")]);
-/// let mut view = ConversationView::of(&conversation);
-/// let change = view.clear([ClearedResult::new(2, "[the result of search was removed]")])?;
-/// assert_eq!(view.messages()[2].text(), "[the result of search was removed]");
-///
-/// // The change is stored, and makes the same view again.
-/// let again = ConversationView::fold(&conversation, [change]);
-/// assert_eq!(again.messages(), view.messages());
-/// # Ok::<(), agent::message::ViewError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ClearedResult {
+pub(crate) struct ClearedResult {
     /// The index of the result in the conversation.
-    pub index: usize,
+    pub(crate) index: usize,
     /// The text that the model gets in place of the content.
-    pub line: String,
+    pub(crate) line: String,
 }
 
 impl ClearedResult {
     /// Replaces the content of the result at this index of the conversation by a line.
-    pub fn new(index: usize, line: impl Into<String>) -> Self {
+    pub(crate) fn new(index: usize, line: impl Into<String>) -> Self {
         Self { index, line: line.into() }
     }
 }
 
-/// Why a view cannot be changed in this way. The view stays as it was.
+/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed in this way. It stays as it was.
 ///
 /// ```
-/// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
+/// use agent::message::{Conversation, Message, ViewError};
 ///
-/// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
-/// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
-/// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("Bye")]);
-/// let error = ConversationView::of(&conversation).compact(2, "…").unwrap_err();
-/// assert_eq!(error.to_string(), "the view cannot be cut before message 2: it would split a call from its result");
+/// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
+/// assert_eq!(conversation.clear_result(0, "").unwrap_err().to_string(), "message 0 is not a result in the view that can be replaced");
+/// assert!(matches!(conversation.compact(1, "…"), Err(ViewError::OutOfRange { at: 1, .. })));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

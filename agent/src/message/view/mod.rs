@@ -8,8 +8,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use change::ClearedResult;
 use change::ViewChangeKind;
-pub use change::{ClearedResult, ViewChange, ViewError};
+pub use change::{ViewChange, ViewError};
 use hashes::PrefixHashes;
 
 use super::by_role::Message;
@@ -23,31 +24,11 @@ use super::words::StopReason;
 /// What a conversation looks like to a model: all of its messages, except that results can be cleared and old messages replaced by a
 /// summary. The conversation itself stays complete.
 ///
-/// ```
-/// use agent::message::{Conversation, ConversationView, Message, UserMessage};
-///
-/// let contract = UserMessage::from("The contract is …").pinned();
-/// let conversation = Conversation::from_iter([
-///     contract.into(),
-///     Message::assistant("I read it."),
-///     Message::user("What does clause 4 say?"),
-///     Message::assistant("That it ends in May."),
-///     Message::user("And clause 5?"),
-/// ]);
-/// let mut view = ConversationView::of(&conversation);
-/// view.compact(4, "The contract ends in May (clause 4).")?;
-///
-/// let sent: Vec<String> = view.messages().iter().map(|message| message.text()).collect();
-/// assert!(sent[0].contains("The contract ends in May (clause 4)."));
-/// assert_eq!(sent[1..], ["The contract is …", "And clause 5?"]);         // the pinned message and the rest
-/// # Ok::<(), agent::message::ViewError>(())
-/// ```
-///
 /// Each change makes a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view can
 /// be sent: a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound) up to
 /// the reply whose calls are open.
 #[derive(Clone, Debug, Default)]
-pub struct ConversationView {
+pub(crate) struct ConversationView {
     conversation: MessageList,
     changes: Vec<ViewChange>,
     /// Results in the form that replaces them, by their indices.
@@ -59,27 +40,129 @@ pub struct ConversationView {
     pins: Vec<usize>,
     hashes: PrefixHashes,
     /// The number of changes that the conversation had recorded when it was last read.
+    #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
 }
 
+impl Conversation {
+    /// Returns what a model is sent of the conversation: all of its messages, except that results may be cleared and old messages replaced by a
+    /// summary. The conversation itself stays complete.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, Message, UserMessage};
+    ///
+    /// let contract = UserMessage::from("The contract is …").pinned();
+    /// let mut conversation = Conversation::from_iter([
+    ///     contract.into(),
+    ///     Message::assistant("I read it."),
+    ///     Message::user("What does clause 4 say?"),
+    ///     Message::assistant("That it ends in May."),
+    ///     Message::user("And clause 5?"),
+    /// ]);
+    /// conversation.compact(4, "The contract ends in May (clause 4).")?;
+    ///
+    /// let sent: Vec<String> = conversation.view().iter().map(|message| message.text()).collect();
+    /// assert!(sent[0].contains("The contract ends in May (clause 4)."));
+    /// assert_eq!(sent[1..], ["The contract is …", "And clause 5?"]);         // the pinned message and the rest
+    /// assert_eq!(conversation.len(), 5);
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    ///
+    /// Each change is recorded as a [`ViewChange`], in the JSON of the conversation, too. Every view can be sent: a change that would split a
+    /// call from its result is refused. The conversation must be [sound](Self::is_sound) up to the reply whose calls are open. A recorded
+    /// change of other messages, or of a kind that this version does not know, is left out, with a warning in the log.
+    pub fn view(&self) -> MessageList {
+        ConversationView::of(self).sent
+    }
+
+    /// Replaces the messages before this index by a summary, in what a model is sent. Pinned messages stay, behind the summary. If the cut is
+    /// within a turn, so does the message of the user that the turn answers. [`view`](Self::view) has an example.
+    ///
+    /// # Errors
+    /// Fails if the cut would split a call from its result, or is not behind an earlier one. [`cuts`](Self::cuts) returns the indices that are
+    /// possible.
+    pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
+        self.change_view(|view| view.compact(at, summary))
+    }
+
+    /// Returns the indices before which [`compact`](Self::compact) may cut, in order.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
+    /// let mut conversation = Conversation::from_iter([
+    ///     Message::user("Hi"), call.into(), result.into(), Message::assistant("Found."), Message::user("Bye"),
+    /// ]);
+    /// assert_eq!(conversation.cuts(), [1, 3, 4]);                  // not before the result
+    /// let error = conversation.compact(2, "…").unwrap_err();
+    /// assert_eq!(error.to_string(), "the view cannot be cut before message 2: it would split a call from its result");
+    /// ```
+    pub fn cuts(&self) -> Vec<usize> {
+        ConversationView::of(self).cuts()
+    }
+
+    /// Replaces the content of the result at this index by a line that says what was there, in what a model is sent. Its call stays as it is.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("a long list");
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into()]);
+    /// conversation.clear_result(2, "[11 bytes of `search` were here]")?;
+    /// assert_eq!(conversation.view()[2].text(), "[11 bytes of `search` were here]");
+    /// assert_eq!(conversation.get(2).unwrap().text(), "a long list");
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if it is not a result in the view.
+    pub fn clear_result(&mut self, index: usize, line: impl Into<String>) -> Result<(), ViewError> {
+        self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
+    }
+
+    /// Shortens the text of the result at this index to its beginning and its end, in what a model is sent.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
+    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("abcdefghij".repeat(10));
+    /// let mut conversation = Conversation::from_iter([Message::from(call), result.into()]);
+    /// conversation.shorten_result(1, 20)?;
+    /// assert_eq!(conversation.view()[1].text(), "abcdefghij\n[80 of 100 bytes were removed here]\nabcdefghij");
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if it is not a result in the view.
+    pub fn shorten_result(&mut self, index: usize, bytes: usize) -> Result<(), ViewError> {
+        self.change_view(|view| view.shorten(index, bytes))
+    }
+
+    fn change_view(
+        &mut self,
+        change: impl FnOnce(&mut ConversationView) -> Result<ViewChange, ViewError>,
+    ) -> Result<(), ViewError> {
+        let change = change(&mut ConversationView::of(self))?;
+        self.record_view_change(change);
+        Ok(())
+    }
+}
+
 impl ConversationView {
     /// Creates the view of a conversation with the changes that are [recorded](Conversation::record_view_change) in it.
-    pub fn of(conversation: &Conversation) -> Self {
+    pub(crate) fn of(conversation: &Conversation) -> Self {
         let changes = conversation.view_changes();
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
     /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
     /// order is left out, with a warning in the log; [`changes`](Self::changes) has those that apply.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView, Message};
-    ///
-    /// let conversation = Conversation::from_iter([Message::user("Hi")]);
-    /// assert_eq!(ConversationView::fold(&conversation, []).messages().len(), 1);
-    /// ```
-    pub fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
+    pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
         for change in changes {
@@ -110,58 +193,28 @@ impl ConversationView {
     }
 
     /// Returns the messages to send. Messages without a change are shared with the conversation.
-    pub fn messages(&self) -> &MessageList {
+    pub(crate) fn messages(&self) -> &MessageList {
         &self.sent
     }
 
     /// Returns the changes, oldest first, to be stored.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView};
-    ///
-    /// assert!(ConversationView::of(&Conversation::new()).changes().is_empty());
-    /// ```
-    pub fn changes(&self) -> &[ViewChange] {
+    pub(crate) fn changes(&self) -> &[ViewChange] {
         &self.changes
     }
 
     /// Returns the number of the newest change; 0 if there is none.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView};
-    ///
-    /// assert_eq!(ConversationView::of(&Conversation::new()).generation(), 0);
-    /// ```
-    pub fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
     /// Returns the context window that a change recorded, in tokens.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView};
-    ///
-    /// let mut view = ConversationView::of(&Conversation::new());
-    /// view.lower_window(100_000);
-    /// view.lower_window(200_000);                      // a window is never raised
-    /// assert_eq!(view.window(), Some(100_000));
-    /// ```
-    pub fn window(&self) -> Option<u64> {
+    pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }
 
     /// Continues to the end of this conversation, which must begin with the same messages.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, ConversationView, Message};
-    ///
-    /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
-    /// let mut view = ConversationView::of(&conversation);
-    /// conversation.push(Message::assistant("Hello!"));
-    /// view.update(&conversation);
-    /// assert_eq!(view.messages().len(), 2);
-    /// ```
-    pub fn update(&mut self, conversation: &Conversation) {
+    #[cfg(feature = "runtime")]
+    pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
         let known = self.conversation.len();
         let is_same = match known.checked_sub(1) {
@@ -185,24 +238,9 @@ impl ConversationView {
 
     /// Replaces the content of results by a line each, which says what was there. Their calls stay as they are.
     ///
-    /// ```
-    /// use agent::message::{
-    ///     AssistantMessage, ClearedResult, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage,
-    /// };
-    ///
-    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
-    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("a long list");
-    /// let conversation = Conversation::from_iter([Message::user("Hi"), call.into(), result.into(), Message::user("Bye")]);
-    /// let mut view = ConversationView::of(&conversation);
-    /// view.clear([ClearedResult::new(2, "[11 bytes of `search` were here]")])?;
-    /// assert_eq!(view.messages()[2].text(), "[11 bytes of `search` were here]");
-    /// assert_eq!(conversation.get(2).unwrap().text(), "a long list");
-    /// # Ok::<(), agent::message::ViewError>(())
-    /// ```
-    ///
     /// # Errors
     /// Fails if one of them is not a result in the view.
-    pub fn clear(
+    pub(crate) fn clear(
         &mut self,
         results: impl IntoIterator<Item = ClearedResult>,
     ) -> Result<ViewChange, ViewError> {
@@ -217,7 +255,7 @@ impl ConversationView {
     /// # Errors
     /// Fails if the cut would split a call from its result, or is not behind an earlier one.
     /// [`cuts`](Self::cuts) returns the indices that are possible.
-    pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
+    pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.compact_by(at, summary.into(), Usage::default())
     }
 
@@ -233,25 +271,15 @@ impl ConversationView {
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end.
     ///
-    /// ```
-    /// use agent::message::{AssistantMessage, Conversation, ConversationView, OutcomeKind, Part, ToolResultMessage};
-    ///
-    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
-    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("abcdefghij".repeat(10));
-    /// let mut view = ConversationView::of(&Conversation::from_iter([agent::message::Message::from(call), result.into()]));
-    /// view.shorten(1, 20)?;
-    /// assert_eq!(view.messages()[1].text(), "abcdefghij\n[80 of 100 bytes were removed here]\nabcdefghij");
-    /// # Ok::<(), agent::message::ViewError>(())
-    /// ```
-    ///
     /// # Errors
     /// Fails if it is not a result in the view.
-    pub fn shorten(&mut self, index: usize, bytes: usize) -> Result<ViewChange, ViewError> {
+    pub(crate) fn shorten(&mut self, index: usize, bytes: usize) -> Result<ViewChange, ViewError> {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
     /// Records that the context window is lower than it was known to be, in tokens. It is never raised.
-    pub fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
+    #[cfg(any(test, feature = "runtime"))]
+    pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
             return None;
         }
@@ -259,18 +287,7 @@ impl ConversationView {
     }
 
     /// Returns the indices of the conversation before which [`compact`](Self::compact) may cut, in order.
-    ///
-    /// ```
-    /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, OutcomeKind, Part, ToolResultMessage};
-    ///
-    /// let call = AssistantMessage::new([Part::tool_call("1", "search", "{}")]);
-    /// let result = ToolResultMessage::new("1", "search", OutcomeKind::Completed).with_content("found");
-    /// let conversation = Conversation::from_iter([
-    ///     Message::user("Hi"), call.into(), result.into(), Message::assistant("Found."), Message::user("Bye"),
-    /// ]);
-    /// assert_eq!(ConversationView::of(&conversation).cuts(), [1, 3, 4]);       // not before the result
-    /// ```
-    pub fn cuts(&self) -> Vec<usize> {
+    pub(crate) fn cuts(&self) -> Vec<usize> {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();

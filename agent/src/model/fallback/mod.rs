@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use breaker::Breaker;
-pub use record::{FallbackRecord, ModelAttempt};
+use record::FallbackRecord;
+pub use record::ModelAttempt;
 use stream::FallbackEvents;
 
-use super::{
-    Capabilities, Model, ModelClock, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
-};
+use super::{Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::tool::BoxFuture;
+use crate::tool::executor::Executor;
 
 /// The kinds of errors after which the next model is asked, unless [`Fallback::on`] sets others.
 const DEFAULT_KINDS: [ModelErrorKind; 5] = [
@@ -53,8 +53,8 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 ///   model, and its text names the others.
 /// * **Breakers.** After three failures within a minute a model is not asked for 30 s, then 1 min, up to 10 min, or until its
 ///   `retry_after`; then one request tries it. If no model is left, the one that is due first is asked. Clones share the breakers.
-/// * **The reply** has the names of the model that gave it, and a [`FallbackRecord`] of the attempts and of what was lost where
-///   another model had given the reply before. Each model gets its own [hand-off](crate::model::ModelInfo::hand_off) of the messages.
+/// * **The reply** has the names of the model that gave it, and a record of the [attempts before](ModelAttempt::before) and of what was lost
+///   where another model had given the reply before. Each model gets its own [hand-off](crate::model::ModelInfo::hand_off) of the messages.
 /// * **Identity.** [`info`](Model::info) is that of the first model, with the capabilities that all of them have.
 #[derive(Clone)]
 pub struct Fallback {
@@ -63,7 +63,7 @@ pub struct Fallback {
     kinds: Arc<[ModelErrorKind]>,
     max_wait: Duration,
     breakers: Breakers,
-    clock: Arc<dyn ModelClock>,
+    clock: Arc<dyn Executor>,
 }
 
 impl Fallback {
@@ -136,20 +136,21 @@ impl Fallback {
         self
     }
 
-    /// Sets the clock of waits and breakers. Default: that of tokio.
+    /// Sets the executor by whose clock the model waits and measures. Default: that of tokio.
     ///
     /// ```
     /// use agent::ScriptedModel;
-    /// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
+    /// use agent::model::{Fallback, Model as _, RateLimits};
+    /// use agent::tool::Executor;
     /// use std::sync::Arc;
     ///
-    /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
+    /// fn timed(clock: Arc<dyn Executor>) -> Fallback {
     ///     let limits = RateLimits::new().concurrency(1).clock(clock.clone());
     ///     Fallback::new([ScriptedModel::new(["Hello!"]).limited(limits)]).with_clock(clock)
     /// }
-    /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
+    /// # let _: fn(Arc<dyn Executor>) -> Fallback = timed;
     /// ```
-    pub fn with_clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
+    pub fn with_clock(mut self, clock: Arc<dyn Executor>) -> Self {
         self.clock = clock;
         self
     }

@@ -15,10 +15,24 @@ pub(super) const BREAKER_OPEN: &str = "breaker_open";
 ///
 /// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another
 /// model gave the reply before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct FallbackRecord {
+    /// The attempts before the reply, in their order.
+    pub(super) attempts: Vec<ModelAttempt>,
+    /// The model of the reply before, as `provider/model`, if another one gave this reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) switched_from: Option<String>,
+    /// The parts that the model did not get of the conversation, if it was changed.
+    #[serde(skip_serializing_if = "HandOffLosses::is_empty")]
+    pub(super) losses: HandOffLosses,
+}
+
+/// An attempt of a [`Fallback`](super::Fallback) that gave no reply.
 ///
 /// ```
 /// use agent::message::Message;
-/// use agent::model::{Fallback, FallbackRecord, Model as _, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx};
+/// use agent::model::{Fallback, Model as _, ModelAttempt, ModelError, ModelErrorKind, ModelInfo, ModelRequest, StepCx};
 /// use agent::ScriptedModel;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
@@ -29,33 +43,9 @@ pub(super) const BREAKER_OPEN: &str = "breaker_open";
 ///
 /// let reply = model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hi")])).await?;
 /// assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("other", "small"));
-/// let record = FallbackRecord::of(&reply).unwrap();
-/// assert_eq!((record.attempts[0].model.as_str(), record.attempts[0].kind.as_str()), ("large", "overloaded"));
-/// assert_eq!((record.attempts[0].status, record.switched_from), (Some(529), None));
+/// let attempt = &ModelAttempt::before(&reply)[0];
+/// assert_eq!((attempt.model.as_str(), attempt.kind.as_str(), attempt.status), ("large", "overloaded", Some(529)));
 /// # Ok(()) }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct FallbackRecord {
-    /// The attempts before the reply, in their order.
-    pub attempts: Vec<ModelAttempt>,
-    /// The model of the reply before, as `provider/model`, if another one gave this reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub switched_from: Option<String>,
-    /// The parts that the model did not get of the conversation, if it was changed.
-    #[serde(skip_serializing_if = "HandOffLosses::is_empty")]
-    pub losses: HandOffLosses,
-}
-
-/// One attempt that gave no reply.
-///
-/// ```
-/// use agent::model::ModelAttempt;
-///
-/// let mut attempt = ModelAttempt::default();
-/// (attempt.model, attempt.kind, attempt.status) = ("large-1".into(), "overloaded".into(), Some(529));
-/// assert_eq!(agent::json!(attempt)["kind"], "overloaded");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -75,6 +65,12 @@ pub struct ModelAttempt {
 }
 
 impl ModelAttempt {
+    /// Returns the attempts before a reply, in their order. The reply keeps them as JSON in its field
+    /// [`fallback`](AssistantMessage::extra), also where it is stored.
+    pub fn before(reply: &AssistantMessage) -> Vec<Self> {
+        FallbackRecord::of(reply).map(|record| record.attempts).unwrap_or_default()
+    }
+
     pub(super) fn failed(info: &ModelInfo, error: &ModelError, ms: u64) -> Self {
         let (provider, model) = (info.provider.clone(), info.model.clone());
         Self { provider, model, kind: error.kind().as_str().to_owned(), status: error.status(), ms }
@@ -88,7 +84,7 @@ impl ModelAttempt {
 
 impl FallbackRecord {
     /// Reads the record of a reply; `None` if it has none.
-    pub fn of(reply: &AssistantMessage) -> Option<Self> {
+    pub(super) fn of(reply: &AssistantMessage) -> Option<Self> {
         Self::deserialize(reply.extra.get(FIELD)?).ok()
     }
 

@@ -15,11 +15,10 @@ use futures_core::Stream;
 use wait::{Limiter, Permit, QueuePlace};
 
 use super::wrapped::WrappedReply;
-use super::{
-    Model, ModelClock, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator,
-};
+use super::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator};
 use crate::message::AssistantMessage;
 use crate::tool::BoxFuture;
+use crate::tool::executor::Executor;
 
 /// The code of requests that were not sent because of these limits.
 const LOCAL_LIMIT: &str = "local_limit";
@@ -55,7 +54,7 @@ pub struct RateLimits {
     tokens: Option<u64>,
     concurrency: Option<usize>,
     max_wait: Duration,
-    clock: Arc<dyn ModelClock>,
+    clock: Arc<dyn Executor>,
 }
 
 impl RateLimits {
@@ -77,7 +76,7 @@ impl RateLimits {
     }
 
     /// Sets how many tokens are used in any 60 seconds. Before a request its tokens are
-    /// [estimated](ModelRequest::estimate_tokens), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
+    /// [estimated](super::ContextReport::of), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
     /// with more tokens than the limit is sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
@@ -98,20 +97,9 @@ impl RateLimits {
         self
     }
 
-    /// Sets the clock of the limits. Default: that of tokio.
-    ///
-    /// ```
-    /// use agent::ScriptedModel;
-    /// use agent::model::{Fallback, Model as _, ModelClock, RateLimits};
-    /// use std::sync::Arc;
-    ///
-    /// fn timed(clock: Arc<dyn ModelClock>) -> Fallback {
-    ///     let limits = RateLimits::new().concurrency(1).clock(clock.clone());
-    ///     Fallback::new([ScriptedModel::new(["Hello!"]).limited(limits)]).with_clock(clock)
-    /// }
-    /// # let _: fn(Arc<dyn ModelClock>) -> Fallback = timed;
-    /// ```
-    pub fn clock(mut self, clock: Arc<dyn ModelClock>) -> Self {
+    /// Sets the executor by whose clock requests wait. Default: that of tokio. [`Fallback::with_clock`](super::Fallback::with_clock) has an
+    /// example.
+    pub fn clock(mut self, clock: Arc<dyn Executor>) -> Self {
         self.clock = clock;
         self
     }

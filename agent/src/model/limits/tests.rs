@@ -21,7 +21,12 @@ impl TestClock {
     }
 }
 
-impl ModelClock for TestClock {
+impl Executor for TestClock {
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        work();
+        Box::pin(std::future::ready(()))
+    }
+
     fn now(&self) -> Duration {
         *self.0.lock().unwrap()
     }

@@ -7,40 +7,20 @@ use crate::message::{AssistantMessage, Content, ConversationView, Message};
 use crate::model::ModelInfo;
 
 /// An estimated number of tokens.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest, TokenEstimate, TokenEstimator};
-///
-/// let request = ModelRequest::new([Message::user("How is the weather in Rome?")]);
-/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-/// let estimate: TokenEstimate = request.estimate_tokens(&info, &TokenEstimator);
-/// assert!(!estimate.is_anchored && estimate.error > 0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TokenEstimate {
+pub(crate) struct TokenEstimate {
     /// The estimate.
-    pub tokens: u64,
+    pub(crate) tokens: u64,
     /// How far it may be off, in tokens: 35 % without an anchor; otherwise what earlier increments of the conversation were off in nine of
     /// ten cases, at least 10 %.
-    pub error: u64,
+    pub(crate) error: u64,
     /// Whether the usage of a reply corrects it.
-    pub is_anchored: bool,
+    pub(crate) is_anchored: bool,
 }
 
 impl TokenEstimate {
     /// Returns the estimate with its error added, which limits are compared with.
-    ///
-    /// ```
-    /// use agent::message::Message;
-    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
-    ///
-    /// let request = ModelRequest::new([Message::user("word ".repeat(800))]);
-    /// let estimate = request.estimate_tokens(&ModelInfo::default(), &TokenEstimator);
-    /// assert_eq!((estimate.tokens, estimate.error, estimate.upper_bound()), (1_012, 355, 1_367));
-    /// ```
-    pub fn upper_bound(&self) -> u64 {
+    pub(crate) fn upper_bound(&self) -> u64 {
         self.tokens.saturating_add(self.error)
     }
 }

@@ -9,8 +9,8 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use anchor::TokenEstimate;
-pub use count::TokenEstimator;
+pub(crate) use anchor::TokenEstimate;
+pub(crate) use count::TokenEstimator;
 pub use report::{ContextPart, ContextReport, ContextSource};
 
 use super::{ModelInfo, ModelRequest};
@@ -20,26 +20,7 @@ use crate::tool::definition::ToolDefinition;
 /// Counts the tokens of texts: by a rule, as [`TokenEstimator`] does, or with the vocabulary of a model.
 ///
 /// It must return the same number for the same text.
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ModelInfo, ModelRequest, TokenCounter};
-///
-/// /// Each word is a token.
-/// struct WordCounter;
-///
-/// impl TokenCounter for WordCounter {
-///     fn count_text(&self, text: &str) -> u64 {
-///         text.split_whitespace().count() as u64
-///     }
-/// }
-///
-/// assert_eq!((WordCounter.count_text("a b c"), WordCounter.count_json("{}")), (3, 1));
-/// let request = ModelRequest::new([Message::user("How is the weather?")]);
-/// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-/// assert_eq!(request.estimate_tokens(&info, &WordCounter).tokens, 4 + 4 + 8);     // 4 words, a message, a request
-/// ```
-pub trait TokenCounter: Send + Sync {
+pub(crate) trait TokenCounter: Send + Sync {
     /// Returns the tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
@@ -49,13 +30,12 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
-    fn count_text(&self, text: &str) -> u64 {
-        (**self).count_text(text)
-    }
+/// A function that counts texts. JSON is a text to it.
+pub(crate) struct CountWith<F>(pub(crate) F);
 
-    fn count_json(&self, json: &str) -> u64 {
-        (**self).count_json(json)
+impl<F: Fn(&str) -> u64 + Send + Sync> TokenCounter for CountWith<F> {
+    fn count_text(&self, text: &str) -> u64 {
+        (self.0)(text)
     }
 }
 
@@ -126,25 +106,10 @@ impl SizeCounter<'_> {
 impl ModelRequest {
     /// Estimates the tokens that the request will count as input at this model.
     ///
-    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: what it counted is known, and only
+    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: only
     /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
     /// those of that reply. Tools that the provider runs are not counted. The result depends on nothing but the arguments.
-    ///
-    /// ```
-    /// use agent::message::{AssistantMessage, Message, Usage};
-    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
-    ///
-    /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-    /// let mut reply = AssistantMessage::from("It is warm.");
-    /// (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
-    /// reply.usage = Usage::new(812, 6);
-    ///
-    /// let request = ModelRequest::new([Message::user("How is the weather?"), reply.into(), Message::user("And tomorrow?")]);
-    /// let estimate = request.estimate_tokens(&info, &TokenEstimator);
-    /// assert!(estimate.is_anchored);
-    /// assert_eq!(estimate.tokens, 812 + 6 + 8);
-    /// ```
-    pub fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
+    pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self))
     }
@@ -152,26 +117,7 @@ impl ModelRequest {
     /// Estimates the tokens that the request will count as input at this model, if its messages are those of this view.
     ///
     /// A reply from before a change of the view counted what was replaced since. The estimate leaves it out.
-    ///
-    /// ```
-    /// use agent::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
-    /// use agent::model::{TokenEstimator, ModelInfo, ModelRequest};
-    ///
-    /// let info = ModelInfo::new("acme", "acme-chat", "large-1");
-    /// let mut reply = AssistantMessage::from("I read it.");
-    /// (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
-    /// reply.usage = Usage::new(5_200, 6);
-    /// let book = Message::user("word ".repeat(4_000));
-    /// let conversation = Conversation::from_iter([book, reply.into(), Message::user("What is it about?")]);
-    ///
-    /// let mut view = ConversationView::of(&conversation);
-    /// let estimate = |view: &ConversationView| ModelRequest::default().estimate_view(view, &info, &TokenEstimator).tokens;
-    /// assert!((5_200..5_300).contains(&estimate(&view)));
-    /// view.compact(2, "The user sent a book.")?;
-    /// assert!(estimate(&view) < 400);
-    /// # Ok::<(), agent::message::ViewError>(())
-    /// ```
-    pub fn estimate_view(
+    pub(crate) fn estimate_view(
         &self,
         view: &ConversationView,
         info: &ModelInfo,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::message::{AssistantMessage, Blob, OutcomeKind, Part, ToolResultMessage, Usage, UserMessage};
+use crate::message::{AssistantMessage, OutcomeKind, Part, ToolResultMessage, Usage, UserMessage};
 use crate::tool::definition::ToolDefinition;
 
 fn info() -> ModelInfo {
@@ -42,7 +42,7 @@ fn without_usage_the_whole_request_is_counted() {
 fn the_estimate_is_additive() {
     let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let call = AssistantMessage::new([Part::thinking("hm"), Part::tool_call("1", "f", r#"{"a": 1}"#)]);
-    let image = UserMessage::new([Part::image(Blob::from(vec![1; 10]), "image/png")]);
+    let image = UserMessage::new([Part::image(vec![1; 10], "image/png")]);
     let all: Vec<Arc<Message>> =
         [user(100), call.into(), image.into(), user(7)].into_iter().map(Arc::new).collect();
     for cut in 0..=all.len() {
@@ -130,7 +130,7 @@ fn the_report_adds_up_to_the_estimate() {
         }
         let request =
             ModelRequest::new(messages).with_system("Be brief.").with_tools([tool("read"), tool("list")]);
-        let report = ContextReport::of(&request, &info(), &TokenEstimator).with_window(100_000, 90_000);
+        let report = ContextReport::of(&request, &info()).with_window(100_000, 90_000);
         assert_eq!(report.usable, Some(50_000), "at most half of the window is reserved");
         assert_eq!(report.parts.iter().map(|part| part.tokens).sum::<u64>(), report.used, "{anchor:?}");
         assert_eq!(report.used, request.estimate_tokens(&info(), &TokenEstimator).tokens);

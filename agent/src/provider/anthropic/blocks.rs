@@ -5,9 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{
-    Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments, ToolCall,
-};
+use crate::message::{CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments, ToolCall};
 use crate::provider::body::{write_json, write_text};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text};
@@ -92,7 +90,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
-        "base64" => Media::data(Blob::from_base64(field("data")?).ok()?, field("media_type")?),
+        "base64" => Media::from_base64(field("data")?, field("media_type")?).ok()?,
         "text" => Media::data(field("data")?.as_bytes(), field("media_type")?),
         "url" => Media::url(field("url")?),
         "file" => Media::file_id(field("file_id")?),

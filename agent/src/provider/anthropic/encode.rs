@@ -104,7 +104,7 @@ impl Encoder<'_> {
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
             body.set(
                 "system",
-                match request.cache.system {
+                match request.cached_system {
                     None => system.into(),
                     Some(mark) => {
                         json!([{"type": "text", "text": system, "cache_control": cache_control(mark)}])
@@ -117,7 +117,7 @@ impl Encoder<'_> {
             body.set_list("tools", tools);
             body.set("tool_choice", self.tool_choice());
         }
-        if let Some(mark) = request.cache.automatic {
+        if let Some(mark) = request.cached_conversation {
             body.set("cache_control", cache_control(mark));
         }
         if let Some(container) = self.container() {
@@ -150,12 +150,12 @@ impl Encoder<'_> {
     /// Returns how many cache marks the messages may have. Those of the whole request, of the tools and of the system prompt are kept; of
     /// those in messages the last ones are kept, because a mark covers everything before it.
     fn max_marks_of_messages(&self) -> usize {
-        let cache = &self.request.cache;
-        let system =
-            cache.system.filter(|_| self.request.system.as_deref().is_some_and(|text| !text.is_empty()));
-        let tools =
-            cache.tools.filter(|_| !self.request.tools.is_empty() || !self.request.managed_tools.is_empty());
-        MAX_CACHE_MARKS - [cache.automatic, system, tools].iter().flatten().count()
+        let request = self.request;
+        let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
+        let system = request.cached_system.filter(|_| has_system);
+        let has_tools = !request.tools.is_empty() || !request.managed_tools.is_empty();
+        let tools = request.cached_tools.filter(|_| has_tools);
+        MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
     /// Returns the container of the last reply that ran code. The next reply continues in it.
@@ -275,7 +275,7 @@ impl Encoder<'_> {
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             managed_tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
         }
-        if let Some(mark) = request.cache.tools {
+        if let Some(mark) = request.cached_tools {
             if let Some(last) = managed_tools.last_mut() {
                 last["cache_control"] = cache_control(mark);
             } else if let Some(last) = texts.last_mut() {

@@ -39,14 +39,14 @@ pub(super) fn tool(
         tool
     };
     Ok(match tool {
-        ManagedTool::WebSearch(search) => {
+        ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
             let tool = json!({"type": "web_search_20250305", "name": "web_search"});
-            limits(tool, search.max_uses, &search.allowed_domains, &search.blocked_domains)
+            limits(tool, *max_uses, allowed_domains, blocked_domains)
         }
-        ManagedTool::WebFetch(fetch) => {
+        ManagedTool::WebFetch { max_uses, allowed_domains, blocked_domains } => {
             betas.push("web-fetch-2025-09-10");
             let tool = json!({"type": "web_fetch_20250910", "name": "web_fetch"});
-            limits(tool, fetch.max_uses, &fetch.allowed_domains, &fetch.blocked_domains)
+            limits(tool, *max_uses, allowed_domains, blocked_domains)
         }
         ManagedTool::CodeExecution => {
             betas.push("code-execution-2025-08-25");

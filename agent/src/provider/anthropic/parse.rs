@@ -43,7 +43,7 @@ pub(super) fn request(
     let stop = given.get("stop_sequences").and_then(Value::as_array);
     request.stop = stop.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     request.thinking = thinking(given);
-    request.cache.automatic = given.get("cache_control").and_then(cache_mark);
+    request.cached_conversation = given.get("cache_control").and_then(cache_mark);
     if let Some(schema) = given.get("output_config").and_then(|config| config.get("format")?.get("schema")) {
         request.output = Some(OutputSchema::new("reply", schema.clone()));
     }

@@ -7,9 +7,7 @@ use crate::message::{
     AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
     ToolResultMessage, Usage,
 };
-use crate::model::{
-    ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebLimits,
-};
+use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
 
@@ -247,10 +245,8 @@ fn a_request_has_everything_in_its_place() {
     ]);
     request.system = Some("Be brief.".into());
     request.tools = [tool("add"), tool("sub")].into();
-    request.managed_tools =
-        vec![ManagedTool::WebSearch(WebLimits { max_uses: Some(2), ..WebLimits::default() })];
-    request.cache = PromptCache::default();
-    (request.cache.system, request.cache.tools, request.cache.automatic) =
+    request.managed_tools = vec![ManagedTool::web_search().max_uses(2)];
+    (request.cached_system, request.cached_tools, request.cached_conversation) =
         (Some(CacheMark::Usual), Some(CacheMark::FiveMinutes), Some(CacheMark::Hour));
     let request = request
         .with_strict_tools(true)
@@ -439,12 +435,12 @@ fn the_last_cache_marks_are_kept() {
         (body.matches("cache_control").count(), places.collect::<String>())
     };
     assert_eq!(marks(&request), (4, "2345".to_owned()));
-    request.cache.automatic = Some(CacheMark::Usual);
-    request.cache.tools = Some(CacheMark::Usual);
+    request.cached_conversation = Some(CacheMark::Usual);
+    request.cached_tools = Some(CacheMark::Usual);
     // Nothing to mark: no tools.
     assert_eq!(marks(&request), (4, "345".to_owned()));
     request.tools = [tool("add")].into();
-    request.cache.system = Some(CacheMark::Usual);
+    request.cached_system = Some(CacheMark::Usual);
     request.system = Some("S".into());
     assert_eq!(marks(&request), (4, "5S".to_owned()));
 }

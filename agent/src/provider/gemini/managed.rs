@@ -34,12 +34,12 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
         Ok(())
     };
     Ok(Some(match tool {
-        ManagedTool::WebSearch(search) => {
-            no_limits(!search.allowed_domains.is_empty() || !search.blocked_domains.is_empty())?;
+        ManagedTool::WebSearch { allowed_domains, blocked_domains, .. } => {
+            no_limits(!allowed_domains.is_empty() || !blocked_domains.is_empty())?;
             json!({"googleSearch": {}})
         }
-        ManagedTool::WebFetch(fetch) => {
-            no_limits(!fetch.allowed_domains.is_empty() || !fetch.blocked_domains.is_empty())?;
+        ManagedTool::WebFetch { allowed_domains, blocked_domains, .. } => {
+            no_limits(!allowed_domains.is_empty() || !blocked_domains.is_empty())?;
             json!({"urlContext": {}})
         }
         ManagedTool::CodeExecution => json!({"codeExecution": {}}),

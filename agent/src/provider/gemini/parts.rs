@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::message::{
-    Blob, Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
+    Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
 };
 use crate::provider::body::{write_json, write_text};
 use crate::provider::media_types::{UnsupportedPart, check_media, document_text, media_type};
@@ -75,7 +75,7 @@ fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) ->
 /// Reads an image, audio or document, or returns `None` if it would not be written back unchanged.
 fn media(fields: &JsonObject) -> Option<Media> {
     let media = if let Some(data) = fields.get("inlineData") {
-        Media::data(Blob::from_base64(text(data, "data")?).ok()?, text(data, "mimeType")?)
+        Media::from_base64(text(data, "data")?, text(data, "mimeType")?).ok()?
     } else {
         let file = fields.get("fileData")?;
         let media = Media::url(text(file, "fileUri")?);

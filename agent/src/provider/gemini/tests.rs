@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage};
-use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebLimits};
+use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
 
@@ -261,7 +261,7 @@ fn a_request_has_everything_in_its_place() {
     ]);
     request.system = Some("Be brief.".into());
     request.tools = [tool("f"), tool("g")].into();
-    request.managed_tools = vec![ManagedTool::WebSearch(WebLimits::default()), ManagedTool::CodeExecution];
+    request.managed_tools = vec![ManagedTool::web_search(), ManagedTool::CodeExecution];
     let request = request
         .with_tool_choice(ToolChoice::Tool("f".into()))
         .with_max_tokens(99)
@@ -359,11 +359,11 @@ fn unsupported_requests_are_refused_with_a_reason() {
     let info = ModelInfo::new("test", Gemini::API, "m");
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     assert!(refused(ModelRequest::default().with_stop(["1", "2", "3", "4", "5", "6"])).contains("at most 5"));
-    let limited = WebLimits { allowed_domains: vec!["x".into()], ..WebLimits::default() };
+    let limited = ManagedTool::web_search().allowed_domains(["x"]);
     for (tool, words) in [
         (ManagedTool::ImageGeneration, "`test` cannot run image generation"),
         (ManagedTool::other("acme", json!({"type": "x"})), "a tool of `acme`"),
-        (ManagedTool::WebSearch(limited), "by itself"),
+        (limited, "by itself"),
     ] {
         let said = refused(ModelRequest::default().with_managed_tools([tool]));
         assert!(said.contains(words), "{said}");

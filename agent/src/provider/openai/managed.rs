@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::content::invalid;
 use super::models;
-use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool, ResourceLink};
-use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, WebLimits};
+use crate::message::{AssistantMessage, Content, Media, Part, ProviderTool, ResourceLink};
+use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
@@ -24,17 +24,17 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Fails when the API does not have the tool, or does not support its settings.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
-        ManagedTool::WebSearch(search) => {
-            if !search.blocked_domains.is_empty() {
+        ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
+            if !blocked_domains.is_empty() {
                 return Err(invalid(
                     "the Responses API searches allowed domains alone: it blocks none".to_owned(),
                 ));
             }
             let mut tool = json!({"type": "web_search"});
-            if !search.allowed_domains.is_empty() {
-                tool["filters"] = json!({"allowed_domains": search.allowed_domains});
+            if !allowed_domains.is_empty() {
+                tool["filters"] = json!({"allowed_domains": allowed_domains});
             }
-            warn_about_uses(search, own);
+            warn_about_uses(*max_uses, own);
             tool
         }
         ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
@@ -44,17 +44,18 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
-/// Returns how Chat Completions requests a search: a field beside the tools, and its value.
+/// Returns how Chat Completions requests this tool, if it is a search: a field beside the tools, and its value.
 ///
 /// # Errors
 /// Fails when the server or the model does not have a search, or does not support its settings.
 pub(super) fn chat_search<'f>(
-    search: &WebLimits,
+    tool: &ManagedTool,
     field: Option<&'f str>,
     own: &str,
     model: &str,
-) -> Result<(&'f str, Value), ModelError> {
-    let Some(field) = field else { return Err(ManagedTool::WebSearch(search.clone()).refused_by(own)) };
+) -> Result<Option<(&'f str, Value)>, ModelError> {
+    let ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } = tool else { return Ok(None) };
+    let Some(field) = field else { return Err(tool.refused_by(own)) };
     let value = match field {
         "web_search_options" if models::can_search_in_chat(model) => json!({}),
         "web_search_options" => {
@@ -66,15 +67,15 @@ pub(super) fn chat_search<'f>(
         "plugins" => json!([{"id": "web"}]),
         _ => true.into(),
     };
-    if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() {
+    if !allowed_domains.is_empty() || !blocked_domains.is_empty() {
         return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
     }
-    warn_about_uses(search, own);
-    Ok((field, value))
+    warn_about_uses(*max_uses, own);
+    Ok(Some((field, value)))
 }
 
-fn warn_about_uses(search: &WebLimits, own: &str) {
-    if search.max_uses.is_some() {
+fn warn_about_uses(max_uses: Option<u32>, own: &str) {
+    if max_uses.is_some() {
         tracing::warn!(setting = "max_uses", provider = own, "the provider has no such limit: left out");
     }
 }
@@ -125,9 +126,9 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
         },
         "image_generation" => {
             let format = item.and_then(|item| some_text(item, "output_format")).unwrap_or("png");
-            let bytes = tool.output.as_ref().and_then(Value::as_str).map(Blob::from_base64);
+            let data = tool.output.as_ref().and_then(Value::as_str);
             ManagedResult::ImageGeneration {
-                image: bytes.and_then(Result::ok).map(|bytes| Media::data(bytes, format!("image/{format}"))),
+                image: data.and_then(|data| Media::from_base64(data, format!("image/{format}")).ok()),
                 prompt: input.as_str().map(str::to_owned),
                 error,
             }

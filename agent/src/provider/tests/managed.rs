@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::{body, reply};
 use crate::message::ResourceLink;
-use crate::model::{ManagedResult, ManagedTool, ModelInfo, ModelRequest, WebLimits};
+use crate::model::{ManagedResult, ManagedTool, ModelInfo, ModelRequest};
 use crate::provider::{Protocol, managed_results};
 
 fn all() -> [ManagedTool; 4] {
@@ -183,8 +183,8 @@ fn chat_completions() {
         refused.unwrap_err(),
         "`groq` cannot run web search: the protocol it is asked by has no such tool"
     );
-    let narrow = WebLimits { allowed_domains: vec!["a.example".into()], ..WebLimits::default() };
-    let narrow = ModelRequest::default().with_managed_tools([ManagedTool::WebSearch(narrow)]);
+    let narrow = ManagedTool::web_search().allowed_domains(["a.example"]);
+    let narrow = ModelRequest::default().with_managed_tools([narrow]);
     let info = ModelInfo::new("openai", api.api(), "gpt-4o-search-preview");
     assert!(api.encode(&info, &narrow).unwrap_err().message().contains("which pages"));
 

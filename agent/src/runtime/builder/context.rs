@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::AssistantBuilder;
-use crate::model::{ContextRules, Model, TokenCounter};
+use crate::model::{ContextRules, CountWith, Model};
 use crate::provider::PriceList;
 use crate::runtime::budget::Budget;
 use crate::runtime::hooks::HookError;
@@ -51,28 +51,21 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how the tokens of texts are counted, for [`Assistant::context`](crate::Assistant::context) and
-    /// [`manage_context`](Self::manage_context). Default: [`TokenEstimator`](crate::model::TokenEstimator).
+    /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model; for
+    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. It must return the same number
+    /// for the same text. By default tokens are [estimated](crate::model::ContextReport::of).
     ///
     /// ```
-    /// use agent::{Assistant, ScriptedModel, model::TokenCounter};
+    /// use agent::{Assistant, ScriptedModel};
     ///
-    /// /// Each word is a token.
-    /// struct WordCounter;
-    ///
-    /// impl TokenCounter for WordCounter {
-    ///     fn count_text(&self, text: &str) -> u64 {
-    ///         text.split_whitespace().count() as u64
-    ///     }
-    /// }
-    ///
+    /// let words = |text: &str| text.split_whitespace().count() as u64;
     /// let assistant =
-    ///     Assistant::builder(ScriptedModel::new(["Hi."])).system("Answer briefly.").token_counter(WordCounter).build()?;
+    ///     Assistant::builder(ScriptedModel::new(["Hi."])).system("Answer briefly.").token_counter(words).build()?;
     /// assert_eq!(assistant.context().used, 8 + 2);                 // a request, and two words
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
-    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.counter = Arc::new(counter);
+    pub fn token_counter(mut self, counter: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
+        self.counter = Arc::new(CountWith(counter));
         self
     }
 

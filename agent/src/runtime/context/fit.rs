@@ -100,8 +100,7 @@ impl Performer {
                 && (grown || overflow.is_some());
             let size = self.size_counter();
             let effect_of = |tool: &str| self.clearable_effect(tool);
-            let decision =
-                limits.rules.decide_with(&state.view, estimate, usable, size, may_compact, effect_of);
+            let decision = limits.rules.decide(&state.view, estimate, usable, size, may_compact, effect_of);
             match decision {
                 ViewDecision::Clear { results } if pass.clears < MAX_CLEARS => {
                     pass.clears += 1;
@@ -296,11 +295,11 @@ impl Performer {
 
     /// Estimates the next request.
     pub(in crate::runtime) fn estimate(&self, view: &ConversationView) -> TokenEstimate {
-        self.config.request.estimate_view(view, self.info(), &self.config.counter)
+        self.config.request.estimate_view(view, self.info(), &*self.config.counter)
     }
 
     fn size_counter(&self) -> SizeCounter<'_> {
-        SizeCounter { counter: &self.config.counter, api: &self.info().api }
+        SizeCounter { counter: &*self.config.counter, api: &self.info().api }
     }
 
     fn info(&self) -> &ModelInfo {

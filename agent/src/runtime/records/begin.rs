@@ -15,9 +15,7 @@ use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
 use crate::runtime::parent::CHILD_HANDLE;
 use crate::step_key::StepKey;
-use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError,
-};
+use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, StoreError};
 use crate::tool::asking::ASK_HANDLE;
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -118,7 +116,7 @@ impl RunRecords {
         call: &ToolCall,
         args: Value,
         text: &str,
-    ) -> NewInvocation {
+    ) -> InvocationRecord {
         let shown = self.secrets(config).and_then(|secrets| secrets.value(&call.name, &args));
         let is_withheld = shown.is_some();
         let mut new = self.new_plain_record(config, key, call, shown.unwrap_or(args), text);
@@ -134,8 +132,8 @@ impl RunRecords {
         call: &ToolCall,
         args: Value,
         text: &str,
-    ) -> NewInvocation {
-        let mut new = NewInvocation::new(key.clone(), &*call.id, &*call.name, args).at(now());
+    ) -> InvocationRecord {
+        let mut new = InvocationRecord::new(key.clone(), &*call.id, &*call.name, args).at(now());
         new.session = self.session.as_deref().map(str::to_owned);
         new.source = self.source.as_deref().map(str::to_owned);
         new.fingerprint = config.rules.tools.get(&call.name).map_or(0, |tool| tool.fingerprint);
@@ -193,11 +191,11 @@ impl RunRecords {
         };
         self.lock().known.insert(key.clone());
         match begin {
-            BeginOutcome::Fresh => {
+            None => {
                 self.lock().open.insert(key.clone());
                 CallStart::Runs { attempt: 1 }
             }
-            BeginOutcome::Retry(record) => {
+            Some(record) if record.status == InvocationStatus::Pending => {
                 let attempt = record.attempt;
                 if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
                     return CallStart::Ended(Box::new(end));
@@ -206,9 +204,7 @@ impl RunRecords {
                 tracing::warn!(%key, attempt, "a call that had begun before is run again");
                 CallStart::Runs { attempt }
             }
-            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) => {
-                CallStart::Ended(Box::new(recorded_end(&record)))
-            }
+            Some(record) => CallStart::Ended(Box::new(recorded_end(&record))),
         }
     }
 
@@ -217,7 +213,7 @@ impl RunRecords {
         &self,
         config: &Config,
         found: &InvocationRecord,
-        again: &NewInvocation,
+        again: &InvocationRecord,
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
@@ -230,9 +226,8 @@ impl RunRecords {
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }
         let policy = tool.map(Tool::policy);
-        let is_the_same = found.call.tool == again.tool
-            && found.call.fingerprint == again.fingerprint
-            && found.call.args == again.args;
+        let is_the_same =
+            found.tool == again.tool && found.fingerprint == again.fingerprint && found.args == again.args;
         let may_run = continues
             || policy.is_some_and(|policy| {
                 policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)

@@ -11,9 +11,7 @@ use crate::runtime::checked::check;
 use crate::runtime::config::fingerprint;
 use crate::runtime::new_id;
 use crate::step_key::{StepKey, StepKind};
-use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, Store, StoreError,
-};
+use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, Store, StoreError};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -101,7 +99,7 @@ impl Registry {
     /// let cx = ToolContext::new().with_idempotency_key("order-7");
     /// let call = ToolCall::new("call_1", "book_room", r#"{"nights": "3"}"#);
     /// let record = registry.invoke(&call, &cx, store.clone()).await?;
-    /// assert_eq!(record.call.args, json!({"nights": 3}));
+    /// assert_eq!(record.args, json!({"nights": 3}));
     /// assert_eq!(record.result().unwrap().text_content(), "3 nights booked");
     /// assert_eq!(registry.invoke(&call, &cx, store.clone()).await?, record);       // not booked twice
     ///
@@ -122,22 +120,16 @@ impl Registry {
         let store = StoreAccess::new(Arc::new(store), StoreOptions::default()).for_run(cx.cancel_token());
         let (new, refused) = self.new_record(call, cx);
         let key = new.key.clone();
-        let (attempt, found) = match store.begin(new.clone()).await? {
-            BeginOutcome::Fresh => (1, None),
-            BeginOutcome::Retry(record) => (record.attempt, Some(*record)),
-            BeginOutcome::Completed(record) | BeginOutcome::Failed(record) if is_same(&record.call, &new) => {
-                return Ok(*record);
-            }
-            _ => return Err(InvokeError::KeyInUse { key }),
-        };
+        let found = store.begin(new.clone()).await?;
         if let Some(found) = &found {
-            if !is_same(&found.call, &new) {
+            if !is_same(found, &new) {
                 return Err(InvokeError::KeyInUse { key });
             }
-            if found.handle.is_some() {
+            if found.status != InvocationStatus::Pending || found.handle.is_some() {
                 return Ok(found.clone());
             }
         }
+        let attempt = found.as_ref().map_or(1, |found| found.attempt);
         let pending = PendingRecord { store: Some(store), key, end: None };
         let outcome = match refused {
             Some(outcome) => outcome,
@@ -152,11 +144,11 @@ impl Registry {
                 self.call(call, &of_call.with_attempt(attempt, max)).await.outcome
             }
         };
-        pending.end(found.map_or(new, |found| found.call), attempt, outcome).await
+        pending.end(found.unwrap_or(new), outcome).await
     }
 
     /// Returns the pending record of the call, and the refusal if the call cannot run.
-    fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (NewInvocation, Option<ToolOutcome>) {
+    fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (InvocationRecord, Option<ToolOutcome>) {
         let shown = cx.source().and_then(|source| self.definitions_for(Some(source)).ok());
         let secrets = SecretArguments::new([self.definitions()].into_iter().chain(shown));
         let sent = || call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
@@ -172,7 +164,7 @@ impl Registry {
         let withheld = secrets.value(&call.name, &args);
         let is_withheld = withheld.is_some();
         let key = key_of(call, cx);
-        let mut new = NewInvocation::new(key, &*call.id, &*call.name, withheld.unwrap_or(args)).at(now());
+        let mut new = InvocationRecord::new(key, &*call.id, &*call.name, withheld.unwrap_or(args)).at(now());
         new.is_withheld = is_withheld;
         new.session = cx.session_id().map(str::to_owned);
         new.source = cx.source().and_then(|source| source.label()).map(str::to_owned);
@@ -203,7 +195,7 @@ fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
 }
 
-fn is_same(found: &NewInvocation, new: &NewInvocation) -> bool {
+fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
@@ -220,12 +212,9 @@ impl PendingRecord {
     /// Records the outcome and returns the record.
     async fn end(
         mut self,
-        new: NewInvocation,
-        attempt: u32,
+        mut record: InvocationRecord,
         outcome: ToolOutcome,
     ) -> Result<InvocationRecord, InvokeError> {
-        let mut record = InvocationRecord::begun(new);
-        record.attempt = attempt;
         let Some(store) = self.store.clone() else { return Ok(record) };
         let ended = match outcome {
             ToolOutcome::Deferred { handle } => {

@@ -12,8 +12,8 @@ use crate::step_key::StepKey;
 #[cfg(feature = "studio")]
 use crate::store::SessionSummary;
 use crate::store::{
-    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationRecord, MemoryStore, NewInvocation,
-    SessionEntry, Store, StoreError, StoreErrorKind, StoredEntry,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationRecord, InvocationStatus, MemoryStore, SessionEntry,
+    Store, StoreError, StoreErrorKind,
 };
 use crate::tool::cancel::CancelToken;
 use crate::tool::outcome::ToolOutcome;
@@ -166,22 +166,18 @@ impl StoreAccess {
 
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
     /// first attempt, which looks like one that a crash left behind.
-    pub(super) async fn begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
-        let begin = self
+    pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
+        let found = self
             .retry(|| async {
                 match self.store.begin(new.clone()).await {
                     Err(error) if error.kind() != StoreErrorKind::Busy => Ok(Err(error)),
                     Err(error) => Err(error),
-                    Ok(begin) => Ok(Ok(begin)),
+                    Ok(found) => Ok(Ok(found)),
                 }
             })
             .await??;
-        if let BeginOutcome::Retry(found) | BeginOutcome::Completed(found) | BeginOutcome::Failed(found) =
-            &begin
-        {
-            check_key(found, &new.key)?;
-        }
-        Ok(begin)
+        found.iter().try_for_each(|record| check_key(record, &new.key))?;
+        Ok(found)
     }
 
     /// Ends a record. Returns false if the record already has another end.
@@ -209,12 +205,12 @@ impl StoreAccess {
     /// Records a call that has ended. If its record already exists and is pending, it gets this end.
     pub(super) async fn record_ended(
         &self,
-        new: NewInvocation,
+        new: InvocationRecord,
         outcome: ToolOutcome,
     ) -> Result<(), StoreError> {
         let (key, at) = (new.key.clone(), new.created_at);
         match self.begin(new).await? {
-            BeginOutcome::Completed(_) | BeginOutcome::Failed(_) => Ok(()),
+            Some(found) if found.status != InvocationStatus::Pending => Ok(()),
             _ => self.finish(&key, InvocationEnd::new(outcome, at)).await.map(drop),
         }
     }
@@ -245,8 +241,8 @@ impl StoreAccess {
         // Each entry names its writer, so equal entries in the store were written by this call.
         let found = self.perform(async { self.store.load(session, expected, entries.len()).await }).await;
         match found {
-            Ok(found) if found.iter().map(|found| &found.entry).eq(&entries) => {
-                Ok(found.last().map_or(expected, |last| last.seq))
+            Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {
+                Ok(found.last().map_or(expected, |(seq, _)| *seq))
             }
             // The conflict may be with the entries of an earlier attempt, so it is not reported as a conflict.
             Err(unknown) if error.is_conflict() => Err(unknown),
@@ -255,12 +251,12 @@ impl StoreAccess {
     }
 
     /// Loads all entries of a session.
-    pub(super) async fn load(&self, session: &str) -> Result<Vec<StoredEntry>, StoreError> {
-        let mut all: Vec<StoredEntry> = Vec::new();
+    pub(super) async fn load(&self, session: &str) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
+        let mut all: Vec<(u64, SessionEntry)> = Vec::new();
         loop {
-            let after = all.last().map_or(0, |last| last.seq);
+            let after = all.last().map_or(0, |(seq, _)| *seq);
             let page = self.retry(|| self.store.load(session, after, PAGE)).await?;
-            let mut numbers = page.iter().map(|entry| entry.seq);
+            let mut numbers = page.iter().map(|(seq, _)| *seq);
             if numbers.try_fold(after, |last, seq| (seq > last).then_some(seq)).is_none() {
                 let text =
                     format!("the entries of session `{session}` after number {after} are not in order");
@@ -293,7 +289,7 @@ impl StoreAccess {
         &self,
         session: &str,
         limit: usize,
-    ) -> Result<Vec<StoredEntry>, StoreError> {
+    ) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
         self.retry(|| self.store.load(session, 0, limit)).await
     }
 
@@ -317,10 +313,10 @@ impl StoreAccess {
 
 /// Checks that the store returned the record of this key.
 fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError> {
-    if record.call.key == *key {
+    if record.key == *key {
         return Ok(());
     }
-    let text = format!("the store returned the record of `{}` for `{key}`", record.call.key);
+    let text = format!("the store returned the record of `{}` for `{key}`", record.key);
     Err(StoreError::new(StoreErrorKind::Corrupt, text))
 }
 

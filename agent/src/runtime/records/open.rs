@@ -14,7 +14,7 @@ use crate::runtime::builder::AssistantBuilder;
 use crate::runtime::config::Config;
 use crate::runtime::error::BuildError;
 use crate::step_key::{StepKey, StepKind};
-use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError, StoredEntry};
+use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError};
 use crate::tool::output::Control;
 
 impl AssistantBuilder {
@@ -58,8 +58,7 @@ impl AssistantBuilder {
     ///         builder = builder.store_secrets();
     ///     }
     ///     builder.build()?.prompt("Log me in.").await?;
-    ///     let page = store.list(InvocationQuery::new()).await?;
-    ///     let record = &page.records[0].call;
+    ///     let record = &store.list(InvocationQuery::new()).await?[0];
     ///     assert_eq!(record.is_withheld, !keeps_secrets);
     ///     assert_eq!(record.args["password"] == json!("hunter2"), keeps_secrets);
     /// }
@@ -226,9 +225,9 @@ struct OpenedSession {
 }
 
 impl StoredSession {
-    fn read(entries: Vec<StoredEntry>) -> Self {
+    fn read(entries: Vec<(u64, SessionEntry)>) -> Self {
         let mut stored = Self::default();
-        for StoredEntry { seq, entry, .. } in entries {
+        for (seq, entry) in entries {
             stored.seq = seq;
             match entry.kind {
                 EntryKind::RunBegin => {

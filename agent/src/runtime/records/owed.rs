@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::keeper::{StoreAccess, now};
 use crate::loop_core::CallEnd;
 use crate::step_key::StepKey;
-use crate::store::{InvocationEnd, NewInvocation, StoreError};
+use crate::store::{InvocationEnd, InvocationRecord, StoreError};
 use crate::tool::outcome::ToolOutcome;
 
 /// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
@@ -15,7 +15,7 @@ const MAX_UNRECORDED: usize = 1_000;
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
     /// A call that did not run. It may have a record without an end.
-    NotRun(Box<NewInvocation>, ToolOutcome),
+    NotRun(Box<InvocationRecord>, ToolOutcome),
     /// A call that had begun.
     Ended(StepKey, InvocationEnd),
     /// A call that had begun, and whose result comes from outside.

@@ -19,7 +19,7 @@ use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
-use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, StoreErrorKind};
+use crate::store::{EntryKind, InvocationRecord, SessionEntry, StoreError, StoreErrorKind};
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
@@ -283,7 +283,7 @@ impl RecordingSteps {
     }
 
     /// Returns records for calls that ended without having run, and for those that the provider ran itself.
-    fn not_recorded(&self) -> Vec<(NewInvocation, ToolOutcome)> {
+    fn not_recorded(&self) -> Vec<(InvocationRecord, ToolOutcome)> {
         let (records, config) = (&self.records, &self.inner.performer.config);
         let (list, added_from, turn) = {
             let run = self.inner.run.lock();

@@ -10,8 +10,7 @@ use super::{SqlStore, error, to_limit};
 use crate::step_key::StepKey;
 use crate::store::record::MAX_PAGE;
 use crate::store::{
-    BeginOutcome, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    NewInvocation, StoreError, StoreErrorKind,
+    InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, StoreError, StoreErrorKind,
 };
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::Control;
@@ -50,19 +49,38 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
+/// The fields of a record that have columns of their own, or stand in that of the outcome. The column `call` has the others.
+const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
+
+/// Returns the text of the column `call`.
+fn call_text(record: &InvocationRecord) -> Result<String, StoreError> {
+    let not_json = |error| error::corrupt_json("a value that is not JSON", error);
+    let mut call = serde_json::to_value(record).map_err(not_json)?;
+    if let Some(call) = call.as_object_mut() {
+        for column in COLUMNS {
+            call.shift_remove(column);
+        }
+    }
+    to_json(&call)
+}
+
 fn read_record(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
     let column = |at: usize| row.try_get::<String, _>(at).map_err(error::from_sqlx);
     let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::from_sqlx);
     let (id, status, outcome) = (decode(column(0)?), column(1)?, column(5)?);
-    let mut call: NewInvocation = serde_json::from_str(&column(4)?)
-        .map_err(|error| error::corrupt_json("the record of a call", error))?;
-    call.key = id.parse().map_err(|error| StoreError::corrupt("the key of a record", error))?;
-    call.created_at = number(6)?;
+    let key: StepKey = id.parse().map_err(|error| StoreError::corrupt("the key of a record", error))?;
     let Some(status) = InvocationStatus::parse(&status) else {
         return Err(StoreError::new(StoreErrorKind::Corrupt, "a record has an unknown status"));
     };
-    let mut record = InvocationRecord::begun(call);
-    record.status = status;
+    let unreadable = |error| error::corrupt_json("the record of a call", error);
+    let mut call: Map<String, Value> = serde_json::from_str(&column(4)?).map_err(unreadable)?;
+    for column in COLUMNS {
+        call.shift_remove(column);
+    }
+    call.insert("key".to_owned(), key.to_string().into());
+    call.insert("status".to_owned(), status.as_str().into());
+    let mut record = InvocationRecord::deserialize(Value::Object(call)).map_err(unreadable)?;
+    record.created_at = number(6)?;
     record.attempt = u32::try_from(number(2)?).unwrap_or(u32::MAX);
     record.handle = decode_optional(column(3)?);
     if status != InvocationStatus::Pending {
@@ -88,8 +106,8 @@ async fn fetch_record(
 }
 
 impl SqlStore {
-    async fn insert(&self, new: &NewInvocation, id: &str) -> Result<bool, StoreError> {
-        let (key, call) = (&new.key, to_json(new)?);
+    async fn insert(&self, new: &InvocationRecord, id: &str) -> Result<bool, StoreError> {
+        let (key, call) = (&new.key, call_text(new)?);
         let done = sqlx::query(INSERT)
             .bind(encode(id))
             .bind(encode(&key.run))
@@ -104,10 +122,13 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    pub(super) async fn do_begin(&self, new: NewInvocation) -> Result<BeginOutcome, StoreError> {
+    pub(super) async fn do_begin(
+        &self,
+        new: InvocationRecord,
+    ) -> Result<Option<InvocationRecord>, StoreError> {
         let id = new.key.to_string();
         if self.insert(&new, &id).await? {
-            return Ok(BeginOutcome::Fresh);
+            return Ok(None);
         }
         // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
@@ -141,9 +162,11 @@ impl SqlStore {
             fetch_record(&mut transaction, &id).await?
         };
         transaction.commit().await.map_err(error::from_sqlx)?;
-        found.map(BeginOutcome::found).ok_or_else(|| {
-            StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")
-        })
+        if found.is_none() {
+            let text = "the record was deleted while it was begun";
+            return Err(StoreError::new(StoreErrorKind::Conflict, text));
+        }
+        Ok(found)
     }
 
     pub(super) async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
@@ -161,9 +184,8 @@ impl SqlStore {
         done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
-    pub(super) async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
-        let (after, size) = (query.position()?, query.page_size());
-        let (at, turn, ord, id) = match after {
+    pub(super) async fn do_list(&self, query: InvocationQuery) -> Result<Vec<InvocationRecord>, StoreError> {
+        let (at, turn, ord, id) = match query.position() {
             Some(after) => (after.created_at, i64::from(after.turn), i64::from(after.ord), after.id),
             None => (i64::MIN, -1, -1, String::new()),
         };
@@ -182,12 +204,11 @@ impl SqlStore {
             .bind(turn)
             .bind(ord)
             .bind(encode(&id))
-            .bind(to_limit(size + 1))
+            .bind(to_limit(query.page_size()))
             .fetch_all(&self.pool)
             .await
             .map_err(error::from_sqlx)?;
-        let records = rows.iter().map(read_record).collect::<Result<Vec<_>, _>>()?;
-        Ok(InvocationPage::of(records, size))
+        rows.iter().map(read_record).collect()
     }
 
     pub(super) async fn do_defer(&self, key: &StepKey, handle: &str) -> Result<bool, StoreError> {
@@ -220,5 +241,27 @@ impl SqlStore {
             .execute(&self.pool)
             .await;
         done.map(|done| done.rows_affected()).map_err(error::from_sqlx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_column_of_a_call_has_what_other_columns_have_not() {
+        let key = StepKey::new("run", 1, crate::step_key::StepKind::Tool, 0);
+        let mut record = InvocationRecord::new(key, "c1", "add", json!({"a": 1})).at(5);
+        (record.fingerprint, record.text) = (7, "I add.".to_owned());
+        record.handle = Some("job".to_owned());
+        record.extra.insert("later".to_owned(), 2.into());
+        record.end = Some(InvocationEnd::new(ToolOutcome::lost(), 9));
+        let text = call_text(&record).unwrap();
+        assert_eq!(
+            text,
+            r#"{"call_id":"c1","tool":"add","fingerprint":"7","args":{"a":1},"text":"I add.","later":2}"#
+        );
     }
 }

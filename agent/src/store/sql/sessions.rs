@@ -9,7 +9,7 @@ use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
 use crate::store::record::MAX_PAGE;
 use crate::store::session::began;
-use crate::store::{SessionEntry, SessionSummary, StoreError, StoredEntry};
+use crate::store::{SessionEntry, SessionSummary, StoreError};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
@@ -131,7 +131,7 @@ impl SqlStore {
         session: &str,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<StoredEntry>, StoreError> {
+    ) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
         let rows = sqlx::query(
             "select seq, entry from agent_session_entry where session_id = $1 and seq > $2 order by seq limit $3",
         )
@@ -146,7 +146,7 @@ impl SqlStore {
             let text = row.try_get::<String, _>(1).map_err(error::from_sqlx)?;
             let entry = serde_json::from_str(&text)
                 .map_err(|error| error::corrupt_json(&format!("entry {seq} of a session"), error))?;
-            Ok(StoredEntry::new(from_sql(seq), entry))
+            Ok((from_sql(seq), entry))
         };
         rows.iter().map(read).collect()
     }

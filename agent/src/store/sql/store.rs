@@ -4,13 +4,13 @@ use super::SqlStore;
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::store::{
-    BeginOutcome, BudgetHold, BudgetUse, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord,
-    NewInvocation, SessionEntry, SessionSummary, Store, StoreError, StoredEntry,
+    BudgetHold, BudgetUse, InvocationEnd, InvocationQuery, InvocationRecord, SessionEntry, SessionSummary,
+    Store, StoreError,
 };
 use crate::tool::BoxFuture;
 
 impl Store for SqlStore {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<BeginOutcome, StoreError>> {
+    fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>> {
         Box::pin(self.do_begin(new))
     }
 
@@ -26,7 +26,7 @@ impl Store for SqlStore {
         Box::pin(self.do_get(key))
     }
 
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
         Box::pin(self.do_list(query))
     }
 
@@ -56,7 +56,7 @@ impl Store for SqlStore {
         session: &'a str,
         after: u64,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>> {
         Box::pin(self.do_load(session, after, limit))
     }
 

@@ -13,8 +13,7 @@ use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
 use super::{VARIABLE, not_a_cassette, unusable};
 use crate::message::Message;
-use crate::model::ModelError;
-use crate::model::{Capabilities, ManagedTool, Model, ModelInfo, ModelRequest, PromptCache, ToolChoice};
+use crate::model::{Capabilities, ManagedTool, Model, ModelError, ModelInfo, ModelRequest, ToolChoice};
 use crate::private_files;
 use crate::tool::definition::ToolDefinition;
 use serde_json::{Map, Value, json};
@@ -228,13 +227,30 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
         "output",
         request.output.as_ref().map(|output| json!({"name": output.name, "schema": *output.schema})),
     );
-    put("cache", (request.cache != PromptCache::default()).then(|| format!("{:?}", request.cache).into()));
+    put("cache", cache_text(request).map(Value::from));
     put("metadata", (!request.metadata.is_empty()).then(|| request.metadata.clone().into()));
     put(
         "provider_options",
         (!request.provider_options.is_empty()).then(|| request.provider_options.clone().into()),
     );
     Value::Object(out)
+}
+
+/// Returns the text of what a prompt cache should keep. Cassettes have it in this form.
+fn cache_text(request: &ModelRequest) -> Option<String> {
+    let ModelRequest {
+        cached_system: system,
+        cached_tools: tools,
+        cached_conversation: automatic,
+        cache_key: key,
+        ..
+    } = request;
+    let is_set = [system, tools, automatic].iter().any(|mark| mark.is_some()) || key.is_some();
+    is_set.then(|| {
+        format!(
+            "PromptCache {{ system: {system:?}, tools: {tools:?}, automatic: {automatic:?}, key: {key:?} }}"
+        )
+    })
 }
 
 fn message_json(message: &Message) -> Value {
@@ -252,6 +268,21 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
 }
 
+/// Returns the text of a tool that the provider runs. Cassettes have it in this form.
 fn managed_json(tool: &ManagedTool) -> Value {
-    format!("{:?}", tool.as_requested()).into()
+    let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
+        format!(
+            "{name}(WebLimits {{ max_uses: {uses:?}, allowed_domains: {allowed:?}, blocked_domains: {blocked:?} }})"
+        )
+    };
+    let text = match tool.as_requested() {
+        ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
+            limited("WebSearch", max_uses, allowed_domains, blocked_domains)
+        }
+        ManagedTool::WebFetch { max_uses, allowed_domains, blocked_domains } => {
+            limited("WebFetch", max_uses, allowed_domains, blocked_domains)
+        }
+        other => format!("{other:?}"),
+    };
+    text.into()
 }

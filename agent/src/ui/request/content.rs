@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::UiRequestError;
-use crate::message::{Blob, Content, Media, Part};
+use crate::message::{Content, Media, Part};
 
 /// Returns the part for a file at this address: bytes in the address itself, or an address that the provider reads.
 pub(super) fn file(
@@ -35,9 +35,8 @@ pub(super) fn file(
 
 /// Returns the bytes of base64 as media.
 pub(super) fn bytes(data: &str, media_type: &str, field: &str) -> Result<Media, UiRequestError> {
-    let blob = Blob::from_base64(data).map_err(|_| UiRequestError::invalid(field, "base64"))?;
     let media_type = if media_type.is_empty() { "application/octet-stream" } else { media_type };
-    Ok(Media::data(blob, media_type))
+    Media::from_base64(data, media_type).map_err(|_| UiRequestError::invalid(field, "base64"))
 }
 
 /// Returns the part for media, by its type.

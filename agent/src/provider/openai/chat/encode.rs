@@ -123,7 +123,7 @@ impl Encoder<'_> {
         } else if !request.stop.is_empty() {
             body.set("stop", request.stop.clone().into());
         }
-        if let Some(key) = &request.cache.key {
+        if let Some(key) = &request.cache_key {
             body.set("prompt_cache_key", key.as_str().into());
         }
         let options = request.provider_options.get(&self.model.provider);
@@ -145,9 +145,9 @@ impl Encoder<'_> {
             body.set("metadata", tags.into());
         }
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
-            if let ManagedTool::WebSearch(search) = tool {
-                let own = &self.model.provider;
-                let (field, value) = managed::chat_search(search, compat.web_search.as_deref(), own, name)?;
+            let own = &self.model.provider;
+            if let Some((field, value)) = managed::chat_search(tool, compat.web_search.as_deref(), own, name)?
+            {
                 body.set(field, value);
             }
         }
@@ -206,7 +206,7 @@ impl Encoder<'_> {
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
                 // Requested by a field beside the tools.
-                ManagedTool::WebSearch(_) => {}
+                ManagedTool::WebSearch { .. } => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     managed.push(definition.clone());
                 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{Compat, OpenAiChat, decode, encode};
 use crate::message::{
-    AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
-    ToolArguments, ToolResultMessage, UserMessage,
+    AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData, ToolArguments,
+    ToolResultMessage, UserMessage,
 };
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
@@ -54,7 +54,7 @@ pub(super) fn request(
     };
     request.thinking = text(body, "reasoning_effort").and_then(|effort| effort.parse().ok());
     request.parallel_tool_calls = given.get("parallel_tool_calls").and_then(Value::as_bool);
-    request.cache.key = text(body, "prompt_cache_key").map(str::to_owned);
+    request.cache_key = text(body, "prompt_cache_key").map(str::to_owned);
     if let Some(user) = given.get("user") {
         request.metadata.insert("user_id".into(), user.clone());
     }
@@ -231,8 +231,8 @@ impl Reader<'_> {
                             "m4a" => "audio/mp4".to_owned(),
                             format => format!("audio/{format}"),
                         };
-                        let data = Blob::from_base64(&take_text(&mut inner, "data")?).ok()?;
-                        Content::Audio(Media::data(data, mime))
+                        let data = take_text(&mut inner, "data")?;
+                        Content::Audio(Media::from_base64(&data, mime).ok()?)
                     }
                     _ => return None,
                 };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
-use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebLimits};
+use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
 
@@ -305,11 +305,11 @@ fn a_request_has_everything_in_its_place() {
         Message::user("And?"),
         Message::assistant([Part::thinking("nothing else")]),
     ]);
-    request.cache.key = Some("k".into());
+    request.cache_key = Some("k".into());
     let request = request
         .with_system("Be brief.")
         .with_tools([tool("f")])
-        .with_managed_tools([ManagedTool::WebSearch(WebLimits::default())])
+        .with_managed_tools([ManagedTool::web_search()])
         .with_strict_tools(true)
         .with_tool_choice(ToolChoice::Tool("f".into()))
         .with_parallel_tool_calls(false)

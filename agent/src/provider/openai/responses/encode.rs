@@ -113,7 +113,7 @@ impl Encoder<'_> {
         if !request.stop.is_empty() {
             left_out("stop", "the Responses API does not take this setting");
         }
-        if let Some(key) = &request.cache.key {
+        if let Some(key) = &request.cache_key {
             body.set("prompt_cache_key", key.as_str().into());
         }
         if let Some(user) = metadata::user_id(request)? {

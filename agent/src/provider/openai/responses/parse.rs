@@ -51,7 +51,7 @@ pub(super) fn request(
         .and_then(|reasoning| text(reasoning, "effort"))
         .and_then(|word| word.parse().ok());
     request.parallel_tool_calls = given.get("parallel_tool_calls").and_then(Value::as_bool);
-    request.cache.key = text(body, "prompt_cache_key").map(str::to_owned);
+    request.cache_key = text(body, "prompt_cache_key").map(str::to_owned);
     if let Some(user) = given.get("safety_identifier") {
         request.metadata.insert("user_id".into(), user.clone());
     }

@@ -7,7 +7,7 @@ use crate::message::{
     AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, StopReason,
     ToolResultMessage,
 };
-use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebLimits};
+use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 use crate::tool::definition::ToolDefinition;
 
@@ -268,10 +268,7 @@ fn a_request_has_everything_in_its_place() {
     request.system = Some("Be brief.".into());
     request.tools = [tool("f")].into();
     request.managed_tools = vec![
-        ManagedTool::WebSearch(WebLimits {
-            allowed_domains: vec!["a.example".into()],
-            ..WebLimits::default()
-        }),
+        ManagedTool::web_search().allowed_domains(["a.example"]),
         ManagedTool::CodeExecution,
         ManagedTool::ImageGeneration,
     ];
@@ -341,11 +338,11 @@ fn unsupported_requests_are_refused_with_a_reason() {
     let info = ModelInfo::new("test", "openai-responses", "m");
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     assert!(refused(ModelRequest::new([Message::user([Part::audio(b"x", "audio/wav")])])).contains("sound"));
-    let blocked = WebLimits { blocked_domains: vec!["x".into()], ..WebLimits::default() };
+    let blocked = ManagedTool::web_search().blocked_domains(["x"]);
     for (tool, words) in [
-        (ManagedTool::WebFetch(WebLimits::default()), "`test` cannot run web fetch"),
+        (ManagedTool::web_fetch(), "`test` cannot run web fetch"),
         (ManagedTool::other("acme", json!({"type": "x"})), "a tool of `acme`"),
-        (ManagedTool::WebSearch(blocked), "blocks none"),
+        (blocked, "blocks none"),
     ] {
         let said = refused(ModelRequest::default().with_managed_tools([tool]));
         assert!(said.contains(words), "{said}");
