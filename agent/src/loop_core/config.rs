@@ -55,6 +55,13 @@ impl LoopConfig {
     }
 
     /// Lets a model make the same call as often as the other limits permit.
+    ///
+    /// ```
+    /// use agent::loop_core::LoopConfig;
+    ///
+    /// let (strict, lax) = (LoopConfig::default().with_loop_guard(2, 3), LoopConfig::default().without_loop_guard());
+    /// assert!(strict != lax);
+    /// ```
     pub fn without_loop_guard(mut self) -> Self {
         self.loop_guard = None;
         self

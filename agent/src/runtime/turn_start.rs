@@ -37,7 +37,7 @@ pub(super) type Preparer =
 /// let assistant = Assistant::builder(model.clone())
 ///     .tools(tools![read_plan, carry_out])
 ///     .prepare_tools(|turn: TurnStart| async move {
-///         let first = turn.turn() == 1;
+///         let first = turn.turn() == 1 && turn.last_model().is_none() && turn.usage().total == 0;
 ///         Ok(turn.filter(|tool| !first || tool.read_only() == Some(true)))
 ///     })
 ///     .build()?;

@@ -6,7 +6,7 @@ mod report;
 use formats::Schema;
 use report::AgreementReport;
 
-use super::call::{is_own, lines, verify_call};
+use super::call::{check_call, is_own, lines};
 use super::choices::Random;
 use super::law::{Law, LawViolation};
 use super::mutate::mutants;
@@ -18,6 +18,7 @@ use crate::args::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::error::Error;
 
 /// The number of faulty variants of each value.
 const MUTANTS: usize = 6;
@@ -44,12 +45,8 @@ pub fn verify_plan<T: DeserializeOwned>(
     plan: &Plan,
     samples: usize,
     seed: u64,
-) -> Result<(), Box<LawViolation>> {
-    prove::<T>(plan, samples, seed)?
-        .violations
-        .into_iter()
-        .next()
-        .map_or(Ok(()), |found| Err(Box::new(found)))
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    prove::<T>(plan, samples, seed)?.violations.into_iter().next().map_or(Ok(()), |found| Err(found.into()))
 }
 
 fn prove<T: DeserializeOwned>(
@@ -204,7 +201,7 @@ impl<T: DeserializeOwned> Proof<T> {
     fn text(&mut self, text: &str) {
         let plans: Vec<Plan> = self.plans.all().cloned().collect();
         for plan in &plans {
-            if let Err(found) = verify_call::<T>(plan, text) {
+            if let Err(found) = check_call::<T>(plan, text) {
                 self.report.add(*found);
             }
         }

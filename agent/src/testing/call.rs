@@ -5,6 +5,7 @@ use crate::args::proof::{diagnosis, repeated_key};
 use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Plan};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::error::Error;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
@@ -33,8 +34,13 @@ const BYTE_BY_BYTE: usize = 2_000;
 /// ```
 ///
 /// # Errors
-/// Returns the first law that does not hold.
-pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<LawViolation>> {
+/// Returns the first law that does not hold: its text names the law, the policy and the call.
+pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+    Ok(check_call::<T>(plan, text)?)
+}
+
+/// Returns the first law that does not hold for a call.
+pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<LawViolation>> {
     let typed = plan.parse::<T>(text);
     let whole = plan.parse::<Value>(text);
     paths_agree(plan, text, typed.as_ref(), &whole)?;

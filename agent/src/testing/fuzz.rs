@@ -134,7 +134,7 @@ pub struct FuzzReport {
     /// The length of the longest report, in characters.
     pub longest_report: usize,
     /// The calls for which a law does not hold, at most 20.
-    pub violations: Vec<LawViolation>,
+    violations: Vec<LawViolation>,
 }
 
 /// The result for one kind of mistake.

@@ -70,36 +70,21 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call for which a law of the argument engine does not hold: a property that every call of every tool must have. `Display` names it.
-///
-/// ```
-/// use agent::args::{Plan, PlanOptions};
-/// use agent::testing::{LawViolation, verify_call};
-///
-/// #[derive(agent::ToolArgs)]
-/// struct Move { steps: i32 }
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
-/// let held: Result<(), Box<LawViolation>> = verify_call::<Move>(&plan, r#"{"steps": null}"#);
-/// held?;                                               // an error names the law, the policy and the call
-/// # Ok(()) }
-/// ```
+/// A call for which a law of the argument engine does not hold: a property that every call of every tool must have.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub struct LawViolation {
+pub(super) struct LawViolation {
     /// The law that does not hold.
     pub(super) law: Law,
     /// The name of the type or the tool.
-    pub name: String,
+    name: String,
     /// The coercion policy.
-    pub coercion: CoercionPolicy,
+    coercion: CoercionPolicy,
     /// The treatment of unknown keys.
-    pub unknown: UnknownKeys,
+    unknown: UnknownKeys,
     /// The arguments as they were sent.
-    pub arguments: String,
+    pub(super) arguments: String,
     /// The conflicting verdicts.
-    pub verdicts: String,
+    verdicts: String,
 }
 
 impl LawViolation {

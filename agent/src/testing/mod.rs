@@ -125,6 +125,5 @@ pub use cassette::Cassette;
 pub use clock::FakeClock;
 pub use events::EventLog;
 pub use fuzz::{FuzzReport, fuzz_tool, fuzz_tools};
-pub use law::LawViolation;
 pub use models::{SchemaCall, SchemaModel};
 pub use store::assert_store;

@@ -119,6 +119,13 @@ impl AssistantBuilder {
     }
 
     /// Lets a model make the same call as often as the other [limits](Self::limits) permit.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).without_loop_guard().max_turns(200).build()?;
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
     pub fn without_loop_guard(mut self) -> Self {
         self.rules.loop_guard = None;
         self
