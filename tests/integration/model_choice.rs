@@ -69,7 +69,8 @@ async fn each_switch_is_an_event_with_what_was_lost() {
 
 #[tokio::test]
 async fn an_unknown_name_and_a_hook_that_fails_are_errors_of_the_run() {
-    let fails: [fn() -> Result<Option<String>, agent::hooks::HookError>; 3] =
+    type Choice = Result<Option<String>, agent::hooks::HookError>;
+    let fails: [fn() -> Choice; 3] =
         [|| Ok(Some("none".into())), || Err("no budget".into()), || panic!("no")];
     for (fail, text) in fails.into_iter().zip(["no model named `none`", "no budget", "a hook panicked"]) {
         let builder = Assistant::builder(model("strong")).select_model(move |_| {

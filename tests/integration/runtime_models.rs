@@ -109,10 +109,10 @@ async fn results_are_shown_live_in_each_request_and_stored_as_they_were() {
 
 #[tokio::test]
 async fn a_model_is_sent_only_what_it_takes() {
-    let picture = || Part::image(b"png".to_vec(), "image/png");
-    let photo = ToolBuilder::new("photo").description("Takes one.").build(
-        move |_: Value, _: ToolContext| async move { ToolOutput::image(b"png".to_vec(), "image/png") },
-    );
+    let picture = || Part::image(b"png", "image/png");
+    let photo = ToolBuilder::new("photo")
+        .description("Takes one.")
+        .build(move |_: Value, _: ToolContext| async move { ToolOutput::image(b"png", "image/png") });
     let mut text_only = Capabilities::default();
     (text_only.images, text_only.documents, text_only.audio) = (false, false, false);
     let info = ModelInfo::new("local", "chat", "tiny").with_capabilities(text_only);

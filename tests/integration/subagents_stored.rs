@@ -93,7 +93,7 @@ async fn a_tree_that_waits_in_a_store_is_resumed_in_another_process() {
     assert_eq!(log.lines(), ["book Rome", "look a", "look b"]);
     let page = store.list(InvocationQuery::new()).await.unwrap();
     assert_eq!(page.len(), 5);
-    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{:?}", page);
+    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{page:?}");
     // Each run is a session of its own.
     let child = page.iter().find(|record| record.tool == "book").unwrap();
     assert_eq!(child.session.as_deref(), Some(&*child.key.run));
@@ -287,5 +287,5 @@ async fn with_records_and_no_session_a_tree_that_waits_is_resumed() {
     assert_eq!(output.text(), "[[[booked Rome]]]");
     assert_eq!(log.lines(), ["book Rome"]);
     let page = store.list(InvocationQuery::new()).await.unwrap();
-    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{:?}", page);
+    assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{page:?}");
 }

@@ -91,7 +91,7 @@ fn test_image_content() -> ToolOutput {
 /// Gives a sound.
 #[tool]
 fn test_audio_content() -> ToolOutput {
-    ToolOutput::parts(vec![Part::audio(WAV.to_vec(), "audio/wav")])
+    ToolOutput::parts(vec![Part::audio(WAV, "audio/wav")])
 }
 
 fn resource(uri: &str, mime_type: &str, text: &str) -> Part {
@@ -113,7 +113,7 @@ fn test_embedded_resource() -> ToolOutput {
 fn test_multiple_content_types() -> ToolOutput {
     ToolOutput::parts(vec![
         Part::text("Several kinds of content:"),
-        Part::image(PNG.to_vec(), "image/png"),
+        Part::image(PNG, "image/png"),
         resource("test://mixed-content-resource", "application/json", r#"{"test":"data"}"#),
     ])
 }

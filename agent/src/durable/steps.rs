@@ -505,7 +505,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     }
 
     async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {
-        self.served.assistant.notify(event);
+        self.served.assistant.notify(&event);
         Ok(())
     }
 }

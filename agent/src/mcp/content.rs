@@ -72,10 +72,10 @@ mod incoming {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),
             ContentBlock::Image(image) => {
-                media(&image.data, image.mime_type, |media| Part::new(Content::Image(media)))
+                media(&image.data, &image.mime_type, |media| Part::new(Content::Image(media)))
             }
             ContentBlock::Audio(audio) => {
-                media(&audio.data, audio.mime_type, |media| Part::new(Content::Audio(media)))
+                media(&audio.data, &audio.mime_type, |media| Part::new(Content::Audio(media)))
             }
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
@@ -104,8 +104,8 @@ mod incoming {
         }
     }
 
-    fn media(data: &str, mime_type: String, part: impl FnOnce(Media) -> Part) -> Part {
-        match Media::from_base64(data, &*mime_type) {
+    fn media(data: &str, mime_type: &str, part: impl FnOnce(Media) -> Part) -> Part {
+        match Media::from_base64(data, mime_type) {
             Ok(media) => part(media),
             Err(_) => Part::text(format!("[the server sent {mime_type} without valid data]")),
         }

@@ -27,7 +27,7 @@ use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder, read_result};
 use super::state_types::StateType;
 use super::turn_start::{Preparer, Selector};
-use crate::loop_core::{Event, LoopConfig, StateError};
+use crate::loop_core::{Event, LoopConfig, Queue, StateError};
 use crate::message::Conversation;
 use crate::model::{ContextRules, ManagedTool, Model, ModelRequest, TokenCounter, TokenEstimator};
 use crate::store::Store;
@@ -83,8 +83,7 @@ pub struct AssistantBuilder {
     approver: Option<Approver>,
     answerer: Option<Answerer>,
     approval_keys: ApprovalKeys,
-    takes_all_steering: bool,
-    takes_all_follow_ups: bool,
+    delivers_all: Vec<Queue>,
     cache: bool,
     shared_cache: Option<ResultCache>,
     spill: Option<SpillFolder>,
@@ -131,8 +130,7 @@ impl AssistantBuilder {
             approver: None,
             answerer: None,
             approval_keys: ApprovalKeys::default(),
-            takes_all_steering: false,
-            takes_all_follow_ups: false,
+            delivers_all: Vec::new(),
             cache: false,
             shared_cache: None,
             spill: None,
@@ -528,8 +526,7 @@ impl AssistantBuilder {
             answerer: self.answerer,
             signer,
             listeners: self.listeners,
-            takes_all_steering: self.takes_all_steering,
-            takes_all_follow_ups: self.takes_all_follow_ups,
+            delivers_all: self.delivers_all,
             cache: self.cache,
             shared_cache: self.shared_cache,
             uncached: uncached.into(),

@@ -52,8 +52,8 @@ pub(super) struct Config {
     pub(super) signer: Option<Arc<Signer>>,
     /// The listeners of the builder. A new assistant starts with these.
     pub(super) listeners: Listeners,
-    pub(super) takes_all_steering: bool,
-    pub(super) takes_all_follow_ups: bool,
+    /// The queues of which a turn takes all waiting messages.
+    pub(super) delivers_all: Vec<Queue>,
     pub(super) max_concurrency: usize,
     /// The maximum number of runs within one another below a run of this assistant.
     pub(super) max_depth: u8,
@@ -101,10 +101,7 @@ pub(super) struct Config {
 impl Config {
     /// Whether a turn takes all waiting messages of this queue, and not the first alone.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
-        match queue {
-            Queue::Steering => self.takes_all_steering,
-            Queue::FollowUp => self.takes_all_follow_ups,
-        }
+        self.delivers_all.contains(&queue)
     }
 
     /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.

@@ -9,10 +9,12 @@ use std::task::Poll;
 use crate::loop_core::Event;
 use crate::panics::{DropsQuietly, catch};
 
+type EventFunction = Box<dyn Fn(&Event) + Send + Sync>;
+
 /// A function that is called with each event, removed if it panics.
 pub(super) struct Listener {
     /// Panics are caught when it is dropped, because a closure owns values of the application.
-    call: DropsQuietly<Box<dyn Fn(&Event) + Send + Sync>>,
+    call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
 }
 

@@ -177,8 +177,8 @@ impl ServedAssistant {
     }
 
     /// Notifies the assistant's listeners.
-    pub(crate) fn notify(&self, event: Event) {
-        self.config.listeners.notify(&event);
+    pub(crate) fn notify(&self, event: &Event) {
+        self.config.listeners.notify(event);
     }
 
     /// Returns the end of a call that reads a result of the conversation; `None` for any other call.

@@ -201,7 +201,7 @@ impl Drop for Cancelled {
 
 impl fmt::Debug for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled").field("cancelled", &self.node.is_cancelled()).finish()
+        f.debug_struct("Cancelled").field("is_cancelled", &self.node.is_cancelled()).finish_non_exhaustive()
     }
 }
 

@@ -244,10 +244,7 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn deliver_all(mut self, queue: Queue) -> Self {
-        match queue {
-            Queue::Steering => self.takes_all_steering = true,
-            Queue::FollowUp => self.takes_all_follow_ups = true,
-        }
+        self.delivers_all.push(queue);
         self
     }
 

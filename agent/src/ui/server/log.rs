@@ -233,7 +233,7 @@ fn part_bytes(part: &Part) -> usize {
             _ => PER_EVENT,
         },
         Content::Resource(resource) => {
-            resource.as_text().map_or_else(|| resource.as_data().map_or(0, |blob| blob.len()), str::len)
+            resource.as_text().map_or_else(|| resource.as_data().map_or(0, <[u8]>::len), str::len)
         }
         _ => PER_EVENT,
     }
