@@ -339,3 +339,30 @@ async fn budgets_that_cannot_be_used_are_found_when_the_assistant_is_built() {
     let both = Assistant::builder(both).prices(prices).budget(Budget::dollars(1.0));
     assert!(refused(both).contains("the model `acme/small-1` has no price"));
 }
+
+#[tokio::test]
+async fn attempts_of_a_fallback_that_failed_count_too() {
+    let fails = |status: u16| {
+        let error = ModelError::new(ModelErrorKind::Server, "broken").with_status(status);
+        ScriptedModel::from_fn(move |_| error.clone().into()).with_info(ModelInfo::new(
+            "acme",
+            "acme-chat",
+            "large-1",
+        ))
+    };
+    let mut spent = Vec::new();
+    for status in [500, 429] {
+        let store = MemoryStore::new();
+        let second = ScriptedModel::new([reply().text("Hello!").usage(Usage::new(60, 40))])
+            .with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
+        let kinds = [ModelErrorKind::Server, ModelErrorKind::RateLimit];
+        let both = Fallback::new([fails(status), second]).on(kinds);
+        let assistant = Assistant::builder(both).store(store.clone()).budget(total("team", 100_000)).build();
+        assert_eq!(assistant.unwrap().prompt("Hi").await.unwrap().text(), "Hello!");
+        let used = store.budget(&key("team")).await.unwrap();
+        assert_eq!(used.held, 0);
+        spent.push(used.spent);
+    }
+    assert!((101..200).contains(&spent[0]), "the estimated input of the first: {spent:?}");
+    assert_eq!(spent[1], 100, "a refused request costs nothing");
+}

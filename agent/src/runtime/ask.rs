@@ -26,7 +26,7 @@ use super::telemetry;
 use crate::loop_core::ModelReply;
 use crate::message::continued::is_continuation;
 use crate::message::{
-    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage, Usage,
+    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
 use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
@@ -92,7 +92,7 @@ impl ReplyStream {
         }
         if let (Some(budgeted), Poll::Ready(end @ (None | Some(Err(_))))) = (&mut self.budgeted, &next) {
             let error = end.as_ref().and_then(|end| end.as_ref().err()).cloned();
-            budgeted.gate.end(&self.stream.partial().usage, error.as_ref());
+            budgeted.gate.end(self.stream.partial(), error.as_ref());
             budgeted.error = error;
             budgeted.has_ended = true;
             return self.poll_end(cx);
@@ -117,7 +117,7 @@ impl ReplyStream {
                 Ok(stream) => self.stream = stream,
                 Err(payload) => {
                     let error = panicked(&panic_text(payload));
-                    gate.end(&Usage::default(), Some(&error));
+                    gate.end(&AssistantMessage::default(), Some(&error));
                     return Poll::Ready(Err(error));
                 }
             }
@@ -210,7 +210,7 @@ impl Performer {
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, budgeted, .. } = reply;
         if let Some(budgeted) = budgeted {
-            budgeted.gate.settle_later(&stream.partial().usage);
+            budgeted.gate.settle_later(stream.partial());
         }
         let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),

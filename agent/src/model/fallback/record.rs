@@ -71,6 +71,12 @@ impl ModelAttempt {
         FallbackRecord::of(reply).map(|record| record.attempts).unwrap_or_default()
     }
 
+    /// Whether the provider may charge for the attempt: it was made, and not refused.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn was_made(&self) -> bool {
+        self.kind != BREAKER_OPEN && !self.status.is_some_and(|status| (400..500).contains(&status))
+    }
+
     pub(super) fn failed(info: &ModelInfo, error: &ModelError, ms: u64) -> Self {
         let (provider, model) = (info.provider.clone(), info.model.clone());
         Self { provider, model, kind: error.kind().as_str().to_owned(), status: error.status(), ms }

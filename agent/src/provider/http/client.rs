@@ -367,8 +367,10 @@ mod tests {
             // The connection is returned by a task.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let other = options.with_connect_timeout(Duration::from_millis(200));
+        // `options` stay, because the server ends with their connection.
+        let other = options.clone().with_connect_timeout(Duration::from_millis(200));
         let other = HttpClient::new(other.with_first_byte_timeout(Duration::from_millis(200))).unwrap();
         assert!(other.send(&url, &request, &[]).await.unwrap_err().is_timeout());
+        drop(options);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::{BoundBudgets, HeldBudgets};
-use crate::message::Usage;
+use crate::message::AssistantMessage;
 use crate::model::{Model, ModelError, ModelRequest};
 use crate::tool::BoxFuture;
 
@@ -56,8 +56,8 @@ impl BudgetGate {
     }
 
     /// Begins to settle the budgets, at the end of a reply. Only the first call has an effect.
-    pub(in crate::runtime) fn end(&mut self, usage: &Usage, error: Option<&ModelError>) {
-        if let Some(settle) = self.settle(usage, error) {
+    pub(in crate::runtime) fn end(&mut self, reply: &AssistantMessage, error: Option<&ModelError>) {
+        if let Some(settle) = self.settle(reply, error) {
             self.phase = GatePhase::Settle(settle);
         }
     }
@@ -72,24 +72,27 @@ impl BudgetGate {
     }
 
     /// Settles the budgets of a reply that is not read to its end, beside the run.
-    pub(in crate::runtime) fn settle_later(mut self, usage: &Usage) {
+    pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         let stopped = ModelError::aborted("stopped");
         let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {
             GatePhase::Settle(settle) => Some(settle),
-            phase => Self { phase }.settle(usage, Some(&stopped)),
+            phase => Self { phase }.settle(reply, Some(&stopped)),
         };
         if let (Some(settle), Ok(runtime)) = (settle, tokio::runtime::Handle::try_current()) {
             runtime.spawn(settle);
         }
     }
 
-    fn settle(&mut self, usage: &Usage, error: Option<&ModelError>) -> Option<BoxFuture<'static, ()>> {
+    fn settle(
+        &mut self,
+        reply: &AssistantMessage,
+        error: Option<&ModelError>,
+    ) -> Option<BoxFuture<'static, ()>> {
         let phase = std::mem::replace(&mut self.phase, GatePhase::Over);
         let GatePhase::Read(held) = phase else {
             self.phase = phase;
             return None;
         };
-        let (usage, error) = (usage.clone(), error.cloned());
-        Some(Box::pin(async move { held.settle(&usage, error.as_ref()).await }))
+        Some(held.settle(reply, error))
     }
 }

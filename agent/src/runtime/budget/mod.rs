@@ -14,12 +14,12 @@ use window::BudgetWindow;
 use super::error::BuildError;
 use super::records::{StoreAccess, now};
 use crate::loop_core::{Limit, LimitReached};
-use crate::message::Usage;
-use crate::model::{Model, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
+use crate::message::{AssistantMessage, Usage};
+use crate::model::{Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
 use crate::panics::catch;
 use crate::provider::{PriceList, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
-use crate::tool::context::ToolContext;
+use crate::tool::{BoxFuture, context::ToolContext};
 
 /// Billionths of a dollar.
 const NANOS: f64 = 1e9;
@@ -364,25 +364,32 @@ impl BoundBudgets {
 }
 
 impl HeldBudgets {
-    /// Replaces what is reserved by what the request used.
-    pub(super) async fn settle(self, usage: &Usage, error: Option<&ModelError>) {
+    /// Replaces what is reserved by what the request used, with the attempts of a fallback before its reply.
+    pub(super) fn settle(
+        self,
+        reply: &AssistantMessage,
+        error: Option<&ModelError>,
+    ) -> BoxFuture<'static, ()> {
         let Self { bound, plan } = self;
-        let budgets = &bound.budgets;
+        let (budgets, usage) = (bound.budgets.clone(), &reply.usage);
+        let attempts = ModelAttempt::before(reply);
         let amount = |budget: &Budget| {
-            if usage.input > 0 || usage.output > 0 {
-                return budgets.spent(budget, &plan.model, usage);
-            }
-            match error {
+            let answer = match error {
+                _ if usage.input > 0 || usage.output > 0 => budgets.spent(budget, &plan.model, usage),
                 Some(error) if was_not_made(error) => 0,
                 Some(_) => budgets.amount(budget, &plan.model, plan.input, 0),
                 // A provider that reports nothing may have counted all of it.
                 None => budgets.amount(budget, &plan.model, plan.input, plan.output),
-            }
+            };
+            let charged = attempts.iter().filter(|attempt| attempt.was_made());
+            charged.fold(answer, |sum, attempt| sum.saturating_add(budgets.attempted(budget, attempt, &plan)))
         };
         let amounts = bound.entries().map(|(budget, key)| (key.clone(), amount(budget))).collect();
-        if let Err(error) = budgets.store.settle(&plan.id, amounts).await {
-            tracing::warn!(%error, "a budget could not be settled; what was reserved counts as spent later");
-        }
+        Box::pin(async move {
+            if let Err(error) = budgets.store.settle(&plan.id, amounts).await {
+                tracing::warn!(%error, "a budget could not be settled; what was reserved counts as spent later");
+            }
+        })
     }
 }
 
@@ -399,6 +406,15 @@ impl Budgets {
         match budget.unit {
             BudgetUnit::Tokens => input.saturating_add(output),
             BudgetUnit::Dollars => self.most(&**model, input, output),
+        }
+    }
+
+    /// Returns what an attempt without a reply costs: the estimated input.
+    fn attempted(&self, budget: &Budget, attempt: &ModelAttempt, plan: &RequestPlan) -> u64 {
+        let name = format!("{}/{}", attempt.provider, attempt.model);
+        match self.prices.prices(&name).filter(|_| budget.unit == BudgetUnit::Dollars) {
+            Some(prices) => nanos(prices.cost(&Usage::new(plan.input, 0)).total),
+            None => self.amount(budget, &plan.model, plan.input, 0),
         }
     }
 

@@ -236,8 +236,11 @@ impl SummaryTask {
         let mut request = request.clone();
         request.max_tokens = limited.or(request.max_tokens);
         let reply = model.call(&step, &request).await;
-        let usage = reply.as_ref().map(|reply| reply.usage.clone()).unwrap_or_default();
-        held.settle(&usage, reply.as_ref().err()).await;
+        match &reply {
+            Ok(answer) => held.settle(answer, None),
+            Err(error) => held.settle(&AssistantMessage::default(), Some(error)),
+        }
+        .await;
         reply
     }
 
