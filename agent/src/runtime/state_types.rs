@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::loop_core::{RunState, StateError, read_state};
-#[cfg(feature = "durable-restate")]
 use crate::tool::context::ToolContext;
 #[cfg(feature = "durable-restate")]
 use crate::tool::problem::RegistryProblem;
