@@ -105,8 +105,8 @@ impl Catalogue {
     }
 
     /// Sets the settings of a model where they differ from those of its provider: the builder's own address, headers, key, protocol,
-    /// capabilities, facts and options. They replace earlier ones, except that facts stay if the builder has none. What the model's
-    /// [builder](Self::builder) sets counts more; a header replaces one of the same name of the provider.
+    /// capabilities, facts and options. They replace earlier ones, except that facts stay if the builder has none. A header replaces one
+    /// of the same name of the provider. The settings of a model's [own builder](Self::builder) take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
