@@ -59,10 +59,9 @@ async fn serve() -> Result<(), Box<dyn Error>> {
 }
 
 async fn decide(engine: &DurableClient, run: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
-    let run = engine.run(run);
-    for ask in run.pending().await? {
+    for ask in engine.pending(run).await? {
         if let PendingAsk::Approval { request, .. } = ask {
-            run.decide(&request, decision.clone()).await?;
+            engine.decide(run, &request, decision.clone()).await?;
             println!("{}: {decision:?}", request.call.name);
         }
     }
@@ -78,16 +77,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match &args[..] {
         ["serve"] => serve().await?,
         ["run", run] => {
-            let outcome = engine.start(*run, "Book me a trip to Paris.").await?.outcome().await?;
+            engine.start(*run, "Book me a trip to Paris.").await?;
+            let outcome = engine.outcome(run).await?;
             for message in &outcome.messages {
                 println!("{}: {}", message.role(), message.text());
             }
             println!("{}, {} turns", outcome.stop, outcome.turns);
         }
-        ["steer", run, text] => engine.run(*run).steer(*text).await?,
-        ["cancel", run] => println!("{}", engine.run(*run).cancel("the user gave up").await?),
+        ["steer", run, text] => engine.steer(run, *text).await?,
+        ["cancel", run] => println!("{}", engine.cancel(run, "the user gave up").await?),
         ["pending", run] => {
-            for ask in engine.run(*run).pending().await? {
+            for ask in engine.pending(run).await? {
                 println!("{}", serde_json::to_string(&ask)?);
             }
         }

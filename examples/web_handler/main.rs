@@ -93,11 +93,10 @@ fn model() -> ScriptedModel {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(model()).tools(tools![temperature, book_table]).build()?;
-    let ui = UiServer::builder(assistant)
+    let ui = UiServer::new(assistant)
         .options(UiOptions::default().show_results())
         .reconnect_time(Duration::from_secs(600))
-        .single_user()
-        .build();
+        .single_user();
 
     let port = std::env::args().nth(1).map(|port| port.parse()).transpose()?;
     let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await?;

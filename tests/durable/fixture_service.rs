@@ -109,11 +109,11 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
 }
 
 async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
-    let run = DurableClient::new(ingress)?.run(name);
-    let asks = run.pending().await?;
+    let engine = DurableClient::new(ingress)?;
+    let asks = engine.pending(name).await?;
     for ask in &asks {
         if let PendingAsk::Approval { request, .. } = ask {
-            run.decide(request, decision.clone()).await?;
+            engine.decide(name, request, decision.clone()).await?;
         }
     }
     println!("{}", asks.len());
@@ -129,15 +129,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Service::new(&assistant(log.into())?)?.serve(address.parse()?).await?;
         }
         ["run", ingress, name, prompt] => {
-            let run = DurableClient::new(ingress)?.start(*name, *prompt).await?;
-            println!("{}", serde_json::to_string(&run.outcome().await?)?);
+            let engine = DurableClient::new(ingress)?;
+            engine.start(*name, *prompt).await?;
+            println!("{}", serde_json::to_string(&engine.outcome(name).await?)?);
         }
-        ["steer", ingress, name, text] => DurableClient::new(ingress)?.run(*name).steer(*text).await?,
+        ["steer", ingress, name, text] => DurableClient::new(ingress)?.steer(name, *text).await?,
         ["follow_up", ingress, name, text] => {
-            DurableClient::new(ingress)?.run(*name).follow_up(*text).await?;
+            DurableClient::new(ingress)?.follow_up(name, *text).await?;
         }
         ["cancel", ingress, name, reason] => {
-            println!("{}", DurableClient::new(ingress)?.run(*name).cancel(reason).await?);
+            println!("{}", DurableClient::new(ingress)?.cancel(name, reason).await?);
         }
         ["allow", ingress, name] => decide(ingress, name, &Decision::Allow).await?,
         ["deny", ingress, name, reason] => {

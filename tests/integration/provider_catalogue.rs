@@ -5,7 +5,8 @@ use std::process::Command;
 use agent::json;
 use agent::model::{Model as _, StepCx, Thinking};
 use agent::provider::http::{HttpModel, HttpOptions};
-use agent::provider::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, openai::OpenAiChat};
+use agent::provider::openai::{OpenAiChat, OpenAiResponses};
+use agent::provider::{Catalogue, ModelFacts, Prices, ProviderEntry};
 use std::time::Duration;
 
 use crate::provider_support::*;
@@ -86,8 +87,8 @@ async fn in_a_process_with_variables() {
     assert_eq!(named.info().model, "gpt-5");
     // So does the address of one model, which the other server never hears of.
     let elsewhere = Server::new([answer(200, &[], CHAT)]).await;
-    let entry = ModelEntry::default().with_base_url(format!("{}/v1", elsewhere.url));
-    let model = Catalogue::default().with_model("openai/own", entry).model("openai/own").unwrap();
+    let own = HttpModel::builder("openai/own").base_url(format!("{}/v1", elsewhere.url));
+    let model = Catalogue::default().configure(own).model("openai/own").unwrap();
     assert_eq!(model.call(&StepCx::new(), &hi()).await.unwrap().text(), "Hello");
 }
 
@@ -136,11 +137,11 @@ async fn a_model_has_an_address_and_headers_of_its_own() {
         .with_header("x-team", "of the provider")
         .with_header("x-region", "eu")
         .without_key();
-    let large = ModelEntry::default()
-        .with_base_url(format!("{}/large/v1", own.url))
-        .with_header("X-Team", "of the model")
-        .with_header("x-size", "large");
-    let catalogue = Catalogue::default().with_provider(acme).with_model("acme/large", large);
+    let large = HttpModel::builder("acme/large")
+        .base_url(format!("{}/large/v1", own.url))
+        .header("X-Team", "of the model")
+        .header("x-size", "large");
+    let catalogue = Catalogue::default().with_provider(acme).configure(large);
     for name in ["acme/small", "acme/large"] {
         catalogue.model(name).unwrap().call(&StepCx::new(), &hi()).await.unwrap();
     }
@@ -158,30 +159,34 @@ async fn a_model_has_an_address_and_headers_of_its_own() {
         }
     }
     // What is at another address than the provider's own may not keep to a schema.
-    let openai = |entry| Catalogue::default().with_key("openai", "k").with_model("openai/gpt-5", entry);
+    let gpt = || HttpModel::builder("openai/gpt-5");
+    let openai = |model| Catalogue::default().with_key("openai", "k").configure(model);
     let native =
         |catalogue: Catalogue| catalogue.model("openai/gpt-5").unwrap().info().capabilities.native_output;
-    assert!(native(openai(ModelEntry::default())));
-    assert!(!native(openai(ModelEntry::default().with_base_url(&own.url))));
+    assert!(native(openai(gpt())));
+    assert!(!native(openai(gpt().base_url(&own.url))));
+    // It may have a key and a protocol of its own, too.
+    let other = Catalogue::default().configure(gpt().key("k").protocol(OpenAiResponses::default()));
+    assert_eq!(other.model("openai/gpt-5").unwrap().info().api, "openai-responses");
 }
 
 #[tokio::test]
 async fn secret_headers_of_a_model_are_never_shown() {
     let echo = r#"{"error": {"message": "no such token: s3cret-of-the-gateway"}}"#;
     let server = Server::new([answer(401, &[], echo)]).await;
-    let entry = ModelEntry::default()
-        .with_base_url(format!("{}/v1?key=s3cret-of-the-address", server.url))
-        .with_header("x-gateway-token", "s3cret-of-the-gateway");
-    let shown = format!("{entry:?}");
-    let catalogue = Catalogue::default().with_model("ollama/own", entry);
+    let own = HttpModel::builder("ollama/own")
+        .base_url(format!("{}/v1?key=s3cret-of-the-address", server.url))
+        .header("x-gateway-token", "s3cret-of-the-gateway");
+    let shown = format!("{own:?}");
+    let catalogue = Catalogue::default().configure(own);
     let model = catalogue.model("ollama/own").unwrap();
     let error = model.call(&StepCx::new(), &hi()).await.unwrap_err();
     assert!(error.is_auth(), "{error:?}");
     assert!(server.requests()[0].contains("s3cret-of-the-gateway"));
     let shown = format!("{shown} {catalogue:?} {model:?} {error:?} {error} {:?}", error.body());
     assert!(!shown.contains("s3cret"), "{shown}");
-    let bad = ModelEntry::default().with_base_url("ftp://ann:s3cret@host/x?key=s3cret");
-    let error = Catalogue::default().with_model("ollama/own", bad).model("ollama/own").unwrap_err();
+    let bad = HttpModel::builder("ollama/own").base_url("ftp://ann:s3cret@host/x?key=s3cret");
+    let error = Catalogue::default().configure(bad).model("ollama/own").unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
 }
 
@@ -189,14 +194,15 @@ async fn secret_headers_of_a_model_are_never_shown() {
 #[tokio::test]
 async fn the_configured_limits_of_a_model_hold() {
     let server = Server::new([answer(200, &[], CHAT)]).await;
-    let entry = |facts: ModelFacts| ModelEntry::from(facts).with_base_url(format!("{}/v1", server.url));
-    let limited = entry(ModelFacts::default().with_max_output(100).with_context_window(2_000));
-    let unlimited = entry(ModelFacts::default());
+    let model = |name: &str| HttpModel::builder(name).base_url(format!("{}/v1", server.url));
     let catalogue = Catalogue::default()
         .with_key("openai", "k")
-        .with_model("ollama/limited", limited)
-        .with_model("ollama/unlimited", unlimited)
-        .with_model("openai/gpt-4o", ModelEntry::default().with_base_url(format!("{}/v1", server.url)));
+        // In any order: facts stay where only the address is set.
+        .with_model("ollama/limited", ModelFacts::default().with_max_output(100).with_context_window(2_000))
+        .configure(model("ollama/limited"))
+        .configure(model("ollama/unlimited"))
+        .with_model("ollama/unlimited", ModelFacts::default())
+        .configure(model("openai/gpt-4o"));
     assert_eq!(catalogue.facts("ollama/limited").unwrap().context_window, Some(2_000));
     assert!(catalogue.facts("openai/gpt-4o").unwrap().max_output.is_some(), "an address changes no facts");
     for (name, asked) in [
@@ -232,11 +238,11 @@ async fn a_model_has_timeouts_and_retries_of_its_own() {
     let server = Server::new([answer(500, &[], "{}")]).await;
     let mut hasty = HttpOptions::default().with_max_retries(2);
     hasty.first_delay = Duration::from_millis(1);
-    let entry = ModelEntry::default().with_base_url(format!("{}/v1", server.url));
+    let model = |name: &str| HttpModel::builder(name).base_url(format!("{}/v1", server.url));
     let catalogue = Catalogue::default()
         .with_options(hasty)
-        .with_model("ollama/small", entry.clone())
-        .with_model("ollama/large", entry.with_options(HttpOptions::default().with_max_retries(0)));
+        .configure(model("ollama/small"))
+        .configure(model("ollama/large").options(HttpOptions::default().with_max_retries(0)));
     for (name, requests) in [("ollama/large", 1), ("ollama/small", 4)] {
         catalogue.model(name).unwrap().call(&StepCx::new(), &hi()).await.unwrap_err();
         assert_eq!(server.requests().len(), requests, "{name}");

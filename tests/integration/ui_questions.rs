@@ -303,7 +303,7 @@ fn server(store: &MemoryStore, answers: &Arc<Answers>) -> UiServer {
         }
     });
     let template = Assistant::builder(model.clone()).build().unwrap();
-    UiServer::builder(template)
+    UiServer::new(template)
         .options(UiOptions::default().show_results())
         .reconnect_time(Duration::from_secs(60))
         .threads(move |scope, thread| {
@@ -313,7 +313,6 @@ fn server(store: &MemoryStore, answers: &Arc<Answers>) -> UiServer {
         })
         .continue_runs()
         .single_user()
-        .build()
 }
 
 async fn rejected(server: &UiServer, protocol: UiProtocol, body: &[u8]) -> Value {
@@ -402,7 +401,7 @@ async fn a_page_answers_a_question_of_a_sub_agent() {
         ]);
         let assistant =
             Assistant::builder(model).tools(expert.as_tool("expert", "Books trains.")).build().unwrap();
-        let ui = UiServer::builder(assistant).single_user().build();
+        let ui = UiServer::new(assistant).single_user();
         let begin = if protocol == UiProtocol::AiSdk { says("go") } else { runs("go", "r1") };
         let first = all(ui.post(protocol, &begin).await).await;
         let second = if protocol == UiProtocol::AiSdk {

@@ -8,7 +8,7 @@ use agent::ScriptedModel;
 use agent::message::CustomMessage;
 use agent::model::{ScriptedReply, reply};
 use agent::store::MemoryStore;
-use agent::ui::{UiOptions, UiProtocol, UiRequest, UiServer, UiServerBuilder};
+use agent::ui::{UiOptions, UiProtocol, UiRequest, UiServer};
 use agent::{Assistant, ToolContext, json, tool, tools};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn model(answer: impl Fn(usize) -> ScriptedReply + Send + 'static) -> ScriptedMo
 }
 
 /// A server of its own on a store, as after a restart.
-fn server(store: &MemoryStore, calls: &Arc<AtomicUsize>, model: &ScriptedModel) -> UiServerBuilder {
+fn server(store: &MemoryStore, calls: &Arc<AtomicUsize>, model: &ScriptedModel) -> UiServer {
     let builder = {
         let (store, calls, model) = (store.clone(), calls.clone(), model.clone());
         move || {
@@ -59,7 +59,7 @@ fn server(store: &MemoryStore, calls: &Arc<AtomicUsize>, model: &ScriptedModel) 
         }
     };
     let options = UiOptions::default().show_results().client_tools().custom_messages();
-    UiServer::builder(builder().build().unwrap())
+    UiServer::new(builder().build().unwrap())
         .options(options)
         .reconnect_time(Duration::from_secs(60))
         .threads(move |scope, thread| {
@@ -87,12 +87,12 @@ async fn an_approval_is_answered_after_a_restart() {
             1 => reply().text("Then. ").tool_call("send", r#"{"amount": 5}"#),
             _ => reply().text("done"),
         });
-        let before = server(&store, &calls, &model).build();
+        let before = server(&store, &calls, &model);
         let first = all(before.post(UiProtocol::AiSdk, &says("go")).await).await;
         let page = ai_message(&first);
         drop(before);
 
-        let after = server(&store, &calls, &model).build();
+        let after = server(&store, &calls, &model);
         if attaches {
             // The page is loaded again: the history, then the run as it waits, under the same ids.
             let history = after.messages(UiProtocol::AiSdk, "c").await.unwrap();
@@ -125,10 +125,10 @@ async fn an_interrupt_is_answered_after_a_restart() {
         0 => reply().tool_call("send", r#"{"amount": 5}"#),
         _ => reply().text("done"),
     });
-    let before = server(&store, &calls, &model).build();
+    let before = server(&store, &calls, &model);
     let first = ag_messages(&all(before.post(UiProtocol::AgUi, &runs("go", "r1")).await).await);
     drop(before);
-    let after = server(&store, &calls, &model).build();
+    let after = server(&store, &calls, &model);
     let resume = json!([{"interruptId": first.outcome["interrupts"][0]["id"], "status": "resolved", "payload": {"approved": true}}]);
     let answer = |resume: &Value| {
         json!({"threadId": "c", "runId": "r2", "protocolVersion": "1.0", "messages": [], "resume": resume})
@@ -143,10 +143,10 @@ async fn an_interrupt_is_answered_after_a_restart() {
 
     // Without the option the run stays as it is.
     let store = MemoryStore::new();
-    let before = server(&store, &calls, &model).build();
+    let before = server(&store, &calls, &model);
     all(before.post(UiProtocol::AgUi, &runs("go", "r1")).await).await;
     let template = Assistant::builder(model.clone()).build().unwrap();
-    let other = UiServer::builder(template).single_user().build();
+    let other = UiServer::new(template).single_user();
     assert_rejected(other.post(UiProtocol::AgUi, &answer(&resume)).await, 409, "not_pending").await;
     assert_eq!(other.attach(UiProtocol::AgUi, "c", None).await.status(), 204);
 }
@@ -161,7 +161,7 @@ fn a_run_that_was_killed_continues_when_its_page_comes_back() {
         _ => reply().text("half").hang(),
     });
     let before = runtime();
-    let ui = server(&store, &calls, &hangs).build();
+    let ui = server(&store, &calls, &hangs);
     before.block_on(async {
         let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         until(&mut body, "half").await;
@@ -173,7 +173,7 @@ fn a_run_that_was_killed_continues_when_its_page_comes_back() {
 
     runtime().block_on(async {
         let works = model(|results| if results == 1 { reply().text("whole") } else { reply().text("again") });
-        let ui = server(&store, &calls, &works).build();
+        let ui = server(&store, &calls, &works);
         let page = ai_message(&all(ui.attach(UiProtocol::AiSdk, "c", None).await).await);
         page.assert_ended();
         let texts: Vec<&Value> = page.message.iter().filter(|part| part["type"] == "text").collect();
@@ -214,7 +214,7 @@ fn pick() -> Value {
 async fn a_page_declares_tools_and_runs_them_also_after_a_restart() {
     for restarts in [false, true] {
         let (store, calls, model) = (MemoryStore::new(), Arc::default(), picks());
-        let mut ui = server(&store, &calls, &model).build();
+        let mut ui = server(&store, &calls, &model);
         let mut page = AgUiReader::default();
         page.read_all(&chunks(&all(ui.post(UiProtocol::AgUi, &declares(&pick(), "go")).await).await));
         page.assert_ended();
@@ -230,7 +230,7 @@ async fn a_page_declares_tools_and_runs_them_also_after_a_restart() {
         assert!(text.contains("red"), "{text}");
         if restarts {
             drop(ui);
-            ui = server(&store, &calls, &model).build();
+            ui = server(&store, &calls, &model);
         }
         let answer = |call: &Value| {
             let messages = json!([{"id": "a", "role": "assistant"}, {"id": "t", "role": "tool", "toolCallId": call, "content": "ok"}]);
@@ -249,7 +249,7 @@ async fn a_page_declares_tools_and_runs_them_also_after_a_restart() {
 #[tokio::test]
 async fn declared_tools_that_cannot_be_used_are_rejected_and_nothing_runs() {
     let (store, calls, model) = (MemoryStore::new(), Arc::default(), picks());
-    let ui = server(&store, &calls, &model).build();
+    let ui = server(&store, &calls, &model);
     let many: Vec<Value> = (0..65).map(|n| json!({"name": format!("t{n}")})).collect();
     let deep = (0..200).fold(json!({}), |schema, _| json!({"type": "array", "items": schema}));
     for (tools, field) in [
@@ -274,12 +274,12 @@ async fn declared_tools_that_cannot_be_used_are_rejected_and_nothing_runs() {
 
     // Without the option they are not used: the call is one of an unknown tool.
     let assistant = Assistant::builder(picks()).build().unwrap();
-    let ui = UiServer::builder(assistant).single_user().build();
+    let ui = UiServer::new(assistant).single_user();
     let text = all(ui.post(UiProtocol::AgUi, &declares(&pick(), "go")).await).await;
     assert!(text.contains("unknown_tool") && text.contains("done"), "{text}");
 
     // As assistant-ui sends them.
-    let ui = server(&MemoryStore::new(), &calls, &picks()).build();
+    let ui = server(&MemoryStore::new(), &calls, &picks());
     let mut body: Value = serde_json::from_slice(&says("go")).unwrap();
     body["tools"] = json!({"pick": pick()[0]});
     let page = ai_message(&all(ui.post(UiProtocol::AiSdk, body.to_string().as_bytes()).await).await);
@@ -304,7 +304,7 @@ async fn a_log_that_is_too_long_keeps_messages() {
         reader.message.iter().filter(is_kept).cloned().collect()
     };
     let (store, calls) = (MemoryStore::new(), Arc::default());
-    let ui = server(&store, &calls, &model(false)).max_log(10_000).build();
+    let ui = server(&store, &calls, &model(false)).max_log(10_000);
     let live = all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
     let first = live.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     let live = ai_message(&live);
@@ -319,7 +319,7 @@ async fn a_log_that_is_too_long_keeps_messages() {
     assert!(chunks(&rest)[0]["type"] == "start", "{}", &rest[..200]);
 
     // The same while it runs.
-    let ui = server(&MemoryStore::new(), &calls, &model(true)).max_log(10_000).build();
+    let ui = server(&MemoryStore::new(), &calls, &model(true)).max_log(10_000);
     let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut body, r#""toolName":"wait","input""#).await;
     let tab = tokio::spawn(all(ui.attach(UiProtocol::AiSdk, "c", None).await));
@@ -333,7 +333,7 @@ async fn a_log_that_is_too_long_keeps_messages() {
 async fn an_idle_stream_gets_comments() {
     let waits = || model(|_| reply().tool_call("wait", "{}"));
     let (store, calls) = (MemoryStore::new(), Arc::default());
-    let ui = server(&store, &calls, &waits()).keep_alive(Duration::from_secs(5)).build();
+    let ui = server(&store, &calls, &waits()).keep_alive(Duration::from_secs(5));
     let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut body, "tool-input-available").await;
     for _ in 0..3 {
@@ -345,7 +345,7 @@ async fn an_idle_stream_gets_comments() {
     let rest = until(&mut body, "[DONE]").await;
     assert!(!rest.contains("keep-alive") && body.next().await.is_none());
 
-    let ui = server(&MemoryStore::new(), &calls, &waits()).keep_alive(None).build();
+    let ui = server(&MemoryStore::new(), &calls, &waits()).keep_alive(None);
     let mut body = ui.post(UiProtocol::AgUi, &runs("go", "r")).await.into_body();
     until(&mut body, "TOOL_CALL_END").await;
     assert!(tokio::time::timeout(Duration::from_secs(20), body.next()).await.is_err());
@@ -468,7 +468,7 @@ proptest! {
                 0 => reply().tool_call("send", r#"{"amount": 5}"#),
                 _ => reply().text("done"),
             });
-            let ui = server(&MemoryStore::new(), &Arc::default(), &model).build();
+            let ui = server(&MemoryStore::new(), &Arc::default(), &model);
             all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
             let response = ui.post(protocol, body.to_string().as_bytes()).await;
             let status = response.status();

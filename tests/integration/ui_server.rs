@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::model::reply;
-use agent::ui::{UiBody, UiOptions, UiProtocol, UiServer, UiServerBuilder};
+use agent::ui::{UiBody, UiOptions, UiProtocol, UiServer};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
 use axum::http::Response;
 use serde_json::Value;
@@ -36,10 +36,10 @@ fn scroll() -> ToolOutcome {
     ToolOutcome::Deferred { handle: "h".into() }
 }
 
-fn server(model: ScriptedModel) -> UiServerBuilder {
+fn server(model: ScriptedModel) -> UiServer {
     let assistant = Assistant::builder(model).tools(tools![add, send, wait, scroll]).build().unwrap();
     let options = UiOptions::default().show_results().run_in_browser(["scroll"]);
-    UiServer::builder(assistant).options(options).single_user()
+    UiServer::new(assistant).options(options).single_user()
 }
 
 pub(crate) fn says(text: &str) -> Vec<u8> {
@@ -105,7 +105,7 @@ async fn a_conversation_in_both_protocols() {
         "user" => reply().text("I add.").tool_call("add", r#"{"a": 1, "b": 2}"#),
         _ => reply().text("3"),
     });
-    let ui = server(model).build();
+    let ui = server(model);
     let response = ui.post(UiProtocol::AiSdk, &says("go")).await;
     assert_eq!(response.status(), 200);
     assert!(response.headers()["content-type"] == "text/event-stream");
@@ -139,7 +139,7 @@ async fn an_approval_over_three_requests() {
         reply().tool_call("add", r#"{"a": 1, "b": 2}"#).tool_call("send", r#"{"amount": 5}"#),
         reply().text("done"),
     ]);
-    let ui = server(model).build();
+    let ui = server(model);
     let first = all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
     let mut page = ai_message(&first);
     page.assert_ended();
@@ -177,7 +177,7 @@ async fn an_interrupt_and_a_tool_of_the_browser() {
         reply().tool_call("scroll", "{}"),
         reply().text("done"),
     ]);
-    let ui = server(model).build();
+    let ui = server(model);
     let mut page = AgUiReader::default();
     let mut read = |text: &str| {
         page.read_all(&chunks(text));
@@ -203,7 +203,7 @@ async fn an_interrupt_and_a_tool_of_the_browser() {
 async fn a_call_that_waits_for_others_can_be_asked_about_and_given_up() {
     let model = ScriptedModel::new([reply().tool_call("scroll", "{}"), reply().text("done")]);
     let assistant = Assistant::builder(model).tools(tools![scroll]).build().unwrap();
-    let ui = UiServer::builder(assistant).single_user().build();
+    let ui = UiServer::new(assistant).single_user();
     let first = ag_messages(&all(ui.post(UiProtocol::AgUi, &runs("go", "r1")).await).await);
     let id = &first.outcome["interrupts"][0]["id"];
     assert_eq!(first.outcome["interrupts"][0]["reason"], "waiting");
@@ -228,13 +228,13 @@ async fn two_tabs_and_a_replay_from_any_cut_show_the_same() {
         ])
         .with_chunk_size(3)
     };
-    let ui = server(model()).build();
+    let ui = server(model());
     let whole = all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
     let (whole, count) = (ai_message(&whole).message, whole.matches("data: ").count());
     let normal = |message: &[Value], id: &str| json!(message).to_string().replace(id, "RUN");
     for cut in 0..count {
         let policy = Duration::from_secs(60);
-        let ui = server(model()).reconnect_time(policy).build();
+        let ui = server(model()).reconnect_time(policy);
         let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         let mut seen = String::new();
         while seen.matches("data: ").count() < cut {
@@ -270,7 +270,7 @@ async fn who_leaves_cancels_unless_the_application_says_otherwise() {
     for (policy, is_cancelled) in
         [(Duration::ZERO, true), (Duration::from_millis(10), true), (Duration::from_secs(600), false)]
     {
-        let ui = server(model()).reconnect_time(policy).build();
+        let ui = server(model()).reconnect_time(policy);
         let mut body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
         until(&mut body, "tool-input-available").await;
         let run = ui.run("c").unwrap();
@@ -287,9 +287,8 @@ async fn who_leaves_cancels_unless_the_application_says_otherwise() {
 #[tokio::test]
 async fn limits_and_scopes() {
     let model = ScriptedModel::from_fn(|_| reply().tool_call("wait", "{}"));
-    let builder = server(model).max_runs(1).max_readers(2).max_body(500);
-    let policy = Duration::from_secs(600);
-    let ui = builder.reconnect_time(policy).build();
+    let all_runs = server(model).reconnect_time(Duration::from_secs(600));
+    let ui = all_runs.clone().max_runs(1).max_readers(2).max_body(500);
     assert_rejected(ui.post(UiProtocol::AiSdk, &says(&"x".repeat(600))).await, 413, "too_large").await;
     let ann = ui.scoped("ann");
     let mut body = ann.post(UiProtocol::AiSdk, &says("go")).await.into_body();
@@ -297,6 +296,10 @@ async fn limits_and_scopes() {
     assert_rejected(ann.post(UiProtocol::AiSdk, &says("more")).await, 409, "busy").await;
     let other = String::from_utf8(says("go")).unwrap().replace("\"c\"", "\"d\"");
     assert_rejected(ann.post(UiProtocol::AiSdk, other.as_bytes()).await, 429, "too_many_runs").await;
+    // The limits are those of the clone; the threads are shared.
+    let more = all_runs.scoped("ann").post(UiProtocol::AiSdk, other.as_bytes()).await;
+    assert_eq!(more.status(), 200);
+    ann.run("d").unwrap().cancel("enough");
     let second = ann.attach(UiProtocol::AgUi, "c", None).await;
     assert_rejected(ann.attach(UiProtocol::AgUi, "c", None).await, 429, "too_many_readers").await;
     // Others have neither the run nor its messages.
@@ -311,7 +314,7 @@ async fn limits_and_scopes() {
     ann.run("c").unwrap().cancel("enough");
 
     let assistant = Assistant::builder(ScriptedModel::new(["x"])).build().unwrap();
-    let closed = UiServer::builder(assistant).build();
+    let closed = UiServer::new(assistant);
     assert_rejected(closed.post(UiProtocol::AiSdk, &says("go")).await, 403, "not_scoped").await;
     let again = json!({"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}], "trigger": "regenerate-message"});
     let response = closed.scoped("a").post(UiProtocol::AiSdk, again.to_string().as_bytes()).await;
@@ -321,7 +324,7 @@ async fn limits_and_scopes() {
 #[tokio::test]
 async fn a_reader_that_does_not_read_is_cut_and_the_run_ends() {
     let model = ScriptedModel::new([reply().text("word ".repeat(4000))]).with_chunk_size(5);
-    let ui = server(model).build();
+    let ui = server(model);
     let body = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     let stuck = body;
     let mut tries = 0;
@@ -346,7 +349,7 @@ async fn readers_that_come_at_any_moment_see_the_same() {
             reply().text("It is three. ".repeat(8)),
         ]);
         let policy = Duration::from_secs(60);
-        let ui = server(model.with_chunk_size(2)).reconnect_time(policy).build();
+        let ui = server(model.with_chunk_size(2)).reconnect_time(policy);
         let first = ui.post(UiProtocol::AiSdk, &says("go")).await;
         let mut readers = vec![tokio::spawn(all(first))];
         for _ in 0..6 {
@@ -378,12 +381,11 @@ async fn functions_of_the_application_may_ask_the_server() {
         json!({"is_active": is_active})
     });
     let (template, seen) = (assistant.clone(), scopes.clone());
-    let ui = UiServer::builder(assistant).options(options).threads(move |scope, thread| {
+    let ui = UiServer::new(assistant).options(options).threads(move |scope, thread| {
         seen.lock().unwrap().push((scope, thread));
         let fork = template.fork();
         async move { Ok(fork) }
     });
-    let ui = ui.build();
     assert!(cell.set(ui.clone()).is_ok());
     let ui = ui.scoped("ann");
     let text = all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
@@ -400,7 +402,7 @@ async fn a_message_during_a_run_can_steer_it() {
     });
     let assistant = Assistant::builder(model).tools(tools![wait]).tool_timeout(Duration::from_millis(300));
     let options = UiOptions::default().steer_while_busy();
-    let ui = UiServer::builder(assistant.build().unwrap()).options(options).single_user().build();
+    let ui = UiServer::new(assistant.build().unwrap()).options(options).single_user();
     let mut first = ui.post(UiProtocol::AiSdk, &says("go")).await.into_body();
     until(&mut first, "tool-input-available").await;
     let second = ui.post(UiProtocol::AiSdk, &says("quick")).await;
@@ -413,16 +415,15 @@ async fn a_message_during_a_run_can_steer_it() {
 #[tokio::test]
 async fn a_thread_that_cannot_be_opened_and_a_run_that_fails() {
     let assistant = Assistant::builder(ScriptedModel::new(["x"])).build().unwrap();
-    let ui = UiServer::builder(assistant)
+    let ui = UiServer::new(assistant)
         .single_user()
-        .threads(|_, _| async { Err("postgres://user:pass@db is down".into()) })
-        .build();
+        .threads(|_, _| async { Err("postgres://user:pass@db is down".into()) });
     let response = ui.post(UiProtocol::AiSdk, &says("go")).await;
     assert_eq!(response.status(), 503);
     assert!(!all(response).await.contains("pass"));
 
     let error = agent::model::ModelError::new(agent::model::ModelErrorKind::RateLimit, "key sk-1");
-    let ui = server(ScriptedModel::new([reply().error(error)])).build();
+    let ui = server(ScriptedModel::new([reply().error(error)]));
     let text = all(ui.post(UiProtocol::AgUi, &runs("go", "r1")).await).await;
     assert!(!text.contains("sk-1"), "{text}");
     let page = ag_messages(&text);

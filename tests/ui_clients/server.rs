@@ -137,12 +137,11 @@ type Ui = State<UiServer>;
 async fn main() -> Result<(), Box<dyn Error>> {
     let tools = tools![add, send, book, log_in, scroll, read, much, wait, nap];
     let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
-    let ui = UiServer::builder(assistant)
+    let ui = UiServer::new(assistant)
         .options(UiOptions::default().show_results().run_in_browser(["scroll"]))
         .reconnect_time(Duration::from_secs(60))
         .max_runs(100)
-        .single_user()
-        .build();
+        .single_user();
     let chat = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AiSdk, &body).await.map(Body::new);
     let ag_ui = async |State(ui): Ui, body: Bytes| ui.post(UiProtocol::AgUi, &body).await.map(Body::new);
     let resume = async |State(ui): Ui, Path(id): Path<String>| {

@@ -47,7 +47,7 @@
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides which of the two was
 //!   first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that are sent
 //!   before a run begins are delivered after its first step.
-//! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
+//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
 //!   step, or at once if the run is waiting. If several processes serve, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
 //!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
@@ -80,7 +80,7 @@ mod running;
 mod service;
 mod steps;
 
-pub use client::{DurableClient, DurableRun};
+pub use client::DurableClient;
 pub use error::{DurableClientError, ServiceError};
 #[cfg(any(test, feature = "testing"))]
 pub use rehearsal::Rehearsal;

@@ -146,7 +146,7 @@ impl Rehearsal {
         self.served.pushed(&self.request.run, queue);
     }
 
-    /// Cancels the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. A run that has not begun ends after its first step.
+    /// Cancels the run, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun ends after its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         let reason: Arc<str> = reason.into();

@@ -90,7 +90,7 @@ mod wire;
 
 pub use build_error::BuildModelError;
 #[cfg(feature = "http")]
-pub use catalogue::{Catalogue, ModelEntry, ProviderEntry, protocol, protocols};
+pub use catalogue::{Catalogue, ProviderEntry, protocol, protocols};
 #[cfg(feature = "http")]
 pub use facts::ModelFacts;
 #[cfg(any(feature = "http", feature = "runtime"))]

@@ -38,6 +38,7 @@ mod waiting;
 mod tests;
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 
 use crate::runtime::Assistant;
@@ -80,60 +81,6 @@ struct RemoteAccess {
     token: String,
 }
 
-/// The reason why a studio does not start.
-///
-/// ```
-/// use agent::studio::{Studio, StudioError};
-/// use agent::{Assistant, ScriptedModel};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let refused = Studio::new(assistant).bind(([0, 0, 0, 0], 0)).await.err().unwrap();
-/// assert!(matches!(refused, StudioError::NotLoopback { .. }));
-/// # Ok(()) }
-/// ```
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum StudioError {
-    /// The address is not one of this machine alone.
-    #[error("`{address}` can be reached from other machines: bind to 127.0.0.1, or call `allow_remote`")]
-    #[non_exhaustive]
-    NotLoopback {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// A host of `allow_remote` cannot be read.
-    #[error("`{host}` is not a host: write {expected}")]
-    #[non_exhaustive]
-    InvalidHost {
-        /// The host as it was given.
-        host: String,
-        /// The expected form.
-        expected: &'static str,
-    },
-    /// The token of `allow_remote` can be guessed, or cannot be a part of a URL.
-    #[error("the token is too weak: use at least {MIN_TOKEN} letters, digits, `-` or `_`")]
-    WeakToken,
-    /// The operating system gives no random numbers for the token.
-    #[error("the system gives no random numbers for the token: {message}")]
-    #[non_exhaustive]
-    NoToken {
-        /// The error of the system.
-        message: String,
-    },
-    /// The address cannot be used.
-    #[error("the studio cannot listen on `{address}`")]
-    #[non_exhaustive]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-}
-
-crate::error_text::debug_is_the_sentence!(StudioError);
-
 impl Studio {
     /// Creates a studio for an assistant. Its conversations are forks, so that the assistant itself stays as it is.
     pub fn new(assistant: Assistant) -> Self {
@@ -175,24 +122,43 @@ impl Studio {
     /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the page. The URL
     /// contains the token, in the part that a browser sends to no server. Connections wait for the future.
     ///
+    /// ```
+    /// use agent::studio::Studio;
+    /// use agent::{Assistant, ScriptedModel};
+    /// use std::io::ErrorKind;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let refused = Studio::new(assistant).bind(([0, 0, 0, 0], 0)).await.err().unwrap();
+    /// assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    /// assert!(refused.to_string().contains("call `allow_remote`"));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// Fails if the address cannot be used, or can be reached from other machines without [`allow_remote`](Self::allow_remote).
+    /// Fails with the kind of the system's error if the address cannot be used, and with
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it can be reached from other machines without
+    /// [`allow_remote`](Self::allow_remote), or if a host or the token of that cannot be used.
     pub async fn bind(
         self,
         address: impl Into<SocketAddr>,
-    ) -> Result<(String, impl Future<Output = ()> + Send + 'static), StudioError> {
+    ) -> io::Result<(String, impl Future<Output = ()> + Send + 'static)> {
         let address = address.into();
         let (hosts, token) = match &self.remote {
-            None if !address.ip().is_loopback() => return Err(StudioError::NotLoopback { address }),
+            None if !address.ip().is_loopback() => {
+                return Err(invalid(format!(
+                    "`{address}` can be reached from other machines: bind to 127.0.0.1, or call `allow_remote`"
+                )));
+            }
             None => (HostPolicy::new(None, &[]), random_token()?),
             Some(remote) => (HostPolicy::new(Some(&remote.hosts), &[]), checked_token(&remote.token)?),
         };
-        let hosts = hosts.map_err(|invalid| StudioError::InvalidHost {
-            host: invalid.entry,
-            expected: invalid.expected,
-        })?;
+        let hosts = hosts
+            .map_err(|entry| invalid(format!("`{}` is not a host: write {}", entry.entry, entry.expected)))?;
         let shared = StudioShared::new(&self.assistant, hosts, token);
-        listen::bind(shared, address, self.stop).await.map_err(|source| StudioError::Bind { address, source })
+        listen::bind(shared, address, self.stop).await.map_err(|error| {
+            io::Error::new(error.kind(), format!("the studio cannot listen on `{address}`: {error}"))
+        })
     }
 
     /// Serves the page until the process or the [studio](Self::until) ends, and writes its URL to standard error.
@@ -209,26 +175,37 @@ impl Studio {
     ///
     /// # Errors
     /// Fails for the same reasons as [`bind`](Self::bind).
-    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), StudioError> {
-        use std::io::Write as _;
+    pub async fn serve(self, address: impl Into<SocketAddr>) -> io::Result<()> {
+        use io::Write as _;
         let (url, serving) = self.bind(address).await?;
         // The studio also works if standard error is closed.
-        let _ = writeln!(std::io::stderr(), "studio: {url}");
+        let _ = writeln!(io::stderr(), "studio: {url}");
         serving.await;
         Ok(())
     }
 }
 
 /// Returns 128 random bits as hexadecimal digits.
-fn random_token() -> Result<String, StudioError> {
+fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| StudioError::NoToken { message: error.to_string() })?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        io::Error::other(format!("the system gives no random numbers for the token: {error}"))
+    })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-fn checked_token(token: &str) -> Result<String, StudioError> {
+fn checked_token(token: &str) -> io::Result<String> {
     let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    if is_plain && token.len() >= MIN_TOKEN { Ok(token.to_owned()) } else { Err(StudioError::WeakToken) }
+    if is_plain && token.len() >= MIN_TOKEN {
+        Ok(token.to_owned())
+    } else {
+        Err(invalid(format!("the token is too weak: use at least {MIN_TOKEN} letters, digits, `-` or `_`")))
+    }
+}
+
+/// An error of the settings.
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
 impl fmt::Debug for Studio {

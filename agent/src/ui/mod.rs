@@ -41,4 +41,4 @@ use options::ResultView;
 pub use options::{UiData, UiOptions, UiProtocol};
 pub use request::{UiRequest, UiRequestError};
 #[cfg(feature = "runtime")]
-pub use server::{UiBody, UiServer, UiServerBuilder};
+pub use server::{UiBody, UiServer};

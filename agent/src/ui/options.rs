@@ -270,6 +270,13 @@ impl UiOptions {
     /// Adds a message that arrives while a run of its thread is active to the next request of the run. The response repeats the run from its
     /// start, for a page that shows it in the place of what it has. By default such a message is rejected with the status 409; the chat of
     /// the AI SDK queues messages by itself.
+    ///
+    /// ```
+    /// use agent::ui::UiOptions;
+    ///
+    /// let options = UiOptions::default().steer_while_busy();
+    /// # let _ = options;
+    /// ```
     pub fn steer_while_busy(mut self) -> Self {
         self.while_busy = WhileBusy::Steer;
         self

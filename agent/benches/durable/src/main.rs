@@ -236,7 +236,9 @@ async fn many(ingress: &str) -> Outcome<()> {
         at_once("  durable runs", ideal, |at| {
             let (engine, prompt) = (engine.clone(), script.to_string());
             async move {
-                let outcome = engine.start(format!("many-{round}-{at}"), prompt).await?.outcome().await?;
+                let run = format!("many-{round}-{at}");
+                engine.start(&*run, prompt).await?;
+                let outcome = engine.outcome(&run).await?;
                 if outcome.is_completed() { Ok(()) } else { Err(format!("{outcome:?}").into()) }
             }
         })

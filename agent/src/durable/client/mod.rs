@@ -19,22 +19,33 @@ use crate::runtime::Decision;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput};
 
-/// A client that starts and controls runs through the ingress of the engine. Clones share their connections.
+/// A client that starts runs through the ingress of the engine, and controls them by their names, wherever they were started. Clones share
+/// their connections.
 ///
 /// ```no_run
-/// use agent::Decision;
 /// use agent::durable::{DurableClient, PendingAsk};
+/// use agent::{Decision, ToolOutput, json, tool::QuestionInput};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = DurableClient::new("http://127.0.0.1:8080")?;
-/// let run = engine.start("order-7", "Cancel order 7").await?;      // finds the run if it exists
-/// run.steer("Be polite about it").await?;
-/// for ask in run.pending().await? {
-///     if let PendingAsk::Approval { request, .. } = ask {
-///         run.decide(&request, Decision::Allow).await?;
+/// engine.start("order-7", "Cancel order 7").await?;                // finds the run if it exists
+/// engine.steer("order-7", "Be polite about it.").await?;
+/// engine.follow_up("order-7", "And send the invoice.").await?;
+/// for ask in engine.pending("order-7").await? {
+///     match ask {
+///         PendingAsk::Approval { request, .. } => engine.decide("order-7", &request, Decision::Allow).await?,
+///         PendingAsk::Deferred { handle, .. } => {
+///             engine.deliver("order-7", &handle, ToolOutput::text("1,200 rows")).await?;
+///         }
+///         PendingAsk::Question { question, .. } => {
+///             engine.answer("order-7", &question, QuestionInput::Accept(json!(2))).await?;
+///         }
+///         other => println!("the run waits for {}", other.id()),
 ///     }
 /// }
-/// println!("{}", run.outcome().await?.text());
+/// if engine.outcome("order-7").await?.is_completed() {
+///     assert!(!engine.cancel("order-7", "not needed").await?);     // the run is over
+/// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -59,7 +70,7 @@ impl DurableClient {
         &self,
         run: impl Into<String>,
         prompt: impl Into<String>,
-    ) -> Result<DurableRun, DurableClientError> {
+    ) -> Result<(), DurableClientError> {
         self.start_request(&RunRequest::new(run, prompt)).await
     }
 
@@ -71,95 +82,40 @@ impl DurableClient {
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let request = RunRequest::new("order-7", "Cancel order 7").with_message(Message::user("It is urgent."));
-    /// let run = DurableClient::new("http://127.0.0.1:8080")?.start_request(&request).await?;
-    /// assert_eq!(run.name(), "order-7");
+    /// DurableClient::new("http://127.0.0.1:8080")?.start_request(&request).await?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
-    pub async fn start_request(&self, request: &RunRequest) -> Result<DurableRun, DurableClientError> {
+    pub async fn start_request(&self, request: &RunRequest) -> Result<(), DurableClientError> {
         let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
-        Ok(self.run(&*request.run))
-    }
-
-    /// Returns the handle of a run that was started before, by its name. Does not check that the run exists.
-    ///
-    /// ```
-    /// use agent::durable::DurableClient;
-    ///
-    /// let engine = DurableClient::new("http://127.0.0.1:8080")?;
-    /// assert_eq!(engine.run("order-7").name(), "order-7");
-    /// # Ok::<(), agent::durable::DurableClientError>(())
-    /// ```
-    pub fn run(&self, run: impl Into<Arc<str>>) -> DurableRun {
-        DurableRun { client: self.clone(), run: run.into() }
-    }
-}
-
-impl fmt::Debug for DurableClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DurableClient").finish_non_exhaustive()
-    }
-}
-
-/// A handle of a run on the engine. Dropping it has no effect on the run.
-///
-/// ```no_run
-/// use agent::durable::{DurableClient, DurableRun, PendingAsk};
-/// use agent::{Decision, ToolOutput, json, tool::QuestionInput};
-///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// // A run that was started elsewhere, by its name.
-/// let run: DurableRun = DurableClient::new("http://127.0.0.1:8080")?.run("order-7");
-/// run.steer("Be polite about it.").await?;
-/// run.follow_up("And send the invoice.").await?;
-/// for ask in run.pending().await? {
-///     match ask {
-///         PendingAsk::Approval { request, .. } => run.decide(&request, Decision::Allow).await?,
-///         PendingAsk::Deferred { handle, .. } => run.deliver(&handle, ToolOutput::text("1,200 rows")).await?,
-///         PendingAsk::Question { question, .. } => {
-///             run.answer(&question, QuestionInput::Accept(json!(2))).await?;
-///         }
-///         other => println!("{} waits for {}", run.name(), other.id()),
-///     }
-/// }
-/// if run.outcome().await?.is_completed() {
-///     assert!(!run.cancel("not needed").await?);                   // the run is over
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug)]
-pub struct DurableRun {
-    client: DurableClient,
-    run: Arc<str>,
-}
-
-impl DurableRun {
-    /// Returns the name of the run.
-    pub fn name(&self) -> &str {
-        &self.run
+        Ok(())
     }
 
     /// Sends a message for the next turn. An accepted message is delivered, unless the run fails, is cancelled or reaches a limit first.
     ///
     /// # Errors
     /// Returns an error if the run is over, if too many messages wait, or if the engine cannot be reached.
-    pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
-        self.push(Queue::Steering, message.into()).await
+    pub async fn steer(&self, run: &str, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
+        self.push(run, Queue::Steering, message.into()).await
     }
 
     /// Sends a message that is delivered when the run would otherwise end.
     ///
     /// # Errors
     /// Returns the errors of [`steer`](Self::steer).
-    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
-        self.push(Queue::FollowUp, message.into()).await
+    pub async fn follow_up(
+        &self,
+        run: &str,
+        message: impl Into<UserMessage>,
+    ) -> Result<(), DurableClientError> {
+        self.push(run, Queue::FollowUp, message.into()).await
     }
 
-    async fn push(&self, queue: Queue, message: UserMessage) -> Result<(), DurableClientError> {
+    async fn push(&self, run: &str, queue: Queue, message: UserMessage) -> Result<(), DurableClientError> {
         let message = crate::message::Message::from(message);
-        match self.request("push", json!({"queue": queue, "message": message})).await? {
+        match self.request(run, "push", json!({"queue": queue, "message": message})).await? {
             PushOutcome::Taken => Ok(()),
             PushOutcome::Over => Err(DurableClientError::NotTaken),
             PushOutcome::Full => Err(DurableClientError::Full),
@@ -168,12 +124,13 @@ impl DurableRun {
 
     async fn request<T: DeserializeOwned>(
         &self,
+        run: &str,
         handler: &str,
         body: Value,
     ) -> Result<T, DurableClientError> {
         // The engine recognizes a repeated request by this key.
         let key = crate::runtime::new_id("ask");
-        self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &body).await
+        self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }
 
     /// Cancels the run. Returns false if it is over.
@@ -183,16 +140,16 @@ impl DurableRun {
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
-    pub async fn cancel(&self, reason: &str) -> Result<bool, DurableClientError> {
-        self.request("cancel", json!({"reason": reason})).await
+    pub async fn cancel(&self, run: &str, reason: &str) -> Result<bool, DurableClientError> {
+        self.request(run, "cancel", json!({"reason": reason})).await
     }
 
     /// Returns the decisions and results that the run waits for.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
-    pub async fn pending(&self) -> Result<Vec<PendingAsk>, DurableClientError> {
-        self.client.http.post(&[AGENT, &self.run, "pending"], None, &()).await
+    pub async fn pending(&self, run: &str) -> Result<Vec<PendingAsk>, DurableClientError> {
+        self.http.post(&[AGENT, run, "pending"], None, &()).await
     }
 
     /// Decides on a call. The first decision counts, and [`Decision::Later`] denies the call.
@@ -201,21 +158,27 @@ impl DurableRun {
     /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.
     pub async fn decide(
         &self,
+        run: &str,
         request: &ApprovalRequest,
         decision: Decision,
     ) -> Result<(), DurableClientError> {
-        self.send_answer(&request.request_id, json!(decision)).await
+        self.send_answer(run, &request.request_id, json!(decision)).await
     }
 
     /// Answers a question of a tool. The first answer counts, and [`QuestionInput::Later`] dismisses the question.
     ///
     /// # Errors
     /// Returns an error if the input does not fit, if the run does not wait for it, or if the engine cannot be reached.
-    pub async fn answer(&self, question: &Question, input: QuestionInput) -> Result<(), DurableClientError> {
+    pub async fn answer(
+        &self,
+        run: &str,
+        question: &Question,
+        input: QuestionInput,
+    ) -> Result<(), DurableClientError> {
         if let QuestionInput::Accept(value) = &input {
             question.check(value).map_err(DurableClientError::InputRefused)?;
         }
-        self.send_answer(&question.request_id, json!(input)).await
+        self.send_answer(run, &question.request_id, json!(input)).await
     }
 
     /// Delivers the result of a deferred call, by the handle that its tool returned.
@@ -224,14 +187,15 @@ impl DurableRun {
     /// Returns the errors of [`decide`](Self::decide).
     pub async fn deliver(
         &self,
+        run: &str,
         handle: &str,
         outcome: impl Into<ToolOutcome>,
     ) -> Result<(), DurableClientError> {
-        self.send_answer(handle, json!(outcome.into())).await
+        self.send_answer(run, handle, json!(outcome.into())).await
     }
 
-    async fn send_answer(&self, id: &str, answer: Value) -> Result<(), DurableClientError> {
-        let is_accepted: bool = self.request("answer", json!({"id": id, "answer": answer})).await?;
+    async fn send_answer(&self, run: &str, id: &str, answer: Value) -> Result<(), DurableClientError> {
+        let is_accepted: bool = self.request(run, "answer", json!({"id": id, "answer": answer})).await?;
         if is_accepted { Ok(()) } else { Err(DurableClientError::NotTaken) }
     }
 
@@ -240,13 +204,13 @@ impl DurableRun {
     /// # Errors
     /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
     /// continues.
-    pub async fn outcome(&self) -> Result<Outcome, DurableClientError> {
-        let path = ["restate", "workflow", AGENT, &*self.run, "attach"];
+    pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
+        let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);
         let mut outage = Duration::ZERO;
         loop {
             let begun = tokio::time::Instant::now();
-            match self.client.http.get(&path).await {
+            match self.http.get(&path).await {
                 Err(error @ DurableClientError::Unreachable { .. }) => {
                     // A connection that broke after a long time does not count: the engine was there.
                     if begun.elapsed() > Duration::from_secs(30) {
@@ -262,5 +226,11 @@ impl DurableRun {
                 result => return result,
             }
         }
+    }
+}
+
+impl fmt::Debug for DurableClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableClient").finish_non_exhaustive()
     }
 }

@@ -34,6 +34,38 @@ impl Default for ClientLimits {
 }
 
 /// Limits on the time and memory that the server may use.
+///
+/// ```
+/// # #[cfg(feature = "mcp-server")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::mcp::{ClientConfig, McpClient, McpServer};
+/// use agent::{Registry, tool, tools};
+/// use std::time::Duration;
+///
+/// /// Searches the documents.
+/// #[tool(read_only)]
+/// fn search(query: String) -> String {
+///     query
+/// }
+///
+/// let (url, serving) = McpServer::new(tools![search]).bind(([127, 0, 0, 1], 0)).await?;
+/// tokio::spawn(serving);
+/// let config = ClientConfig::http(url)
+///     .connect_timeout(Duration::from_secs(5))
+///     .call_timeout(Duration::from_secs(10))
+///     .longest_call(Duration::from_secs(60))
+///     .list_timeout(Duration::from_secs(5))
+///     .max_pages(2)
+///     .max_tools(50)
+///     .max_definitions(64 << 10)
+///     .max_description(8)
+///     .max_result(32 << 10);
+/// let registry = Registry::new(McpClient::connect(config.name("docs")).await?)?;
+/// let description = registry.fetch("docs__search")?.definition().description().to_owned();
+/// assert!(description.starts_with("Search") && description.len() < 22, "{description}");
+/// # Ok(()) }
+/// # #[cfg(not(feature = "mcp-server"))] fn main() {}
+/// ```
 impl ClientConfig {
     /// Sets the time to connect. Default: 30 s over HTTP, where a server may be started by the first request; 60 s for a program, which may
     /// have to be downloaded first, as with `npx` and `uvx`.
@@ -43,14 +75,6 @@ impl ClientConfig {
     }
 
     /// Sets the time for a call without progress; each progress message restarts it. Default: 60 s.
-    ///
-    /// ```
-    /// use agent::mcp::ClientConfig;
-    /// use std::time::Duration;
-    ///
-    /// let docs = ClientConfig::http("https://docs.example/mcp").call_timeout(Duration::from_secs(10)).max_tools(50);
-    /// # let _ = docs;
-    /// ```
     pub fn call_timeout(mut self, time: Duration) -> Self {
         self.limits.call = time;
         self

@@ -70,6 +70,14 @@ impl Bearer {
     }
 
     /// Returns the token of `Authorization: Bearer …`, for authenticators of your own. `None` if the header is missing or repeated.
+    ///
+    /// ```
+    /// use agent::mcp::Bearer;
+    ///
+    /// let (head, ()) = http::Request::get("/mcp").header("authorization", "Bearer s3cret").body(())?.into_parts();
+    /// assert_eq!(Bearer::token(&head), Some("s3cret"));
+    /// # Ok::<(), http::Error>(())
+    /// ```
     pub fn token(head: &Parts) -> Option<&str> {
         let mut values = head.headers.get_all(AUTHORIZATION).iter();
         let value = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;

@@ -223,6 +223,40 @@ impl fmt::Debug for Caller {
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// An authenticator around another one:
+///
+/// ```
+/// use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller};
+/// use agent::{BoxFuture, tool::StateKey};
+/// use http::request::Parts;
+///
+/// /// Refuses one caller, whatever its token is.
+/// struct Except(&'static str, Bearer);
+///
+/// impl Authenticator for Except {
+///     fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+///         Box::pin(async move {
+///             let caller = self.1.authenticate(head).await?;
+///             if caller.id() == self.0 { Err(AuthRefusal::needs_scope("tools")) } else { Ok(caller) }
+///         })
+///     }
+///
+///     fn provides(&self) -> Vec<StateKey> {
+///         self.1.provides()
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tokens = Bearer::new([("s3cret", Caller::new("ann")), ("secr3t", Caller::new("bob"))]);
+/// let authenticator = Except("bob", tokens);
+/// for (token, is_accepted) in [("s3cret", true), ("secr3t", false)] {
+///     let request = http::Request::get("/mcp").header("authorization", format!("Bearer {token}"));
+///     let (head, ()) = request.body(())?.into_parts();
+///     assert_eq!(authenticator.authenticate(&head).await.is_ok(), is_accepted);
+/// }
+/// # Ok(()) }
+/// ```
 pub trait Authenticator: Send + Sync + 'static {
     /// Returns the caller. Never log the token. Values that layers of the application added to the request are among the `extensions` of its head.
     ///

@@ -4,6 +4,33 @@ use super::McpServer;
 use std::time::Duration;
 
 /// Limits on the resources that callers may use.
+///
+/// ```
+/// use agent::{mcp::McpServer, tools};
+/// use std::time::Duration;
+///
+/// let server = McpServer::new(tools![])
+///     // One request:
+///     .max_body(256 << 10)
+///     .max_depth(16)
+///     .receive_timeout(Duration::from_secs(5))
+///     .load_timeout(Duration::from_secs(2))
+///     .send_timeout(Duration::from_secs(10))
+///     .page_size(50)
+///     // One call:
+///     .call_timeout(Duration::from_secs(10))
+///     .longest_call(Duration::from_secs(120))
+///     .max_result(1 << 20)
+///     .max_progress(2)
+///     // All of them together:
+///     .max_calls(200)
+///     .max_calls_per_caller(4)
+///     .max_wait(Duration::from_millis(200))
+///     .max_listeners(1_000)
+///     .max_listeners_per_caller(2)
+///     .max_connections(4_096);
+/// assert!(server.into_service::<String>().is_ok());
+/// ```
 impl McpServer {
     /// Sets the maximum size of a request's body, in bytes. Default: 1 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
@@ -43,14 +70,6 @@ impl McpServer {
     }
 
     /// Sets the maximum number of concurrent calls. Default: 64.
-    ///
-    /// ```
-    /// use agent::{mcp::McpServer, tools};
-    /// use std::time::Duration;
-    ///
-    /// let server = McpServer::new(tools![]).max_calls(200).call_timeout(Duration::from_secs(10));
-    /// # let _ = server;
-    /// ```
     pub fn max_calls(mut self, count: usize) -> Self {
         self.limits.calls = count;
         self

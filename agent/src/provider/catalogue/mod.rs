@@ -1,10 +1,8 @@
 //! The known providers, and the configuration of their models.
 
 mod entry;
-mod model;
 
 pub use entry::ProviderEntry;
-pub use model::ModelEntry;
 
 use std::sync::{Arc, LazyLock};
 
@@ -39,12 +37,12 @@ use crate::args::did_you_mean;
 /// # Names
 /// A model is named `provider/model`. A provider alone stands for its default model: the one that was
 /// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` beside
-/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the [model's entry](ModelEntry) or
-/// its builder does.
+/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's
+/// [settings](Self::configure) or its builder do.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
-    models: Vec<(String, ModelEntry)>,
+    models: Vec<HttpModelBuilder>,
     pub(super) options: HttpOptions,
 }
 
@@ -90,8 +88,8 @@ impl Catalogue {
         self
     }
 
-    /// Sets the configuration of a model, `provider/model`, and replaces what was known about it. [`ModelFacts`] alone are enough where
-    /// address, headers and timeouts are those of the provider.
+    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace what the library knows about it.
+    /// [`max_output`](ModelFacts::max_output) is sent with each request that sets no `max_tokens`, or a larger number.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -100,10 +98,65 @@ impl Catalogue {
     /// let catalogue = Catalogue::default().with_model("acme/large-1", facts.clone());
     /// assert_eq!(catalogue.facts("acme/large-1"), Some(facts));
     /// ```
-    pub fn with_model(mut self, name: impl Into<String>, model: impl Into<ModelEntry>) -> Self {
+    pub fn with_model(self, name: impl Into<String>, facts: ModelFacts) -> Self {
         let name = name.into();
-        self.models.retain(|(known, _)| *known != name);
-        self.models.push((name, model.into()));
+        let settings = self.configured(&name).cloned().unwrap_or_else(|| HttpModel::builder(name));
+        self.configure(settings.facts(facts))
+    }
+
+    /// Sets the settings of a model where they differ from those of its provider: the builder's own address, headers, key, protocol,
+    /// capabilities, facts and options. They replace earlier ones, except that facts stay if the builder has none. A header replaces one
+    /// of the same name of the provider. The settings of a model's [own builder](Self::builder) take precedence.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::provider::http::{HttpModel, HttpOptions};
+    /// use agent::traffic::TrafficKind;
+    /// use agent::provider::{Catalogue, ModelFacts};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// let sent = Arc::new(Mutex::new(Vec::new()));
+    /// let seen = sent.clone();
+    /// let options = HttpOptions::default()
+    ///     .without_proxy()
+    ///     .with_max_retries(0)
+    ///     .with_first_byte_timeout(Duration::from_secs(1_800))         // a large model on a small machine
+    ///     .on_traffic(move |traffic| {
+    ///         if let TrafficKind::Request { url, headers, body, .. } = &traffic.kind {
+    ///             seen.lock().unwrap().push(format!("{url} {headers:?} {body}"));
+    ///         }
+    ///     });
+    /// let large = HttpModel::builder("ollama/large")
+    ///     .base_url("http://127.0.0.1:9/v1")                           // where nobody listens
+    ///     .header("x-team", "search")
+    ///     .header("x-gateway-token", "s3cret")                         // hidden: its name is that of a secret
+    ///     .facts(ModelFacts::default().with_context_window(32_000).with_max_output(4_000))
+    ///     .options(options);
+    /// let catalogue = Catalogue::default().configure(large);
+    /// assert!(!format!("{catalogue:?}").contains("s3cret"));
+    ///
+    /// let model = catalogue.model("ollama/large")?;
+    /// assert_eq!(model.facts().unwrap().context_window, Some(32_000));
+    /// assert!(model.call(&StepCx::new(), &ModelRequest::default().with_max_tokens(9_000)).await.is_err());
+    /// let sent = sent.lock().unwrap().concat();
+    /// assert!(sent.contains("127.0.0.1:9") && sent.contains("search") && sent.contains("4000"), "{sent}");
+    /// assert!(!sent.contains("s3cret"));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "openai"))] fn main() {}
+    /// ```
+    pub fn configure(mut self, mut model: HttpModelBuilder) -> Self {
+        model.catalogue = None;
+        match self.models.iter_mut().find(|known| known.name == model.name) {
+            Some(known) => {
+                let facts = known.facts.take();
+                *known = model;
+                known.facts = known.facts.take().or(facts);
+            }
+            None => self.models.push(model),
+        }
         self
     }
 
@@ -178,9 +231,9 @@ impl Catalogue {
         self.configured(name).and_then(|model| model.facts.clone()).or_else(|| facts::known(name))
     }
 
-    /// Returns the configuration of a model, if it has one of its own.
-    pub(super) fn configured(&self, name: &str) -> Option<&ModelEntry> {
-        self.models.iter().find(|(known, _)| known == name).map(|(_, model)| model)
+    /// Returns the settings of a model, if it has its own.
+    pub(super) fn configured(&self, name: &str) -> Option<&HttpModelBuilder> {
+        self.models.iter().find(|known| known.name == name)
     }
 
     /// Splits `provider/model` into the provider and the model.

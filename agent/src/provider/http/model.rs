@@ -71,16 +71,18 @@ pub(super) struct ModelEndpoint {
 /// # Ok(()) }
 /// # #[cfg(feature = "anthropic")] example().unwrap();
 /// ```
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct HttpModelBuilder {
-    name: String,
-    catalogue: Option<Catalogue>,
+    pub(in crate::provider) name: String,
+    pub(in crate::provider) catalogue: Option<Catalogue>,
     key: Option<ApiKey>,
     protocol: Option<Arc<dyn Protocol>>,
     base_url: Option<String>,
     headers: Vec<(String, String)>,
     options: Option<HttpOptions>,
     capabilities: Option<Capabilities>,
+    pub(in crate::provider) facts: Option<ModelFacts>,
 }
 
 impl HttpModel {
@@ -96,6 +98,7 @@ impl HttpModel {
             headers: Vec::new(),
             options: None,
             capabilities: None,
+            facts: None,
         }
     }
 }
@@ -154,7 +157,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organisation.
+    /// Adds a header, for example an organisation. A header whose name contains `key`, `token`, `auth`, `secret` or `cookie` is never
+    /// shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -196,34 +200,70 @@ impl HttpModelBuilder {
         self
     }
 
+    /// Sets the limits and prices, instead of those of the catalogue. [`max_output`](ModelFacts::max_output) is sent with each request that
+    /// sets no `max_tokens`, or a larger number.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), agent::provider::BuildModelError> {
+    /// use agent::provider::{ModelFacts, http::HttpModel};
+    ///
+    /// let facts = ModelFacts::default().with_context_window(32_000).with_max_output(4_000);
+    /// let model = HttpModel::builder("ollama/large").facts(facts.clone()).build()?;
+    /// assert_eq!(model.facts(), Some(&facts));
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
+    pub fn facts(mut self, facts: ModelFacts) -> Self {
+        self.facts = Some(facts);
+        self
+    }
+
+    /// Takes the settings of a catalogue where the builder has none.
+    fn or(self, settings: Self) -> Self {
+        Self {
+            name: self.name,
+            catalogue: self.catalogue,
+            key: self.key.or(settings.key),
+            protocol: self.protocol.or(settings.protocol),
+            base_url: self.base_url.or(settings.base_url),
+            headers: settings.headers.into_iter().chain(self.headers).collect(),
+            options: self.options.or(settings.options),
+            capabilities: self.capabilities.or(settings.capabilities),
+            facts: self.facts.or(settings.facts),
+        }
+    }
+
     /// Builds the model.
     ///
     /// # Errors
     /// Fails when the provider is unknown, the key is missing, or the client cannot be set up.
-    pub fn build(self) -> Result<HttpModel, BuildModelError> {
-        let catalogue = self.catalogue.as_ref().unwrap_or_else(|| Catalogue::built_in());
+    pub fn build(mut self) -> Result<HttpModel, BuildModelError> {
+        let own = self.catalogue.take();
+        let catalogue = own.as_ref().unwrap_or_else(|| Catalogue::built_in());
         let (provider, model) = catalogue.find(&self.name)?;
         let name = provider.name().to_owned();
-        let protocol = self.protocol.unwrap_or_else(|| provider.protocol.clone());
-        let key = match self.key {
+        let full_name = format!("{name}/{model}");
+        let settings = match catalogue.configured(&full_name) {
+            Some(settings) => self.or(settings.clone()),
+            None => self,
+        };
+        let protocol = settings.protocol.unwrap_or_else(|| provider.protocol.clone());
+        let key = match settings.key {
             Some(key) => key,
             None => provider
                 .key()
                 .map_err(|variable| BuildModelError::NoKey { provider: name.clone(), variable })?,
         };
-        let full_name = format!("{name}/{model}");
-        let configured = catalogue.configured(&full_name);
-        let options = self.options.or_else(|| configured.and_then(|model| model.options.clone()));
-        let options = options.or_else(|| self.catalogue.as_ref().map(|catalogue| catalogue.options.clone()));
+        let options = settings.options.or_else(|| own.as_ref().map(|catalogue| catalogue.options.clone()));
         let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
-        let base_url = self.base_url.or_else(|| configured.and_then(|model| model.base_url.clone()));
         let by_name = protocol.capabilities(&model);
-        let capabilities = self.capabilities.unwrap_or(Capabilities {
+        let capabilities = settings.capabilities.unwrap_or(Capabilities {
             // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it.
-            native_output: by_name.native_output && base_url.is_none(),
+            native_output: by_name.native_output && settings.base_url.is_none(),
             ..by_name
         });
-        let base_url = match base_url {
+        let base_url = match settings.base_url {
             Some(url) => url,
             None => provider
                 .base_url(&*protocol)
@@ -234,12 +274,10 @@ impl HttpModelBuilder {
         if !is_address {
             return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
         }
-        let facts = catalogue.facts(&full_name);
-        let max_output = configured.and_then(|model| model.facts.as_ref()).and_then(|facts| facts.max_output);
+        let max_output = settings.facts.as_ref().and_then(|facts| facts.max_output);
+        let facts = settings.facts.or_else(|| catalogue.facts(&full_name));
         let mut headers = provider.headers().to_vec();
-        for (name, value) in
-            configured.into_iter().flat_map(|model| model.headers.clone()).chain(self.headers)
-        {
+        for (name, value) in settings.headers {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             headers.push((name, value));
         }
@@ -425,6 +463,8 @@ impl fmt::Debug for HttpModelBuilder {
         f.debug_struct("HttpModelBuilder")
             .field("name", &self.name)
             .field("key", &self.key)
+            .field("options", &self.options)
+            .field("facts", &self.facts)
             .finish_non_exhaustive()
     }
 }

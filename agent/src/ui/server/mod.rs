@@ -1,13 +1,13 @@
 //! Runs of threads behind HTTP.
 
 mod attach;
-mod builder;
 mod client_tools;
 mod drive;
 mod earlier;
 mod history;
 mod log;
 mod response;
+mod settings;
 mod thread;
 
 use std::collections::HashMap;
@@ -19,11 +19,10 @@ use http::Response;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-pub use builder::UiServerBuilder;
 pub use response::UiBody;
 
-use self::builder::UiLimits;
 use self::client_tools::ClientTools;
+use self::settings::UiLimits;
 use self::thread::UiThread;
 use super::options::WhileBusy;
 use super::request::UiAnswer;
@@ -49,7 +48,7 @@ type OpenThread = Arc<
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let ui = UiServer::builder(assistant).build();
+/// let ui = UiServer::new(assistant);
 /// let body = br#"{"id": "c1", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}"#;
 ///
 /// let mut response = ui.scoped("ann").post(UiProtocol::AiSdk, body).await;
@@ -73,6 +72,7 @@ type OpenThread = Arc<
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
+#[must_use = "a server does nothing until it answers requests"]
 pub struct UiServer {
     shared: Arc<ServerShared>,
     scope: Option<Arc<str>>,
@@ -87,6 +87,7 @@ const CALLER: &str = "caller ";
 /// Threads by scope and id.
 type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
 
+#[derive(Clone)]
 struct ServerShared {
     assistant: Assistant,
     options: UiOptions,
@@ -95,7 +96,7 @@ struct ServerShared {
     open: Option<OpenThread>,
     /// Whether runs that another process left are continued.
     continues_runs: bool,
-    threads: Mutex<Threads>,
+    threads: Arc<Mutex<Threads>>,
 }
 
 impl ServerShared {
@@ -168,14 +169,22 @@ impl ServerShared {
 }
 
 impl UiServer {
-    /// Returns a builder. The assistant is the template of all threads.
-    pub fn builder(assistant: Assistant) -> UiServerBuilder {
-        UiServerBuilder::new(assistant)
+    /// Creates a server. The assistant is the template of all threads.
+    pub fn new(assistant: Assistant) -> Self {
+        let shared = ServerShared {
+            assistant,
+            options: UiOptions::default(),
+            reconnect_time: Duration::ZERO,
+            limits: UiLimits::default(),
+            open: None,
+            continues_runs: false,
+            threads: Arc::default(),
+        };
+        Self { shared: Arc::new(shared), scope: None }
     }
 
     /// Returns the server for one caller, who reads and continues only threads of the same scope: an account, not a name that the front end
     /// sends.
-    #[must_use = "the server itself stays as it is"]
     pub fn scoped(&self, caller: &str) -> UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }

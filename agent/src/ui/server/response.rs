@@ -63,7 +63,7 @@ impl UiRequestError {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let ui = UiServer::builder(assistant).single_user().build();
+/// let ui = UiServer::new(assistant).single_user();
 /// let mut body = ui.post(UiProtocol::AiSdk, b"{}").await.into_body();
 /// let bytes = body.next().await.expect("an error has a body");
 /// assert!(bytes.starts_with(br#"{"error":{"code":"invalid""#));

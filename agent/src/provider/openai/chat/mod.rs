@@ -213,6 +213,26 @@ impl Compat {
 
     /// Sends the model's thinking back only while its calls are answered: since the user's last message. By default it is sent back with each
     /// of its messages, in the field in which it arrived.
+    ///
+    /// ```
+    /// use agent::message::{Message, Part, ProviderData};
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    ///
+    /// let field = ProviderData::new("acme", agent::json!({"field": "reasoning"}));
+    /// let thinking = Part::thinking("a greeting").with_provider_data(field);
+    /// let request = ModelRequest::new([
+    ///     Message::user("Hi"),
+    ///     Message::assistant([thinking, Part::text("Hello!")]),
+    ///     Message::user("How are you?"),                           // so the thinking is of an earlier turn
+    /// ]);
+    /// let model = ModelInfo::new("acme", "openai-chat", "large-1");
+    /// for (compat, is_sent) in [(Compat::plain(), true), (Compat::plain().with_echo_within_turn(), false)] {
+    ///     let http = OpenAiChat::default().with_compat(compat).encode(&model, &request)?;
+    ///     assert_eq!(http.text().contains("a greeting"), is_sent);
+    /// }
+    /// # Ok::<(), agent::model::ModelError>(())
+    /// ```
     pub fn with_echo_within_turn(mut self) -> Self {
         self.echo_thinking = EchoThinking::WithinTurn;
         self

@@ -1,17 +1,15 @@
-//! Options of a server.
+//! The settings of a server.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{OpenThread, ServerShared, UiServer};
+use super::{ServerShared, UiServer};
 use crate::runtime::Assistant;
 use crate::tool::BoxFuture;
 use crate::ui::{UiOptions, UiRequestError};
 
 /// Limits of a server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct UiLimits {
     /// Bytes of a body.
     pub(super) body: usize,
@@ -27,7 +25,14 @@ pub(super) struct UiLimits {
     pub(super) keep_alive: Option<Duration>,
 }
 
-/// Builds a [`UiServer`].
+impl Default for UiLimits {
+    fn default() -> Self {
+        let keep_alive = Some(Duration::from_secs(15));
+        Self { body: 4 << 20, runs: 4, readers: 8, threads: 1000, log: 4 << 20, keep_alive }
+    }
+}
+
+/// Settings. A setter changes this value and later clones of it, not earlier ones; all of them share their threads.
 ///
 /// ```
 /// use agent::ui::{UiOptions, UiServer};
@@ -36,7 +41,7 @@ pub(super) struct UiLimits {
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
-/// let ui = UiServer::builder(assistant)
+/// let ui = UiServer::new(assistant)
 ///     .options(UiOptions::default().show_results())
 ///     .reconnect_time(Duration::from_secs(60))
 ///     .max_runs(2)
@@ -45,46 +50,29 @@ pub(super) struct UiLimits {
 ///     .max_body(1 << 20)
 ///     .max_log(1 << 20)
 ///     .keep_alive(Duration::from_secs(30))
-///     .single_user()
-///     .build();
+///     .single_user();
 /// # drop(ui); Ok(()) }
 /// ```
-#[must_use = "a builder does nothing until `build`"]
-pub struct UiServerBuilder {
-    assistant: Assistant,
-    options: UiOptions,
-    reconnect_time: Duration,
-    limits: UiLimits,
-    open: Option<OpenThread>,
-    continues_runs: bool,
-    is_single_user: bool,
-}
-
-impl UiServerBuilder {
-    pub(super) fn new(assistant: Assistant) -> Self {
-        let keep_alive = Some(Duration::from_secs(15));
-        let limits = UiLimits { body: 4 << 20, runs: 4, readers: 8, threads: 1000, log: 4 << 20, keep_alive };
-        let (options, reconnect_time) = (UiOptions::default(), Duration::ZERO);
-        let (continues_runs, is_single_user) = (false, false);
-        Self { assistant, options, reconnect_time, limits, open: None, continues_runs, is_single_user }
+impl UiServer {
+    fn set(mut self, change: impl FnOnce(&mut ServerShared)) -> Self {
+        change(Arc::make_mut(&mut self.shared));
+        self
     }
 
     /// Sets what front ends get to see.
-    pub fn options(mut self, options: UiOptions) -> Self {
-        self.options = options;
-        self
+    pub fn options(self, options: UiOptions) -> Self {
+        self.set(|shared| shared.options = options)
     }
 
     /// Sets how long a run continues without a reader, so that one may come back; then it is cancelled. By default it is cancelled at
     /// once: a page that is closed, one that loses its connection and one whose user stops the reply look the same.
-    pub fn reconnect_time(mut self, time: Duration) -> Self {
-        self.reconnect_time = time;
-        self
+    pub fn reconnect_time(self, time: Duration) -> Self {
+        self.set(|shared| shared.reconnect_time = time)
     }
 
     /// Sets where the assistant of a thread comes from: the function gets the scope and the thread. By default it is a
     /// [fork](Assistant::fork), whose conversation is lost with the process; open a [session](crate::AssistantBuilder::session) here to keep
-    /// it. The assistant should have the tools of the one that the builder was given.
+    /// it. The assistant should have the tools of the one that the server was given.
     ///
     /// An error is logged, and the request is rejected.
     ///
@@ -95,25 +83,26 @@ impl UiServerBuilder {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let template = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
     /// let for_all = template.clone();
-    /// let ui = UiServer::builder(template).threads(move |_scope, _thread| {
+    /// let ui = UiServer::new(template).threads(move |_scope, _thread| {
     ///     let assistant = for_all.fork();
     ///     async move { Ok(assistant) }
     /// });
-    /// # drop(ui.build()); Ok(()) }
+    /// # drop(ui); Ok(()) }
     /// ```
-    pub fn threads<F, Fut>(mut self, open: F) -> Self
+    pub fn threads<F, Fut>(self, open: F) -> Self
     where
         F: Fn(String, String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Assistant, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
-        self.open = Some(Arc::new(move |scope, thread| {
-            let opening: BoxFuture<'static, _> = Box::pin(open(scope, thread));
-            opening
-        }));
-        self
+        self.set(|shared| {
+            shared.open = Some(Arc::new(move |scope, thread| {
+                let opening: BoxFuture<'static, _> = Box::pin(open(scope, thread));
+                opening
+            }));
+        })
     }
 
-    /// Continues runs of sessions that an earlier process of this server left: when a page comes back ([`attach`](UiServer::attach)), or
+    /// Continues runs of sessions that an earlier process of this server left: when a page comes back ([`attach`](Self::attach)), or
     /// sends a decision or result. The assistants of [`threads`](Self::threads) need a [session](crate::AssistantBuilder::session). A run that
     /// waits asks again, under the same ids; one that was killed [continues](crate::store#after-a-crash).
     ///
@@ -127,87 +116,55 @@ impl UiServerBuilder {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let store = MemoryStore::new();                                         // a database in an application
     /// let model = ScriptedModel::new(["Hello!"]);
-    /// let ui = UiServer::builder(Assistant::builder(model.clone()).build()?)
+    /// let ui = UiServer::new(Assistant::builder(model.clone()).build()?)
     ///     .threads(move |scope, thread| {
     ///         let builder = Assistant::builder(model.clone()).store(store.clone());
     ///         async move { Ok(builder.session(format!("{scope}/{thread}")).await?) }
     ///     })
-    ///     .continue_runs()
-    ///     .build();
+    ///     .continue_runs();
     /// # drop(ui); Ok(()) }
     /// ```
-    pub fn continue_runs(mut self) -> Self {
-        self.continues_runs = true;
-        self
+    pub fn continue_runs(self) -> Self {
+        self.set(|shared| shared.continues_runs = true)
     }
 
-    /// Answers without a [scope](UiServer::scoped): every caller is the same user, and reads every thread.
+    /// Answers without a [scope](Self::scoped): every caller is the same user, and reads every thread.
     pub fn single_user(mut self) -> Self {
-        self.is_single_user = true;
+        self.scope = Some("".into());
         self
     }
 
     /// Sets the maximum size of a body, 4 MiB by default and at most.
-    pub fn max_body(mut self, bytes: usize) -> Self {
-        self.limits.body = bytes;
-        self
+    pub fn max_body(self, bytes: usize) -> Self {
+        self.set(|shared| shared.limits.body = bytes)
     }
 
     /// Sets how many runs of one scope may be active, 4 by default.
-    pub fn max_runs(mut self, runs: usize) -> Self {
-        self.limits.runs = runs;
-        self
+    pub fn max_runs(self, runs: usize) -> Self {
+        self.set(|shared| shared.limits.runs = runs)
     }
 
     /// Sets how many readers one run may have, 8 by default.
-    pub fn max_readers(mut self, readers: usize) -> Self {
-        self.limits.readers = readers;
-        self
+    pub fn max_readers(self, readers: usize) -> Self {
+        self.set(|shared| shared.limits.readers = readers)
     }
 
     /// Sets how many threads are kept in memory, 1000 by default. Beyond that, the one that was used least recently is forgotten, unless it
     /// has an active run.
-    pub fn max_threads(mut self, threads: usize) -> Self {
-        self.limits.threads = threads;
-        self
+    pub fn max_threads(self, threads: usize) -> Self {
+        self.set(|shared| shared.limits.threads = threads)
     }
 
     /// Sets how many bytes of the events of a thread's run are kept for readers that come back, 4 MiB by default. Of older parts the
     /// messages are kept, from which the run can still be shown, but not the progress, coercions and times of its calls. Calls that are
     /// active count, and are kept whole.
-    pub fn max_log(mut self, bytes: usize) -> Self {
-        self.limits.log = bytes;
-        self
+    pub fn max_log(self, bytes: usize) -> Self {
+        self.set(|shared| shared.limits.log = bytes)
     }
 
     /// Sets the time after which a stream without chunks gets a comment, so that no proxy closes it: 15 s by default. `None` sends none.
-    pub fn keep_alive(mut self, after: impl Into<Option<Duration>>) -> Self {
-        self.limits.keep_alive = after.into();
-        self
-    }
-
-    /// Builds the server.
-    pub fn build(self) -> UiServer {
-        let Self { assistant, options, reconnect_time, limits, open, continues_runs, is_single_user } = self;
-        let shared = ServerShared {
-            assistant,
-            options,
-            reconnect_time,
-            limits,
-            open,
-            continues_runs,
-            threads: Mutex::new(HashMap::new()),
-        };
-        UiServer { shared: Arc::new(shared), scope: is_single_user.then(|| Arc::from("")) }
-    }
-}
-
-impl fmt::Debug for UiServerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UiServerBuilder")
-            .field("reconnect_time", &self.reconnect_time)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+    pub fn keep_alive(self, after: impl Into<Option<Duration>>) -> Self {
+        self.set(|shared| shared.limits.keep_alive = after.into())
     }
 }
 
