@@ -1,6 +1,7 @@
 //! Tools that a page declares.
 
 use std::collections::BTreeSet;
+use std::future::ready;
 
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ impl UiRequest {
                 .description(&**description)
                 .schema(parameters.clone())
                 .effect(Effect::Idempotent)
-                .build(|_, _| async { ToolOutcome::Deferred { handle: "browser".to_owned() } });
+                .build(|_, _| ready(ToolOutcome::Deferred { handle: "browser".to_owned() }));
             let tool = tool.map_err(|error| {
                 tracing::debug!(%error, "a tool of a page is rejected");
                 UiRequestError::invalid(field("parameters"), "a schema of an object that can be checked")
