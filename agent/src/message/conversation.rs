@@ -115,6 +115,20 @@ impl Conversation {
     }
 
     /// Returns the recorded changes of the view, oldest first.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, Message};
+    ///
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")]);
+    /// conversation.compact(2, "The user greeted.")?;
+    /// let mut copy: Conversation = conversation.shared().iter().cloned().collect();       // without the changes
+    /// assert_eq!(copy.view().len(), 3);
+    /// for change in conversation.view_changes() {
+    ///     copy.record_view_change(change.clone());
+    /// }
+    /// assert_eq!(copy.view(), conversation.view());
+    /// # Ok::<(), agent::message::ViewError>(())
+    /// ```
     pub fn view_changes(&self) -> &[ViewChange] {
         &self.view
     }

@@ -30,7 +30,13 @@ const MAX_RESERVE: u64 = 32_000;
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};
 ///
-/// let rules = ContextRules::new().window(100_000).keep_results(5).keep_results_of(["read_plan"]).compact_at(0.9).target(0.3);
+/// let rules = ContextRules::new()
+///     .window(100_000)
+///     .keep_results(5)
+///     .keep_results_of(["read_plan"])
+///     .clear_at(0.7)
+///     .compact_at(0.9)
+///     .target(0.3);
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
 /// assert_eq!(assistant.context().usable, Some(68_000));
 /// # Ok::<(), agent::run::BuildError>(())

@@ -93,6 +93,13 @@ impl ManagedTool {
     }
 
     /// Excludes these domains from a web search or a web fetch.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    ///
+    /// let fetch = ManagedTool::web_fetch().blocked_domains(["example.com"]);
+    /// assert!(matches!(fetch, ManagedTool::WebFetch { blocked_domains, .. } if blocked_domains == ["example.com"]));
+    /// ```
     pub fn blocked_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
         self.limited(|_, _, blocked| *blocked = domains.into_iter().map(Into::into).collect())
     }

@@ -29,10 +29,12 @@ use std::time::{Duration, Instant};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cx = ToolContext::new().with_executor(Arc::new(Inline));
 /// assert!(cx.executor().sleep(Duration::ZERO).is_none());
+/// let begin = cx.executor().now();                                  // by default, that of the system
 ///
 /// let (sender, lines) = std::sync::mpsc::channel();
 /// cx.executor().run_blocking(Box::new(move || sender.send("read from a slow disk").unwrap_or(()))).await;
 /// assert_eq!(lines.try_recv()?, "read from a slow disk");
+/// assert!(cx.executor().now() >= begin);
 /// # Ok(()) }
 /// ```
 pub trait Executor: Send + Sync + 'static {

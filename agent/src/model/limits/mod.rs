@@ -97,8 +97,45 @@ impl RateLimits {
         self
     }
 
-    /// Sets the executor by whose clock requests wait. Default: that of tokio. [`Fallback::with_clock`](super::Fallback::with_clock) has an
-    /// example.
+    /// Sets the executor by whose clock requests wait. Default: that of tokio. For a test that does not wait:
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{Model as _, ModelRequest, RateLimits, StepCx};
+    /// use agent::{BoxFuture, ScriptedModel, tool::Executor};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// /// Whenever it should wait, the time is over.
+    /// #[derive(Default)]
+    /// struct Skips(Mutex<Duration>);
+    ///
+    /// impl Executor for Skips {
+    ///     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+    ///         Box::pin(async move { work() })
+    ///     }
+    ///
+    ///     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
+    ///         *self.0.lock().unwrap() += duration;
+    ///         Some(Box::pin(async {}))
+    ///     }
+    ///
+    ///     fn now(&self) -> Duration {
+    ///         *self.0.lock().unwrap()
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let clock = Arc::new(Skips::default());
+    /// let limits = RateLimits::new().requests_per_minute(1).max_wait(Duration::from_secs(90)).clock(clock.clone());
+    /// let model = ScriptedModel::new(["Hello!", "Hello again!"]).limited(limits);
+    /// for reply in ["Hello!", "Hello again!"] {
+    ///     let request = ModelRequest::new([Message::user("Hi")]);
+    ///     assert_eq!(model.call(&StepCx::new(), &request).await.unwrap().text(), reply);
+    /// }
+    /// assert!(clock.now() >= Duration::from_secs(60));
+    /// # }
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Executor>) -> Self {
         self.clock = clock;
         self

@@ -133,6 +133,23 @@ impl Budget {
     }
 
     /// Makes it the amount for all time.
+    ///
+    /// ```
+    /// use agent::run::Budget;
+    /// use agent::store::MemoryStore;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .store(MemoryStore::new())
+    ///     .budget(Budget::tokens(100_000).named("session").per_session())
+    ///     .budget(Budget::tokens(10_000_000).named("month").per_month())
+    ///     .budget(Budget::tokens(90_000_000).named("trial").in_total())
+    ///     .session("ann/1")
+    ///     .await?;
+    /// assert_eq!(assistant.prompt("Hi").await?.text(), "Hello!");
+    /// # Ok(()) }
+    /// ```
     pub fn in_total(self) -> Self {
         self.within(BudgetWindow::Total)
     }
