@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn models_know_all_that_they_need() -> Result<(), Box<dyn Error>> {
-        Registry::new(our_tools())?.lint().into_result()?;
+        assert_eq!(Registry::new(our_tools())?.lint(), []);
         Ok(())
     }
 

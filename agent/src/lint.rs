@@ -14,7 +14,7 @@
 //! }
 //!
 //! let registry = Registry::new(tools![add])?;
-//! assert_eq!(registry.lint().findings()[0].lint, Lint::UndocumentedParameter);
+//! assert_eq!(registry.lint()[0].lint, Lint::UndocumentedParameter);
 //! registry.check_dialect(Dialect::OpenAiStrict)?;
 //! // Tools that are shown as before have the same manifest.
 //! assert!(registry.manifest().drift(&registry.manifest()).is_empty());
@@ -22,5 +22,5 @@
 //! ```
 
 pub use crate::tool::dialect::NotExpressible;
-pub use crate::tool::lint::{Lint, LintFinding, LintReport};
+pub use crate::tool::lint::{Lint, LintFinding};
 pub use crate::tool::manifest::ToolManifest;

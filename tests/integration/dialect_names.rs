@@ -46,7 +46,6 @@ const REFUSED: [&str; 5] = [
 fn lint_names_the_parameters() {
     let report = Registry::new(tools![pack]).unwrap().lint();
     let of_names: Vec<&str> = report
-        .findings()
         .iter()
         .filter(|finding| finding.lint == Lint::RefusedName)
         .map(|finding| finding.path.as_str())

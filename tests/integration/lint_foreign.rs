@@ -2,7 +2,7 @@
 
 use agent::{
     Registry, Tool, ToolSet, json,
-    lint::{Lint, LintReport},
+    lint::{Lint, LintFinding},
 };
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ fn foreign(name: &str, description: &str, properties: Value) -> Tool {
     Tool::new(name, description, schema, |_: Value, _| async { "done" }).expect("a tool")
 }
 
-fn lint(tools: ToolSet) -> LintReport {
+fn lint(tools: ToolSet) -> Vec<LintFinding> {
     Registry::new(tools).expect("a registry").lint()
 }
 
 /// How many findings of each kind there are.
-fn count(report: &LintReport, lint: Lint) -> usize {
-    report.findings().iter().filter(|finding| finding.lint == lint).count()
+fn count(report: &[LintFinding], lint: Lint) -> usize {
+    report.iter().filter(|finding| finding.lint == lint).count()
 }
 
 /// As a generated server describes itself: every action for every resource, in the same words.
@@ -102,17 +102,13 @@ fn no_hint_asks_to_edit_what_is_not_ours() {
     for tools in [generated(), wide(), mixed()] {
         let names = tools.len();
         let report = lint(tools);
-        for finding in report.findings() {
+        for finding in &report {
             let message = &finding.message;
             assert!(!message.contains("///") && !message.contains("#[arg"), "{finding}");
             let can_act = ["`ToolSet::", "leave the tool out", "ask the tool's author"];
             assert!(can_act.iter().any(|hint| message.contains(hint)), "{finding}");
         }
-        assert!(
-            report.findings().len() <= 2 * names + 3,
-            "{} findings of {names} tools: {report}",
-            report.findings().len()
-        );
+        assert!(report.len() <= 2 * names + 3, "{} findings of {names} tools: {report:?}", report.len());
     }
 }
 
@@ -120,14 +116,10 @@ fn no_hint_asks_to_edit_what_is_not_ours() {
 fn what_looks_alike_is_named_once_for_each_group() {
     let report = lint(generated());
     // 120 tools, of which thousands of pairs are alike.
-    assert!((1..=12).contains(&count(&report, Lint::LookAlike)), "{report}");
+    assert!((1..=12).contains(&count(&report, Lint::LookAlike)), "{report:?}");
     let report = lint(mixed());
-    let alike: Vec<String> = report
-        .findings()
-        .iter()
-        .filter(|finding| finding.lint == Lint::LookAlike)
-        .map(ToString::to_string)
-        .collect();
+    let alike: Vec<String> =
+        report.iter().filter(|finding| finding.lint == Lint::LookAlike).map(ToString::to_string).collect();
     assert_eq!(
         alike,
         [
@@ -140,9 +132,9 @@ fn what_looks_alike_is_named_once_for_each_group() {
 #[test]
 fn parameters_with_the_same_fault_are_one_finding() {
     let report = lint(wide());
-    assert_eq!((report.findings().len(), count(&report, Lint::UndocumentedParameter)), (3, 3), "{report}");
+    assert_eq!((report.len(), count(&report, Lint::UndocumentedParameter)), (3, 3), "{report:?}");
     assert_eq!(
-        report.findings()[0].to_string(),
+        report[0].to_string(),
         "`format_range`: 20 parameters have no description (/format_range_option_0, /format_range_option_1, /format_range_option_2, \
          /format_range_option_3, /format_range_option_4 and 15 more): explain with `ToolSet::describe`, by name in backticks, or \
          ask the tool's author (undocumented_parameter)"
@@ -162,7 +154,7 @@ fn what_a_hint_says_removes_its_finding() {
         Lint::OtherName,
         Lint::RefusedExample,
     ] {
-        assert!(count(&before, lint) > 0, "{lint}: {before}");
+        assert!(count(&before, lint) > 0, "{lint}: {before:?}");
     }
     let after = mixed()
         .describe("read_file", "Reads a file from the disk. `path` begins at the root.")
@@ -175,8 +167,9 @@ fn what_a_hint_says_removes_its_finding() {
         .change(["readFile"], |set| set.hide_argument("bad name!"))
         .rename("readFile", "load_workspace")
         .rename("read_files", "open_documents");
-    let left = lint(after).without([Lint::RefusedExample]);
-    assert!(left.is_empty(), "{left}");
+    let mut left = lint(after);
+    left.retain(|finding| finding.lint != Lint::RefusedExample);
+    assert_eq!(left, []);
 }
 
 #[test]

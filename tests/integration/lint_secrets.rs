@@ -86,7 +86,7 @@ fn a_debug_that_shows_secrets_is_found_and_one_that_hides_them_is_not() {
     }
 
     let report = Registry::new(tools![sign_in, enter, check]).expect("a registry").lint();
-    let found: Vec<_> = report.findings().iter().filter(|found| found.lint == Lint::SecretInDebug).collect();
+    let found: Vec<_> = report.iter().filter(|found| found.lint == Lint::SecretInDebug).collect();
     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
         found.iter().map(|found| found.tool.as_str()).collect::<Vec<_>>(),

@@ -10,7 +10,8 @@ use agent::{
 use expect_test::expect;
 
 fn found(set: ToolSet) -> String {
-    Registry::new(set).expect("a registry").lint().to_string()
+    let findings = Registry::new(set).expect("a registry").lint();
+    findings.iter().map(|finding| format!("- {finding}\n")).collect()
 }
 
 /// Books a room in a hotel and gives back the number of the booking.
@@ -35,10 +36,7 @@ enum Board {
 
 #[test]
 fn good_tools_have_no_findings() {
-    let report = Registry::new(tools![book_room]).expect("a registry").lint();
-    assert!(report.is_empty(), "{report}");
-    assert_eq!(report.to_string(), "no findings");
-    report.into_result().expect("nothing");
+    assert_eq!(Registry::new(tools![book_room]).expect("a registry").lint(), []);
 }
 
 /// Get user.
@@ -111,7 +109,6 @@ fn nameless() {}
 fn each_kind_of_finding_is_found() {
     let text = found(tools![get_user, fetch_account, fetch_accounts, read, nameless]);
     expect![[r#"
-        14 findings:
         - `get_user` /user_id: "The user id." says no more than the name: say what the value means, its unit or its form (empty_words)
         - `get_user` /deep: has no description: say what it is, `/// …` above it (undocumented_parameter)
         - `get_user` /deep/list: has no description: say what it is, `/// …` above it (undocumented_parameter)
@@ -125,19 +122,17 @@ fn each_kind_of_finding_is_found() {
         - `nameless`: has no description: models choose tools by it (undocumented_tool)
         - `fetch_accounts`: has the description of `fetch_account`: say how they differ (same_description)
         - `read`: is described nearly as `fetch_account` and `fetch_accounts`: say when to use which (look_alike)
-        - `fetch_accounts`: is named nearly as `fetch_account`: models will mix them up (look_alike)"#]]
+        - `fetch_accounts`: is named nearly as `fetch_account`: models will mix them up (look_alike)
+    "#]]
     .assert_eq(&text);
 }
 
 #[test]
-fn kinds_can_be_left_out() {
-    let report = Registry::new(tools![get_user]).expect("a registry").lint();
-    let left = report.clone().without([Lint::UndocumentedParameter, Lint::EmptyWords]);
-    assert!(left.findings().len() < report.findings().len());
-    assert!(left.findings().iter().all(|finding| finding.lint != Lint::EmptyWords));
-    let error = left.into_result().expect_err("some are left");
-    assert!(error.to_string().contains("(same_description)"));
-    assert!(report.without(Lint::ALL).is_empty());
+fn a_failed_test_shows_a_line_for_each_finding() {
+    let mut findings = Registry::new(tools![get_user]).expect("a registry").lint();
+    findings.retain(|finding| finding.lint == Lint::SameDescription);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(format!("{findings:?}"), format!("[{}]", findings[0]));
 }
 
 #[test]
@@ -147,7 +142,7 @@ fn long_descriptions_are_found() {
     let tool = tool.build(|_: agent::Value, _| async {}).expect("a tool");
     let report = Registry::new(tools![{ tool }]).expect("a registry").lint();
     let lints: Vec<(Lint, &str)> =
-        report.findings().iter().map(|finding| (finding.lint, finding.path.as_str())).collect();
+        report.iter().map(|finding| (finding.lint, finding.path.as_str())).collect();
     assert_eq!(lints, [(Lint::LongDescription, "/a"), (Lint::LongDescription, "")]);
 }
 
@@ -167,7 +162,7 @@ fn different_tools_are_no_look_alikes() {
         key: String,
     ) {
     }
-    assert_eq!(found(tools![get_setting, set_setting]), "no findings");
+    assert_eq!(found(tools![get_setting, set_setting]), "");
 }
 
 #[test]
@@ -265,7 +260,6 @@ fn tools_and_parameters_that_are_described_alike_are_one_finding() {
     }
     let report = Registry::new(set).expect("a registry").lint();
     let same: Vec<String> = report
-        .findings()
         .iter()
         .filter(|finding| finding.lint == Lint::SameDescription)
         .map(ToString::to_string)
@@ -295,10 +289,9 @@ fn look_up(
 fn refused_examples_are_found() {
     assert_eq!(
         found(tools![look_up]),
-        "2 findings:\n\
-         - `look_up`: example 2 is refused, so it is not sent (/wrod: unknown parameter; did you mean \"word\"?): correct it \
+        "- `look_up`: example 2 is refused, so it is not sent (/wrod: unknown parameter; did you mean \"word\"?): correct it \
          (refused_example)\n\
          - `look_up` /times: example 1 is refused (/times: out of range; got number 9; expected integer 1..5): correct it \
-         (refused_example)"
+         (refused_example)\n"
     );
 }

@@ -31,7 +31,7 @@ impl StudioShared {
         let tools = definitions.iter().filter_map(|definition| {
             let tool = registry.get(definition.name())?;
             let policy = tool.policy();
-            let findings = lint.findings().iter().filter(|finding| finding.tool == definition.name());
+            let findings = lint.iter().filter(|finding| finding.tool == definition.name());
             let findings = findings.map(|finding| {
                 json!({"lint": finding.lint.as_str(), "path": finding.path, "message": finding.message})
             });

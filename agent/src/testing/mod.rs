@@ -94,7 +94,7 @@
 //! Assistant::builder(model.clone()).tools(tools![price]).build()?.prompt("Try everything.").await?;
 //! model.assert_safe();
 //!
-//! Registry::new(tools![price])?.lint().into_result()?;
+//! assert_eq!(Registry::new(tools![price])?.lint(), []);
 //! # std::fs::remove_file(&path)?;
 //! # Ok(()) }
 //! # #[cfg(not(feature = "runtime"))]

@@ -7,7 +7,6 @@ mod parameters;
 mod words;
 
 use super::registry::Registry;
-use std::collections::BTreeSet;
 use std::fmt;
 
 impl Registry {
@@ -22,15 +21,18 @@ impl Registry {
     /// #[tool]
     /// fn transfer(account: String, /** In cents. */ amount: u64) {}
     ///
-    /// let report = Registry::new(tools![transfer])?.lint();
+    /// let mut findings = Registry::new(tools![transfer])?.lint();
     /// assert_eq!(
-    ///     report.to_string(),
-    ///     "2 findings:\n\
-    ///      - `transfer` /account: has no description: say what it is, `/// …` above it (undocumented_parameter)\n\
-    ///      - `transfer`: the description speaks of `acount`, and there is `account` (other_name)"
+    ///     findings[0].to_string(),
+    ///     "`transfer` /account: has no description: say what it is, `/// …` above it (undocumented_parameter)"
     /// );
-    /// // What is meant to be so is left out by its name; the rest fails the test.
-    /// assert!(report.without([Lint::UndocumentedParameter, Lint::OtherName]).into_result().is_ok());
+    /// assert_eq!(
+    ///     findings[1].to_string(),
+    ///     "`transfer`: the description speaks of `acount`, and there is `account` (other_name)"
+    /// );
+    /// // What is meant to be so is left out by its name; the rest fails the test, with the list.
+    /// findings.retain(|finding| ![Lint::UndocumentedParameter, Lint::OtherName].contains(&finding.lint));
+    /// assert_eq!(findings, []);
     /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
@@ -46,23 +48,25 @@ impl Registry {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let schema = json!({"type": "object", "properties": {"id": {"type": "string"}, "full": {"type": "boolean"}}});
     /// let foreign = Tool::new("get_ticket", "Returns one ticket.", schema, |_: Value, _| async { "open" })?;
-    /// let report = Registry::new(ToolSet::new().with(foreign))?.lint();
+    /// let findings = Registry::new(ToolSet::new().with(foreign))?.lint();
     /// assert_eq!(
-    ///     report.findings()[0].message,
+    ///     findings[0].message,
     ///     "2 parameters have no description (/id and /full): explain with `ToolSet::describe`, by name in backticks, or ask \
     ///      the tool's author"
     /// );
     /// # Ok(()) }
     /// ```
     ///
-    /// The same tools have the same findings in the same order. Findings are not errors: the tools work.
-    pub fn lint(&self) -> LintReport {
+    /// The same tools have the same findings in the same order: those of each tool in the order of registration, then those of several tools
+    /// together. Findings are not errors: the tools work.
+    #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
+    pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();
         for tool in self.tools() {
             checks::check(tool, &mut findings);
         }
         groups::check(&self.definitions(), &mut findings);
-        LintReport { findings }
+        findings
     }
 }
 
@@ -141,7 +145,7 @@ impl fmt::Display for Lint {
     }
 }
 
-/// One finding of [`Registry::lint`].
+/// One finding of [`Registry::lint`]. `Display` and `Debug` write it as one line.
 ///
 /// ```
 /// use agent::{Registry, lint::Lint, tool, tools};
@@ -150,13 +154,12 @@ impl fmt::Display for Lint {
 /// #[tool]
 /// fn transfer(account: String) {}
 ///
-/// let report = Registry::new(tools![transfer])?.lint();
-/// let finding = &report.findings()[0];
+/// let finding = &Registry::new(tools![transfer])?.lint()[0];
 /// assert_eq!((finding.lint, finding.tool.as_str()), (Lint::UndocumentedParameter, "transfer"));
 /// assert_eq!(finding.path, "/account");
 /// # Ok::<(), agent::tool::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LintFinding {
     /// The kind of finding.
@@ -169,6 +172,12 @@ pub struct LintFinding {
     pub message: String,
 }
 
+impl fmt::Debug for LintFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lint, tool, path, message } = self;
@@ -176,75 +185,3 @@ impl fmt::Display for LintFinding {
         write!(f, "`{tool}`{path}: {message} ({})", lint.as_str())
     }
 }
-
-/// The findings of [`Registry::lint`]. `Display` writes a list.
-///
-/// ```
-/// use agent::{Registry, lint::Lint, tool, tools};
-///
-/// /// Moves money from one account to another.
-/// #[tool]
-/// fn transfer(/** In cents. */ amount: u64) {}
-///
-/// // In a test: `?` fails it, with the list.
-/// Registry::new(tools![transfer])?.lint().into_result()?;
-///
-/// /// Pays.
-/// #[tool]
-/// fn pay(amount: u64) {}
-///
-/// let report = Registry::new(tools![pay])?.lint();
-/// assert!(!report.is_empty());
-/// assert!(report.findings().iter().any(|finding| finding.lint == Lint::UndocumentedParameter));
-/// // What is meant to be so is left out by its name.
-/// let report = report.without([Lint::UndocumentedParameter]);
-/// assert!(report.findings().iter().all(|finding| finding.lint != Lint::UndocumentedParameter));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-#[must_use = "a test fails by `into_result`"]
-pub struct LintReport {
-    findings: Vec<LintFinding>,
-}
-
-impl LintReport {
-    /// Returns the findings: of each tool in the order of registration, then of several tools together.
-    pub fn findings(&self) -> &[LintFinding] {
-        &self.findings
-    }
-
-    /// Whether there are no findings.
-    pub fn is_empty(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Returns the report without these kinds of findings.
-    pub fn without(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
-        let lints: BTreeSet<Lint> = lints.into_iter().collect();
-        self.findings.retain(|finding| !lints.contains(&finding.lint));
-        self
-    }
-
-    /// Fails with the report if there are findings: for `?` in a test.
-    ///
-    /// # Errors
-    /// Returns the report itself if there are findings.
-    pub fn into_result(self) -> Result<(), Self> {
-        if self.is_empty() { Ok(()) } else { Err(self) }
-    }
-}
-
-crate::error_text::debug_is_the_sentence!(LintReport);
-
-impl fmt::Display for LintReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.findings.len() {
-            0 => return f.write_str("no findings"),
-            1 => f.write_str("1 finding:")?,
-            count => write!(f, "{count} findings:")?,
-        }
-        self.findings.iter().try_for_each(|finding| write!(f, "\n- {finding}"))
-    }
-}
-
-impl std::error::Error for LintReport {}
