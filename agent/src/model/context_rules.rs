@@ -1,6 +1,6 @@
 //! When results are cleared and messages compacted, so that a conversation fits into the window of its model.
 
-use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind};
+use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind, ViewError};
 use crate::tool::policy::Effect;
 
 #[cfg(test)]
@@ -96,64 +96,6 @@ pub(crate) enum ViewDecision {
         usable: u64,
     },
 }
-
-/// Why rules cannot be used, or no request can be made to fit by them.
-///
-/// ```
-/// use agent::ScriptedModel;
-/// use agent::message::Conversation;
-/// use agent::model::{ContextRules, ModelRequest};
-///
-/// let fit = |rules: ContextRules| {
-///     let model = ScriptedModel::new(["Hello!"]);
-///     rules.fit(&mut Conversation::new(), &ModelRequest::default(), &model).unwrap_err().to_string()
-/// };
-/// assert_eq!(fit(ContextRules::new()), "the context window of the model is unknown; set it with `window`");
-/// let error = fit(ContextRules::new().window(8_000).clear_at(0.9));
-/// assert!(error.contains("0 < target (0.4) < clear_at (0.9) <= compact_at (0.8) < 1"));
-/// ```
-#[derive(Clone, Copy, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ContextRulesError {
-    /// Neither the rules nor the catalogue know the window.
-    #[error("the context window of the model is unknown; set it with `window`")]
-    UnknownWindow,
-    /// The window has no room.
-    #[error(
-        "the context window of {window} tokens has no room for a request; set a larger one with `window`"
-    )]
-    #[non_exhaustive]
-    NoRoom {
-        /// The window.
-        window: u64,
-    },
-    /// Nothing can be replaced, and the request is probably too long.
-    #[error(
-        "the request needs about {needed} tokens of {usable}, and nothing of the conversation can be replaced"
-    )]
-    #[non_exhaustive]
-    Full {
-        /// The tokens that the request probably needs.
-        needed: u64,
-        /// The tokens that it may use.
-        usable: u64,
-    },
-    /// The shares contradict each other.
-    #[error(
-        "the shares of the window do not fit: 0 < target ({target}) < clear_at ({clear_at}) <= compact_at ({compact_at}) < 1 must hold"
-    )]
-    #[non_exhaustive]
-    Shares {
-        /// The target of a compaction.
-        target: f64,
-        /// The share at which results are cleared.
-        clear_at: f64,
-        /// The share at which messages are compacted.
-        compact_at: f64,
-    },
-}
-
-crate::error_text::debug_is_the_sentence!(ContextRulesError);
 
 impl ContextRules {
     /// Creates the default rules: results are cleared at 60 % of the usable window, messages compacted at 80 %, to about 40 %; the
@@ -319,7 +261,7 @@ impl ContextRules {
         conversation: &mut Conversation,
         request: &ModelRequest,
         model: &dyn Model,
-    ) -> Result<Option<usize>, ContextRulesError> {
+    ) -> Result<Option<usize>, ViewError> {
         let (info, counter) = (model.info(), &TokenEstimator);
         let usable = self.usable(model.context_window(), model.max_output(), request.max_tokens)?;
         let mut view = ConversationView::of(conversation);
@@ -334,7 +276,7 @@ impl ContextRules {
                 ViewDecision::Fits => return Ok(None),
                 ViewDecision::Compact { at } => return Ok(Some(at)),
                 ViewDecision::Full { needed, usable } => {
-                    return Err(ContextRulesError::Full { needed, usable });
+                    return Err(ViewError::Full { needed, usable });
                 }
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
@@ -355,15 +297,15 @@ impl ContextRules {
         known_window: Option<u64>,
         max_output: Option<u64>,
         max_tokens: Option<u64>,
-    ) -> Result<u64, ContextRulesError> {
+    ) -> Result<u64, ViewError> {
         let Self { clear_at, compact_at, target, .. } = *self;
-        let window = self.window.or(known_window).ok_or(ContextRulesError::UnknownWindow)?;
+        let window = self.window.or(known_window).ok_or(ViewError::UnknownWindow)?;
         if !(0.0 < target && target < clear_at && clear_at <= compact_at && compact_at < 1.0) {
-            return Err(ContextRulesError::Shares { target, clear_at, compact_at });
+            return Err(ViewError::Shares { target, clear_at, compact_at });
         }
         let reserve = max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE));
         match window - reserve.min(window / 2) {
-            0 => Err(ContextRulesError::NoRoom { window }),
+            0 => Err(ViewError::NoRoom { window }),
             usable => Ok(usable),
         }
     }

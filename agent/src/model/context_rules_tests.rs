@@ -174,9 +174,9 @@ fn shares_that_contradict_each_other_are_named() {
         rules().compact_at(1.0),
         rules().compact_at(f64::NAN),
     ] {
-        assert!(matches!(bad.usable(None, None, None), Err(ContextRulesError::Shares { .. })), "{bad:?}");
+        assert!(matches!(bad.usable(None, None, None), Err(ViewError::Shares { .. })), "{bad:?}");
     }
-    assert_eq!(rules().window(0).usable(None, None, None), Err(ContextRulesError::NoRoom { window: 0 }));
+    assert_eq!(rules().window(0).usable(None, None, None), Err(ViewError::NoRoom { window: 0 }));
     assert_eq!(rules().window(u64::MAX).usable(None, None, Some(u64::MAX)), Ok(u64::MAX / 2 + 1));
 }
 
@@ -201,6 +201,6 @@ fn a_loop_of_ones_own_is_told_where_a_summary_is_needed() {
 
     let mut pinned = Conversation::from_iter([Message::from(UserMessage::from(words(30_000)).pinned())]);
     let error = rules.fit(&mut pinned, &request, &model).unwrap_err();
-    assert!(matches!(error, ContextRulesError::Full { usable: 20_000, .. }), "{error}");
+    assert!(matches!(error, ViewError::Full { usable: 20_000, .. }), "{error}");
     assert!(pinned.view_changes().is_empty());
 }

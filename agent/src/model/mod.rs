@@ -30,11 +30,11 @@ mod tokens;
 mod wrapped;
 
 pub use arguments::ArgumentChange;
+pub use context_rules::ContextRules;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::ViewDecision;
-pub use context_rules::{ContextRules, ContextRulesError};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, ModelAttempt};

@@ -5,7 +5,8 @@ use super::run_output::RunOutput;
 use super::suspended::SuspendedRun;
 use crate::args::SchemaError;
 use crate::loop_core::{LimitReached, StateError};
-use crate::model::{ContextRulesError, ModelError};
+use crate::message::ViewError;
+use crate::model::ModelError;
 use crate::store::StoreError;
 use crate::tool::problem::RegistryError;
 use crate::tool::question::AskError;
@@ -335,7 +336,7 @@ pub enum BuildError {
     Store(#[from] StoreError),
     /// The [rules of the window](super::AssistantBuilder::manage_context) cannot be used.
     #[error("the context cannot be managed: {0}")]
-    Context(#[source] ContextRulesError),
+    Context(#[source] ViewError),
     /// A [budget](super::AssistantBuilder::budget) cannot be used.
     #[error("the budget `{budget}` cannot be used: {reason}")]
     #[non_exhaustive]

@@ -122,16 +122,26 @@ impl ClearedResult {
     }
 }
 
-/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed in this way. It stays as it was.
+/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed in this way, or by
+/// [rules](crate::model::ContextRules).
 ///
 /// ```
+/// use agent::ScriptedModel;
 /// use agent::message::{Conversation, Message, ViewError};
+/// use agent::model::{ContextRules, ModelRequest};
 ///
 /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
 /// assert_eq!(conversation.clear_result(0, "").unwrap_err().to_string(), "message 0 is not a result in the view that can be replaced");
 /// assert!(matches!(conversation.compact(1, "…"), Err(ViewError::OutOfRange { at: 1, .. })));
+///
+/// let mut fit = |rules: ContextRules| {
+///     rules.fit(&mut conversation, &ModelRequest::default(), &ScriptedModel::new(["Hello!"])).unwrap_err().to_string()
+/// };
+/// assert_eq!(fit(ContextRules::new()), "the context window of the model is unknown; set it with `window`");
+/// let error = fit(ContextRules::new().window(8_000).clear_at(0.9));
+/// assert!(error.contains("0 < target (0.4) < clear_at (0.9) <= compact_at (0.8) < 1"));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
     /// A cut there would split a call from its result, or a reply from its continuation.
@@ -156,6 +166,42 @@ pub enum ViewError {
     NotAResult {
         /// The index of the message.
         index: usize,
+    },
+    /// Neither the rules nor the catalogue know the window.
+    #[error("the context window of the model is unknown; set it with `window`")]
+    UnknownWindow,
+    /// The window has no room.
+    #[error(
+        "the context window of {window} tokens has no room for a request; set a larger one with `window`"
+    )]
+    #[non_exhaustive]
+    NoRoom {
+        /// The window.
+        window: u64,
+    },
+    /// Nothing can be replaced, and the request is probably too long.
+    #[error(
+        "the request needs about {needed} tokens of {usable}, and nothing of the conversation can be replaced"
+    )]
+    #[non_exhaustive]
+    Full {
+        /// The tokens that the request probably needs.
+        needed: u64,
+        /// The tokens that it may use.
+        usable: u64,
+    },
+    /// The shares of the rules contradict each other.
+    #[error(
+        "the shares of the window do not fit: 0 < target ({target}) < clear_at ({clear_at}) <= compact_at ({compact_at}) < 1 must hold"
+    )]
+    #[non_exhaustive]
+    Shares {
+        /// The target of a compaction.
+        target: f64,
+        /// The share at which results are cleared.
+        clear_at: f64,
+        /// The share at which messages are compacted.
+        compact_at: f64,
     },
 }
 
