@@ -154,7 +154,7 @@ impl ModelRequest {
     ///
     /// let registry = Registry::new(tools![find_trains]).unwrap();
     /// let request = ModelRequest::default().with_tools(registry.definitions()).with_examples_in_descriptions();
-    /// let body = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap().body.value();
+    /// let body = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap().json();
     /// let description = &body["tools"][0]["function"]["description"];
     /// assert_eq!(description, "Finds trains.\n\nExample of arguments:\n{\"route\":\"Bern-Rome\"}");
     /// # }
@@ -212,7 +212,7 @@ impl ModelRequest {
     /// let request = ModelRequest::new([Message::user("Hi")]).with_compact_at(120_000);
     /// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-opus-5");
     /// let http = AnthropicMessages::default().encode(&model, &request).unwrap();
-    /// let edit = &http.body.value()["context_management"]["edits"][0];
+    /// let edit = &http.json()["context_management"]["edits"][0];
     /// assert_eq!((&edit["type"], &edit["trigger"]["value"]), (&"compact_20260112".into(), &120_000.into()));
     /// # }
     /// ```
@@ -338,8 +338,8 @@ impl ModelRequest {
     ///     .with_provider_options("openai", agent::json!({"service_tier": "flex"}))
     ///     .with_provider_options("anthropic", agent::json!({"inference_geo": "eu"}));
     /// let http = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap();
-    /// assert_eq!(http.body.value()["service_tier"], "flex");
-    /// assert_eq!(http.body.value().get("inference_geo"), None);    // those of another provider
+    /// assert_eq!(http.json()["service_tier"], "flex");
+    /// assert_eq!(http.json().get("inference_geo"), None);    // those of another provider
     /// # }
     /// ```
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: impl Into<Value>) -> Self {
