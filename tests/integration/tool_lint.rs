@@ -11,7 +11,8 @@ use expect_test::expect;
 
 fn found(set: ToolSet) -> String {
     let findings = Registry::new(set).expect("a registry").lint();
-    findings.iter().map(|finding| format!("- {finding}\n")).collect()
+    let lines: Vec<String> = findings.iter().map(|finding| format!("- {finding}\n")).collect();
+    lines.concat()
 }
 
 /// Books a room in a hotel and gives back the number of the booking.
