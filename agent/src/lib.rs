@@ -275,6 +275,6 @@ fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
 struct Readme;
 
 /// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
-#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "runtime"))]
+#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "mcp-server", feature = "runtime"))]
 #[doc = include_str!("../AGENTS.md")]
 struct AgentsPage;
