@@ -31,7 +31,7 @@
 //!     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
 //!         for (key, call) in calls {
 //!             let cx = ToolContext::new().with_idempotency_key(key.to_string());
-//!             let result = self.tools.call(&call, &cx.map_err(|error| StepError::terminal(error.to_string()))?).await;
+//!             let result = self.tools.call(&call, &cx).await;
 //!             run.lock().record_call_end(key.ord, CallEnd::ran(result.outcome, 0))?;
 //!         }
 //!         Ok(())

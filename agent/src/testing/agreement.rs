@@ -18,7 +18,6 @@ use crate::args::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::error::Error;
 
 /// The number of faulty variants of each value.
 const MUTANTS: usize = 6;
@@ -41,12 +40,9 @@ const MUTANTS: usize = 6;
 ///
 /// # Errors
 /// Returns the shortest call for which a law does not hold. A plan that accepts none of the values proves nothing, and fails.
-pub fn verify_plan<T: DeserializeOwned>(
-    plan: &Plan,
-    samples: usize,
-    seed: u64,
-) -> Result<(), Box<dyn Error + Send + Sync>> {
-    prove::<T>(plan, samples, seed)?.violations.into_iter().next().map_or(Ok(()), |found| Err(found.into()))
+pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
+    let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
+    report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
 }
 
 fn prove<T: DeserializeOwned>(

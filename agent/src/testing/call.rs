@@ -5,7 +5,6 @@ use crate::args::proof::{diagnosis, repeated_key};
 use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Plan};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::error::Error;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
@@ -35,8 +34,8 @@ const BYTE_BY_BYTE: usize = 2_000;
 ///
 /// # Errors
 /// Returns the first law that does not hold: its text names the law, the policy and the call.
-pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-    Ok(check_call::<T>(plan, text)?)
+pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), String> {
+    check_call::<T>(plan, text).map_err(|violation| violation.to_string())
 }
 
 /// Returns the first law that does not hold for a call.
