@@ -292,10 +292,10 @@ fn what_is_wrong_is_noticed() {
     assert!(text.contains(&format!("`Lying`, exact, unknown keys deny: {nothing}")), "{text}");
     assert!(text.contains("sent: {\"tags\":[") && text.contains("serde: invalid type: sequence"), "{text}");
     let never = Plan::for_type::<Never>("t", PlanOptions::default()).unwrap();
-    assert!(verify_plan::<Never>(&never, 200, 0).unwrap_err().to_string().contains(nothing));
+    assert!(verify_plan::<Never>(&never, 200, 0).unwrap_err().contains(nothing));
     let empty = json!({"type": "object", "properties": {"v": {"type": "integer", "minimum": 5, "maximum": 4}}, "required": ["v"]});
     let empty = Plan::compile("t", &empty, PlanOptions::default()).unwrap();
-    assert!(verify_plan::<agent::Value>(&empty, 200, 0).unwrap_err().to_string().contains(nothing));
+    assert!(verify_plan::<agent::Value>(&empty, 200, 0).unwrap_err().contains(nothing));
     // A plan of another type than the one that is read.
     let plan =
         Plan::for_type::<Place>("t", PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
