@@ -149,7 +149,7 @@ pub struct LimitReached {
     pub allowed: f64,
     /// The used amount, in the same unit.
     pub used: f64,
-    /// The name of the [budget](super::Budget) that has too little left, if it is one.
+    /// The name of the budget that has too little left, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<str>>,
 }
