@@ -183,7 +183,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how long a body may take; [`Duration::MAX`] is no limit.
+        /// Sets how long a body may take; [`Duration::MAX`] means no limit.
         pub fn timeout(mut self, after: Duration) -> Self {
             self.$options().policy.timeout = Some(after);
             self

@@ -118,8 +118,8 @@ impl McpServer {
     /// Creates a server whose tools depend on the caller. The function is called for each request. If it fails, the client learns that the
     /// server is unavailable, and the text of the error is logged.
     ///
-    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. What of
-    /// a request decides about its tools, such as its path, an [authenticator](Self::authenticator) [adds](Caller::with) to the caller. If
+    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. If a
+    /// part of a request decides about its tools, such as the path, an [authenticator](Self::authenticator) [adds](Caller::with) it to the caller. If
     /// you can, return clones of one [`Registry`] for equal sets: the list for clients is then made only once.
     ///
     /// ```

@@ -39,7 +39,7 @@ type OpenThread = Arc<
 
 /// Answers front ends: it runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// It listens nowhere: an application passes it bodies, and sends the responses. The application checks who is asking,
+/// It opens no port: an application passes it bodies, and sends the responses. The application checks who is asking,
 /// and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
 ///
 /// ```
