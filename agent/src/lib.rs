@@ -242,7 +242,9 @@ pub use tool::value::Tool;
 /// Returns the executor that calls use by default.
 #[cfg(feature = "runtime")]
 fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
-    std::sync::Arc::new(runtime::TokioExecutor)
+    static EXECUTOR: std::sync::LazyLock<std::sync::Arc<dyn tool::Executor>> =
+        std::sync::LazyLock::new(|| std::sync::Arc::new(runtime::TokioExecutor));
+    EXECUTOR.clone()
 }
 
 /// Returns the executor that calls use by default.
@@ -275,6 +277,13 @@ fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
 struct Readme;
 
 /// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
-#[cfg(all(doctest, feature = "macros", feature = "mcp-client", feature = "mcp-server", feature = "runtime"))]
+#[cfg(all(
+    doctest,
+    feature = "approvals-signed",
+    feature = "macros",
+    feature = "mcp-client",
+    feature = "mcp-server",
+    feature = "runtime"
+))]
 #[doc = include_str!("../AGENTS.md")]
 struct AgentsPage;

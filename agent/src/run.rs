@@ -24,13 +24,12 @@
 
 pub use crate::loop_core::config::SteeringPolicy;
 pub use crate::loop_core::end::{Limit, LimitReached};
-pub use crate::loop_core::inputs::CallCoercions;
 pub use crate::loop_core::record::RecordedTurn;
 pub use crate::loop_core::state::StateError;
 pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummary};
 pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    Budget, BuildError, ChildTool, Compaction, ContextError, ContextErrorKind, Delivery, InvokeError, Metric,
-    Prompt, Receipt, ResultCache, ResumeError, Run, RunHandle, Subscription,
+    Budget, BuildError, ChildTool, Compaction, ContextError, Delivery, InvokeError, Metric, Prompt, Receipt,
+    ResultCache, ResumeError, Run, RunHandle, Subscription,
 };

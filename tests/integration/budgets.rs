@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::Usage;
 use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, ScriptedReply, reply};
-use agent::provider::{PriceList, Prices};
+use agent::provider::Prices;
 use agent::run::{Budget, Limit};
 use agent::store::{BudgetHold, MemoryStore, SqlStore, Store, StoreErrorKind};
 use agent::{Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel};
@@ -194,7 +194,7 @@ async fn a_request_that_failed_costs_what_the_provider_may_have_counted() {
 #[tokio::test]
 async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
     let store = MemoryStore::new();
-    let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+    let prices = [("acme/large-1", Prices::new(3.0, 15.0))];
     let assistant = |dollars: f64| {
         let budget = Budget::dollars(dollars).named("money").in_total();
         builder(&answers(), &store).prices(prices.clone()).budget(budget).build().unwrap()
@@ -326,7 +326,7 @@ async fn budgets_that_cannot_be_used_are_found_when_the_assistant_is_built() {
 
     let other = ScriptedModel::new([""; 0]).with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
     let with_price = || {
-        let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+        let prices = [("acme/large-1", Prices::new(3.0, 15.0))];
         builder(&model, &store).prices(prices).budget(Budget::dollars(1.0))
     };
     assert!(with_price().build().is_ok());
@@ -335,7 +335,7 @@ async fn budgets_that_cannot_be_used_are_found_when_the_assistant_is_built() {
             .contains("the model `acme/small-1` has no price")
     );
     let both = Fallback::new([model.clone(), other]);
-    let prices = PriceList::new().with_prices("acme/large-1", Prices::new(3.0, 15.0));
+    let prices = [("acme/large-1", Prices::new(3.0, 15.0))];
     let both = Assistant::builder(both).prices(prices).budget(Budget::dollars(1.0));
     assert!(refused(both).contains("the model `acme/small-1` has no price"));
 }

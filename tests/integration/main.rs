@@ -91,6 +91,7 @@ mod questions;
 mod questions_records;
 mod recorded;
 mod registry;
+mod runtime_alike;
 mod runtime_approvals;
 mod runtime_arguments;
 mod runtime_cache;

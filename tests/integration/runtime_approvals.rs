@@ -109,7 +109,8 @@ async fn a_run_is_suspended_and_goes_on_with_a_decision() {
     let output = assistant.resume(&run, Decisions::new().allow(&requests[0])).await.unwrap();
     assert_eq!((output.text().as_str(), &*output.run_id), ("done", run.run_id()));
     assert_eq!(output.messages.len(), 6, "every message that the run added, before and after");
-    assert_eq!(output.coercions[0].tool, "pay");
+    assert_eq!(output.coercions.len(), 1);
+    assert_eq!(output.coercions[0].0, requests[0].call.id, "the call of the request");
     assert_eq!(bank.0.load(Ordering::SeqCst), 2);
     assert_eq!(
         outline(&assistant)[1..],

@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 
 use agent::message::{AssistantMessage, Conversation, Message, Part, StopReason, ToolArguments, Usage};
-use agent::{Control, ToolOutcome, ToolOutput, json, tool::OutcomeCode};
+use agent::{Control, Registry, ToolOutcome, ToolOutput, json, tool, tool::OutcomeCode, tools};
 use agent::{
     Event, EventKind, RunStop, UsageLimits,
     loop_core::{
-        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, ToolEntry,
-        TurnDecision,
+        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, TurnDecision,
     },
     run::SteeringPolicy,
 };
@@ -101,6 +100,10 @@ impl Chance<'_> {
     }
 }
 
+/// Runs alone.
+#[tool(exclusive)]
+fn solo() {}
+
 fn config(chance: &mut Chance<'_>) -> LoopConfig {
     let mut config = LoopConfig::default();
     config.max_turns = u32::from(chance.below(6)) + 1;
@@ -108,10 +111,7 @@ fn config(chance: &mut Chance<'_>) -> LoopConfig {
     config.steering =
         [SteeringPolicy::AfterBatch, SteeringPolicy::SkipUnstarted][usize::from(chance.below(2))];
     config.limits = UsageLimits { tool_calls: chance.one_in(4).then_some(3), ..UsageLimits::default() };
-    let mut solo = ToolEntry::default();
-    solo.exclusive = true;
-    config.tools.insert("solo".into(), solo);
-    config
+    config.with_tools(&Registry::new(tools![solo]).unwrap())
 }
 
 /// Drives one run by chance; gives its events and the loop.

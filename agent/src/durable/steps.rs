@@ -222,14 +222,14 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         messages: &MessageList,
         run: &SharedLoop,
     ) -> Result<Result<Option<Arc<[ToolDefinition]>>, String>, StepError> {
-        if !self.performer.chooses_tools() {
-            return Ok(Ok(None));
-        }
         if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
             return Ok(Ok(Some(tools.clone())));
         }
-        let (performer, so_far) =
-            (self.performer.clone(), (turn, messages.clone(), run.lock().usage().clone()));
+        let so_far = (turn, messages.clone(), run.lock().usage().clone());
+        if !self.performer.chooses_tools(so_far.clone()) {
+            return Ok(Ok(None));
+        }
+        let performer = self.performer.clone();
         let name = format!("{}/{turn}/tools", self.performer.run_id());
         let work = Box::pin(async move { Ok(performer.chosen_names(so_far).await) });
         let names: Result<Vec<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
@@ -252,13 +252,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         };
         let (name, requests) = (first.request_id.clone(), requests.to_vec());
         let performer = self.performer.clone();
-        let work = Box::pin(async move {
-            let mut decisions = Vec::with_capacity(requests.len());
-            for request in requests {
-                decisions.push(performer.decision(request).await);
-            }
-            Ok(decisions)
-        });
+        let work = Box::pin(async move { Ok(performer.decisions(requests).await) });
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
@@ -358,8 +352,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             calls.iter().try_for_each(|(key, _)| run.record_call_end(key.ord, CallEnd::new(steered())))?;
             return Ok(());
         }
-        let checks_again = std::mem::take(&mut self.checks_again) && self.served.assistant.has_hooks();
-        if !checks_again {
+        if !std::mem::take(&mut self.checks_again) {
             return self.run_calls(calls, run).await;
         }
         self.check_again(&calls, run).await?;
@@ -473,8 +466,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         summary: TurnSummary,
         run: &SharedLoop,
     ) -> Result<TurnDecision, StepError> {
-        let is_last = summary.turn >= self.served.assistant.max_turns();
-        let mut verdict = TurnDecision::default();
+        let mut decision = TurnDecision::default();
         if self.served.assistant.has_hooks() {
             let (performer, summary) = (self.performer.clone(), summary.clone());
             let work = Box::pin(async move {
@@ -484,24 +476,26 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
                     None => Ok(Some(false)),
                 })
             });
-            let decision: Result<Option<bool>, String> =
-                self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
-            verdict.go_on = decision.map_err(StepError::failed)?;
+            let go_on: Result<Option<bool>, String> = self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
+            // A run that was stopped meanwhile ends for that reason.
+            self.before_step(run).await?;
+            decision.go_on = go_on.map_err(StepError::failed)?;
         }
         let refused = self.performer.refused_answer(&summary, &run.lock(), &mut self.refused_answers);
         if let Some(report) = refused {
             (self.report, self.continues) = (Some(Arc::new(report.into())), true);
             return Ok(TurnDecision { go_on: Some(true), is_queued: true });
         }
-        if is_last {
+        // Messages that arrived count only where the run would end without a look at them.
+        if decision.go_on == Some(false) || run.lock().is_at_limit() {
             self.receive().await?;
             if self.has_mail {
                 self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
             }
-            verdict.is_queued = !self.left.is_empty();
+            decision.is_queued = !self.left.is_empty();
         }
-        self.continues = verdict.go_on == Some(true);
-        Ok(verdict)
+        self.continues = decision.go_on == Some(true);
+        Ok(decision)
     }
 
     async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {

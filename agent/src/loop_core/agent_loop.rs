@@ -9,13 +9,15 @@ use super::batch::{Batch, with_unique_ids};
 use super::budget::{SharedBudget, Spent, exceeded};
 use super::config::is_zero;
 use super::guard::Repeats;
+use super::inputs::CallCoercions;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
 use super::{
-    CallCoercions, End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step,
-    TurnDecision, TurnSummary,
+    End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step, TurnDecision,
+    TurnSummary,
 };
+use crate::args::Coercion;
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
 use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
@@ -57,10 +59,10 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// How many times in a row the answer was continued, or will be after the last reply.
+    /// The number of successive continuations of the answer, with the one that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// What the children have used that ended. Their tokens and cost are those of the run.
+    /// The use of the children that ended. Their tokens and cost count for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
     /// The initial state of the reply that is being streamed.
@@ -370,9 +372,9 @@ impl AgentLoop {
         reply.tool_calls().find(|call| call.id == result.call_id).map(|call| call.args.clone())
     }
 
-    /// Returns the coercions in the arguments of calls. Calls without any are not listed.
-    pub fn coercions(&self) -> &[CallCoercions] {
-        &self.coercions
+    /// Returns the id of each call whose arguments were coerced, with the coercions.
+    pub fn coercions(&self) -> impl ExactSizeIterator<Item = (&str, &[Coercion])> {
+        self.coercions.iter().map(|call| (&*call.call_id, &*call.coercions))
     }
 
     /// Returns how the run ended, or `None` if it has not ended.
@@ -540,16 +542,27 @@ impl AgentLoop {
             let end = if continues { End::Terminated } else { End::Completed };
             return self.finish(end);
         }
-        let max = self.config.max_turns.max(1);
-        let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
-        match turns.or_else(own).or_else(of_tree) {
+        match self.limit_of_next_turn() {
             Some(reached) if continues => self.finish(End::Limit(reached)),
             // A message that arrived since is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(go_on == Some(true)),
         }
+    }
+
+    /// Returns the limit that allows no further turn, if one does.
+    fn limit_of_next_turn(&self) -> Option<LimitReached> {
+        let max = self.config.max_turns.max(1);
+        let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
+        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
+        turns.or_else(own).or_else(of_tree)
+    }
+
+    /// Returns whether a limit allows no further turn.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.limit_of_next_turn().is_some()
     }
 
     /// Returns whether the model must reply again even if both queues are empty.
@@ -583,7 +596,7 @@ impl Phase {
             Self::Prepare | Self::Skip => "prepared calls",
             Self::Approve => "decisions",
             Self::CallTools | Self::Await => "outcomes",
-            Self::TurnEnd => "a verdict",
+            Self::TurnEnd => "a decision",
             Self::Ending(_) | Self::Done(_) => "nothing",
         }
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
+use super::inputs::CallCoercions;
 use super::{
-    AgentLoop, CallCoercions, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared,
-    Ready, RecordError, Signature, Step,
+    AgentLoop, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared, Ready,
+    RecordError, Signature, Step,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::step_key::StepKind;
@@ -392,7 +393,7 @@ impl AgentLoop {
         } = end;
         if !coercions.is_empty() {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
-            self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
+            self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
         }
         let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
         let mut message = result

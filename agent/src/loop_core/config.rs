@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::Signature;
 use crate::message::whole;
+use crate::tool::definition::ToolDefinition;
+use crate::tool::registry::Registry;
+use crate::tool::value::Tool;
 
 /// The configuration of a run. All of it is part of a snapshot; an assistant that resumes one uses its own.
 ///
@@ -36,18 +40,38 @@ pub struct LoopConfig {
     /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, until there are
     /// three times as many tries.
     pub max_retries: u32,
-    /// How many times in a row an answer is continued that its token limit cut; 0 by default. See
+    /// The number of successive continuations of an answer that its token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
     #[serde(skip_serializing_if = "is_zero")]
     pub continue_length: u32,
     /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
     /// texts are cut in the middle. The event of the call's end has the full text.
     pub max_result_bytes: usize,
-    /// Settings of individual tools. A tool that is not listed has [`ToolEntry::default`].
-    pub tools: BTreeMap<String, ToolEntry>,
+    /// Settings of individual tools. A tool that is not listed has the defaults.
+    pub(crate) tools: BTreeMap<String, ToolEntry>,
 }
 
 impl LoopConfig {
+    /// Adds the settings of tools: which run alone, may be repeated or have limits of their own, and by which schema a person approves their
+    /// calls. A tool that is not added has no settings of its own.
+    ///
+    /// ```
+    /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
+    ///
+    /// /// Deploys the site.
+    /// #[tool(exclusive)]
+    /// fn deploy() {}
+    ///
+    /// let config = LoopConfig::default().with_tools(&Registry::new(tools![deploy])?);
+    /// assert!(config != LoopConfig::default());
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn with_tools(mut self, registry: &Registry) -> Self {
+        let named = |name: &str| Some((name.to_owned(), ToolEntry::of(registry.get(name)?)));
+        self.tools.extend(registry.names().filter_map(named));
+        self
+    }
+
     /// Sets the numbers of the equal calls that are [refused and end the run](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
@@ -163,35 +187,46 @@ pub enum SteeringPolicy {
 }
 
 /// The loop's settings of a tool.
-///
-/// ```
-/// use agent::loop_core::{LoopConfig, ToolEntry};
-///
-/// let mut deploy = ToolEntry::default();
-/// deploy.exclusive = true;                             // never beside another call
-/// let mut config = LoopConfig::default();
-/// config.tools.insert("deploy".into(), deploy);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
-pub struct ToolEntry {
+pub(crate) struct ToolEntry {
     /// Whether a call of the tool runs alone, without other calls of the same reply.
-    pub exclusive: bool,
+    pub(crate) exclusive: bool,
     /// The maximum number of retries in a run.
-    pub max_retries: Option<u32>,
+    pub(crate) max_retries: Option<u32>,
     /// Whether the same call may be repeated without limit.
-    pub allow_repeat: bool,
+    pub(crate) allow_repeat: bool,
     /// The maximum size of the text of a result in the conversation, in bytes.
-    pub max_result_bytes: Option<usize>,
+    pub(crate) max_result_bytes: Option<usize>,
     /// A fingerprint of the tool's schema. An approval for another fingerprint is stale.
     #[serde(with = "whole")]
-    pub fingerprint: u64,
+    pub(crate) fingerprint: u64,
     /// Whether the tool belongs to the run, rather than to the assistant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub of_prompt: bool,
+    pub(crate) of_prompt: bool,
     /// Whether a call of the tool is a run of an assistant. The loop guard then compares its arguments only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub of_assistant: bool,
+    pub(crate) of_assistant: bool,
+}
+
+impl ToolEntry {
+    /// Returns the settings of a tool.
+    pub(crate) fn of(tool: &Tool) -> Self {
+        let (definition, policy) = (tool.definition(), tool.policy());
+        Self {
+            exclusive: policy.exclusive,
+            max_retries: policy.max_retries,
+            allow_repeat: policy.allow_repeat,
+            max_result_bytes: policy.max_result_bytes,
+            fingerprint: fingerprint(definition),
+            of_prompt: false,
+            of_assistant: tool.is_of_assistant(),
+        }
+    }
+}
+
+/// Returns a fingerprint of the tool's name and parameters.
+pub(crate) fn fingerprint(definition: &ToolDefinition) -> u64 {
+    Signature::of(definition.name(), definition.parameters()).short()
 }

@@ -14,7 +14,7 @@ pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
 }
 
 impl AgentLoop {
-    /// Records a change of the view in the conversation. What its summary used belongs to the run.
+    /// Records a change of the view in the conversation. The usage of its summary counts for the run.
     pub(crate) fn record_view_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage() {
             let usage = usage.clone();

@@ -12,8 +12,8 @@ impl AgentLoop {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // At the end of the window there is no room for more.
         let is_long = self.batch.is_cut && reply.stop_reason != StopReason::ContextFull;
-        let has_text = self.batch.slots.is_empty() && !reply.text().is_empty();
-        let continues = is_long && has_text && self.config.continue_length > 0;
+        let has_text = || self.batch.slots.is_empty() && !reply.text().is_empty();
+        let continues = is_long && self.config.continue_length > 0 && has_text();
         if !is_paused && !continues {
             self.continued = 0;
             return;

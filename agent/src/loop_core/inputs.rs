@@ -185,38 +185,11 @@ impl CallEnd {
 }
 
 /// The coercions in the arguments of one call.
-///
-/// ```
-/// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
-///
-/// /// Doubles a number.
-/// #[tool]
-/// fn double(n: i64) -> i64 {
-///     n * 2
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
-/// let output = Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
-/// let call = &output.coercions[0];
-/// assert_eq!((call.tool.as_str(), call.coercions[0].path.as_str()), ("double", "/n"));
-/// # Ok(()) }
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CallCoercions {
-    /// The call's id.
-    pub call_id: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The coercions, in order.
-    pub coercions: Vec<Coercion>,
-}
-
-impl CallCoercions {
-    pub(super) fn new(call_id: String, tool: String, coercions: Vec<Coercion>) -> Self {
-        Self { call_id, tool, coercions }
-    }
+pub(super) struct CallCoercions {
+    pub(super) call_id: String,
+    pub(super) tool: String,
+    pub(super) coercions: Vec<Coercion>,
 }
 
 /// The decision on a call.

@@ -74,15 +74,16 @@ pub(crate) use crate::run_path::RunPath;
 pub(crate) use budget::TreeBudget;
 #[cfg(feature = "runtime")]
 pub(crate) use child::{ChildState, MAX_DEPTH};
+pub use config::LoopConfig;
 #[cfg(feature = "runtime")]
 pub(crate) use config::UsageLimits;
-pub use config::{LoopConfig, ToolEntry};
 pub(crate) use config::{LoopGuard, SteeringPolicy};
+#[cfg(feature = "runtime")]
+pub(crate) use config::{ToolEntry, fingerprint};
 pub use end::End;
 pub(crate) use end::{Limit, LimitReached, RunStop};
 pub(crate) use event::{Event, EventKind};
 pub(crate) use guard::Signature;
-pub(crate) use inputs::CallCoercions;
 pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};

@@ -91,11 +91,11 @@ impl AgentLoop {
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.
-    pub fn record_turn_end(&mut self, verdict: TurnDecision) -> Result<(), RecordError> {
+    pub fn record_turn_end(&mut self, decision: TurnDecision) -> Result<(), RecordError> {
         if self.phase != Phase::TurnEnd {
             return Err(self.unexpected());
         }
-        self.take_turn_decision(verdict);
+        self.take_turn_decision(decision);
         self.settle();
         Ok(())
     }

@@ -19,9 +19,9 @@ use super::roles::AssistantMessage;
 /// The provider, protocol and model that a request goes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipient {
-    pub(crate) provider: String,
-    pub(crate) api: String,
-    pub(crate) model: String,
+    pub(crate) provider: Arc<str>,
+    pub(crate) api: Arc<str>,
+    pub(crate) model: Arc<str>,
     pub(crate) takes_images: bool,
     pub(crate) takes_documents: bool,
     pub(crate) takes_audio: bool,
@@ -29,7 +29,11 @@ pub(crate) struct Recipient {
 
 impl Recipient {
     /// Creates a recipient that accepts images, documents and audio.
-    pub(crate) fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        provider: impl Into<Arc<str>>,
+        api: impl Into<Arc<str>>,
+        model: impl Into<Arc<str>>,
+    ) -> Self {
         Self {
             provider: provider.into(),
             api: api.into(),
@@ -42,7 +46,7 @@ impl Recipient {
 
     /// Returns whether data with this origin belong to another protocol of the same provider. Encoders ignore data of other providers.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
-        provider == self.provider && api.is_some_and(|api| api != self.api)
+        provider == &*self.provider && api.is_some_and(|api| api != &*self.api)
     }
 
     fn is_foreign_data(&self, data: Option<&ProviderData>) -> bool {
@@ -65,7 +69,8 @@ impl Recipient {
         let Some(reply) = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure()) else {
             return false;
         };
-        let is_own = (&reply.provider, &reply.api, &reply.model) == (&self.provider, &self.api, &self.model);
+        let is_own =
+            (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
         let has_text = |data: &Value, key: &str| {
             data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
         };
@@ -73,7 +78,7 @@ impl Recipient {
             && !self.provider.is_empty()
             && reply.content.iter().any(|part| match &part.content {
                 Content::Opaque(opaque) => {
-                    opaque.provider == self.provider
+                    *opaque.provider == *self.provider
                         && opaque.data.get("type").is_some_and(|kind| kind == "compaction")
                         && (has_text(&opaque.data, "content") || has_text(&opaque.data, "encrypted_content"))
                 }
@@ -269,29 +274,29 @@ impl HandOff {
             return Some(message.clone());
         }
         // Two protocols of one provider have different forms of the same state.
-        let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
-        let is_same_service = reply.provider == self.recipient.provider && same_api;
+        let same_api = reply.api.is_empty() || *reply.api == *self.recipient.api;
+        let is_same_service = *reply.provider == *self.recipient.provider && same_api;
         let is_own =
-            is_same_service && reply.api == self.recipient.api && reply.model == self.recipient.model;
+            is_same_service && *reply.api == *self.recipient.api && *reply.model == *self.recipient.model;
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
             part.provider_data.as_ref().is_none_or(|data| {
-                data.provider == *provider
-                    && data.api.as_ref().is_none_or(|api| *api == self.recipient.api)
+                *data.provider == **provider
+                    && data.api.as_ref().is_none_or(|api| **api == *self.recipient.api)
                     && (is_own || (same_api && part.as_tool_call().is_some()))
             })
         };
         let is_foreign = |part: &Part| match &part.content {
             Content::Thinking { .. } => !is_own,
             Content::Opaque(opaque) => {
-                opaque.provider != *provider || !same_api || self.recipient.is_foreign_item(part)
+                *opaque.provider != **provider || !same_api || self.recipient.is_foreign_item(part)
             }
             Content::Unknown(_) => true,
             _ => false,
         };
         let in_words = |part: &Part| !is_own && matches!(part.content, Content::ProviderTool(_));
         let foreign_data = reply.provider_data.as_ref().is_some_and(|data| {
-            data.provider != *provider || !same_api || self.recipient.is_foreign_data(Some(data))
+            *data.provider != **provider || !same_api || self.recipient.is_foreign_data(Some(data))
         });
         let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
         if foreign_data || reply.content.iter().any(is_changed) {

@@ -52,7 +52,7 @@ fn escaped(value: &Value) -> Option<&str> {
     (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
 }
 
-/// The same, for optional values.
+/// The form of optional JSON values.
 pub(crate) mod option {
     use super::{Deserializer, Serializer, Value};
 

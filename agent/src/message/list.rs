@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::by_role::Message;
 use super::kept::KeptSlot;
@@ -25,11 +25,20 @@ use super::kept::KeptSlot;
 /// assert_eq!(list, MessageList::new());
 /// assert_eq!(kept[0].text(), "Hi");
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MessageList {
     messages: Arc<Vec<Arc<Message>>>,
     /// The text that encoders keep of the conversation.
     kept: KeptSlot,
+}
+
+/// What all empty lists share, so that they cost nothing.
+static EMPTY: LazyLock<Arc<Vec<Arc<Message>>>> = LazyLock::new(Arc::default);
+
+impl Default for MessageList {
+    fn default() -> Self {
+        Self { messages: EMPTY.clone(), kept: KeptSlot::default() }
+    }
 }
 
 impl MessageList {
@@ -45,7 +54,7 @@ impl MessageList {
 
     /// Removes all messages from this list. Lists that share the messages keep them.
     pub fn clear(&mut self) {
-        self.messages = Arc::default();
+        self.messages = EMPTY.clone();
     }
 
     /// Returns the list with a slot for its encoded text.

@@ -1,4 +1,4 @@
-//! What a hand-off leaves out.
+//! The parts that a hand-off leaves out.
 
 use std::sync::Arc;
 

@@ -491,6 +491,12 @@ impl StepCx {
         Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
     }
 
+    /// Creates the context of a first attempt that this token cancels.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn of(cancel: CancelToken) -> Self {
+        Self { key: None, attempt: 1, cancel, is_retried: false }
+    }
+
     /// Sets the key of the step, which is the same for each attempt. Default: none.
     pub fn with_key(mut self, key: StepKey) -> Self {
         self.key = Some(key);

@@ -252,11 +252,14 @@ impl Stream for ModelStream {
                 return Poll::Ready(Some(Ok(event)));
             }
             let Some(events) = &mut this.events else { return Poll::Ready(None) };
-            if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
+            // The token is waited for only where the events are.
+            let next = if this.cancel.is_cancelled() { Poll::Pending } else { events.as_mut().poll_next(cx) };
+            let Poll::Ready(next) = next else {
+                ready!(Pin::new(&mut this.cancelled).poll(cx));
                 let reason = this.cancel.reason().unwrap_or_else(|| "cancelled".into());
                 return this.fail(ModelError::aborted(&*reason));
-            }
-            match ready!(events.as_mut().poll_next(cx)) {
+            };
+            match next {
                 Some(Ok(event)) => {
                     if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
                         author.get().into_iter().for_each(|author| this.accumulator.set_author(author));

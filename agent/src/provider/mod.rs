@@ -97,8 +97,8 @@ pub use facts::ModelFacts;
 pub use facts::Prices;
 #[cfg(feature = "http")]
 pub use managed::managed_results;
-#[cfg(any(feature = "http", feature = "runtime"))]
-pub use prices::PriceList;
+#[cfg(feature = "runtime")]
+pub(crate) use prices::KnownPrices;
 #[cfg(feature = "http")]
 pub use protocol::{Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]

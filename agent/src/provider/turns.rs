@@ -2,7 +2,7 @@
 //!
 //! The encoders of all protocols need the same decisions: the role of each message, whose provider data counts, which results belong
 //! together, and where media go that a protocol does not take in a result or in a message of the assistant. They are made here once, by
-//! [`TurnShaper::turns`]; what differs between protocols is data, [`WireRules`].
+//! [`TurnShaper::turns`]; the differences between protocols are data, [`WireRules`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

@@ -52,7 +52,7 @@ struct CacheMarks {
     skip: usize,
 }
 
-/// What encoders keep beside the text: everything but the messages on which it depends.
+/// The key of a kept text: everything but the messages on which it depends.
 #[derive(PartialEq)]
 struct Key<K> {
     key: K,

@@ -92,7 +92,11 @@ pub(super) struct Active {
 
 impl Assistant {
     pub(super) fn new(config: Arc<Config>, conversation: Conversation) -> Self {
-        let recipient = config.model.info().recipient();
+        let hand_off = HandOff::new(config.model.info().recipient());
+        Self::with_hand_off(config, conversation, hand_off)
+    }
+
+    fn with_hand_off(config: Arc<Config>, conversation: Conversation, hand_off: HandOff) -> Self {
         let state = AssistantState {
             conversation,
             is_suspect: true,
@@ -101,7 +105,7 @@ impl Assistant {
             steering: MessageQueue::default(),
             follow_ups: MessageQueue::default(),
             listeners: config.listeners.clone(),
-            hand_off: HandOff::new(recipient),
+            hand_off,
             context: ContextState::default(),
             last_error: None,
             spilled: Vec::new(),
@@ -118,11 +122,10 @@ impl Assistant {
     #[doc = include_str!("../docs/fork.md")]
     pub fn fork(&self) -> Self {
         let state = self.state();
-        let fork = Self::new(self.shared.config.clone(), state.messages());
+        let fork = Self::with_hand_off(self.shared.config.clone(), state.messages(), state.hand_off.fork());
         let mut begun = fork.state();
         begun.spilled.clone_from(&state.spilled);
-        begun.hand_off = state.hand_off.fork();
-        // The conversation of a run that goes on, or waits for decisions, is checked.
+        // The conversation of a run that is active, or waits for decisions, is checked.
         begun.is_suspect = state.is_suspect || state.is_undecided || state.active.is_some();
         drop((begun, state));
         fork

@@ -1,4 +1,4 @@
-//! Moves the conversation from an assistant to its run, and back.
+//! Moves the conversation from an assistant to its run, and copies it back.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
 use super::budget::{BudgetOptions, Budgets};
 use super::cache::{ResultCache, uncached};
-use super::config::{Config, tool_entry};
+use super::config::Config;
 use super::context::{ContextLimits, NamedModel};
 use super::error::BuildError;
 use super::hooks::Hooks;
@@ -26,7 +26,6 @@ use super::output::AnswerReader;
 use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder, read_result};
 use super::state_types::StateType;
-use super::turn_start::{Preparer, Selector};
 use crate::loop_core::{Event, LoopConfig, Queue, StateError};
 use crate::message::Conversation;
 use crate::model::{ContextRules, ManagedTool, Model, ModelRequest, TokenCounter, TokenEstimator};
@@ -90,8 +89,8 @@ pub struct AssistantBuilder {
     context: Option<Arc<ContextRules>>,
     counter: Arc<dyn TokenCounter>,
     models: Vec<NamedModel>,
-    selector: Option<Selector>,
-    preparers: Vec<Preparer>,
+    /// The hooks that may choose the model and the tools of a turn.
+    choosers: Vec<Arc<dyn Hooks>>,
     meters: Vec<Meter>,
     capture: Option<Arc<Capture>>,
     source: Option<Source>,
@@ -137,8 +136,7 @@ impl AssistantBuilder {
             context: None,
             counter: Arc::new(TokenEstimator),
             models: Vec::new(),
-            selector: None,
-            preparers: Vec::new(),
+            choosers: Vec::new(),
             meters: Vec::new(),
             capture: None,
             source: None,
@@ -447,7 +445,9 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.hooks.push(Arc::new(hooks));
+        let hooks = Arc::new(hooks);
+        self.choosers.push(hooks.clone());
+        self.hooks.push(hooks);
         self
     }
 
@@ -489,8 +489,7 @@ impl AssistantBuilder {
             // Structured output is not joined.
             rules.continue_length = 0;
         }
-        rules.tools =
-            request.tools.iter().filter_map(|tool| Some(tool_entry(registry.get(tool.name())?))).collect();
+        rules = rules.with_tools(&registry);
         let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
         let uncached = if self.cache {
             let tools = tools.clone();
@@ -502,7 +501,7 @@ impl AssistantBuilder {
         if let Some(name) = twice(&self.models) {
             return Err(BuildError::DuplicateModel { name: name.to_string() });
         }
-        let chosen = self.models.get(..).filter(|_| self.selector.is_some()).unwrap_or_default();
+        let chosen = self.models.get(..).filter(|_| !self.choosers.is_empty()).unwrap_or_default();
         let context = match &self.context {
             Some(rules) => Some(limits(rules, &self.model, chosen, &self.models, &request)?),
             None => None,
@@ -512,7 +511,8 @@ impl AssistantBuilder {
         let models: Vec<_> = models.collect();
         let store = keeper.as_deref().cloned();
         let budgets = Budgets::new(self.budgets, store, self.counter.clone(), &models)?;
-        let may_switch = self.selector.is_some() || self.model.candidates().len() > 1;
+        let selects = !self.choosers.is_empty() && !self.models.is_empty();
+        let may_switch = selects || self.model.candidates().len() > 1;
         let config = Config {
             formats_results,
             model: self.model,
@@ -535,8 +535,7 @@ impl AssistantBuilder {
             counter: self.counter,
             may_switch,
             models: self.models.into(),
-            selector: self.selector,
-            preparers: self.preparers,
+            choosers: self.choosers,
             meters: self.meters,
             answer,
             expected: None,

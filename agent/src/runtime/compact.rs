@@ -1,7 +1,7 @@
 //! Compaction between runs, when the application asks for it.
 
 use super::assistant::Assistant;
-use super::context::{ContextError, ContextErrorKind};
+use super::context::ContextError;
 use super::error::RunError;
 use super::perform::Performer;
 use crate::message::{ConversationView, Usage};
@@ -90,7 +90,7 @@ impl Assistant {
         let usable = limits.usable;
         let change = performer.apply_summary(&mut view, at, 1, outcome).map_err(|failure| {
             RunError::Context(ContextError {
-                kind: ContextErrorKind::SummaryFailed,
+                pins_are_too_large: false,
                 needed: tokens_before,
                 usable,
                 generation: view.generation(),

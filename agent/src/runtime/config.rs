@@ -18,14 +18,12 @@ use super::output::{AnswerReader, ExpectedOutput};
 use super::records::StoreAccess;
 use super::spill::SpillFolder;
 use super::state_types::StateTypes;
-use super::turn_start::{Preparer, Selector};
-use crate::loop_core::{AgentLoop, LoopConfig, ModelReply, Queue, Signature, ToolEntry};
+use crate::loop_core::{AgentLoop, LoopConfig, ModelReply, Queue, ToolEntry};
 use crate::message::{StopReason, ToolCall};
 use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
 use crate::tool::asking::Answerer;
 use crate::tool::capture::Capture;
 use crate::tool::context::ToolContext;
-use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
@@ -75,16 +73,14 @@ pub(super) struct Config {
     pub(super) budgets: Option<Arc<Budgets>>,
     /// The models that the application can choose, beside the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
-    /// Chooses the model of a turn.
-    pub(super) selector: Option<Selector>,
+    /// The hooks that may choose the model and the tools of a turn.
+    pub(super) choosers: Vec<Arc<dyn Hooks>>,
     /// Whether replies may be of different models.
     pub(super) may_switch: bool,
     /// Where calls and sessions are recorded.
     pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
-    /// The functions that choose the tools of a turn.
-    pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     /// Reads the answers of all runs, if the requests have a schema for them.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
@@ -94,7 +90,7 @@ pub(super) struct Config {
     pub(super) output_tool: Arc<str>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
-    /// On whose behalf tools are called, if a prompt names no other source.
+    /// The source of calls if a prompt names none.
     pub(super) source: Option<Source>,
 }
 
@@ -161,9 +157,8 @@ impl Config {
         for definition in config.request.tools.iter().skip(known) {
             let Some(tool) = config.registry.get(definition.name()) else { continue };
             config.formats_results |= tool.formats_results();
-            let (name, mut entry) = tool_entry(tool);
-            entry.of_prompt = true;
-            rules.tools.insert(name, entry);
+            let entry = ToolEntry { of_prompt: true, ..ToolEntry::of(tool) };
+            rules.tools.insert(definition.name().to_owned(), entry);
         }
         config.rules = Arc::new(rules);
         Ok(config)
@@ -182,9 +177,14 @@ impl Config {
         Some(Arc::new(config))
     }
 
+    /// Whether hooks may choose the model of a turn.
+    pub(super) fn selects_model(&self) -> bool {
+        !self.choosers.is_empty() && !self.models.is_empty()
+    }
+
     /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
     pub(super) fn prepares_requests(&self) -> bool {
-        self.context.is_some() || self.selector.is_some() || self.continue_length > 0
+        self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
     /// Returns the configuration for the same request with more room for its reply, if this reply was cut in a way that its text cannot be
@@ -232,24 +232,4 @@ impl Config {
         config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
         Ok(config)
     }
-}
-
-/// Returns the name and the loop's settings of a tool.
-pub(super) fn tool_entry(tool: &Tool) -> (String, ToolEntry) {
-    let (definition, policy) = (tool.definition(), tool.policy());
-    let entry = ToolEntry {
-        exclusive: policy.exclusive,
-        max_retries: policy.max_retries,
-        allow_repeat: policy.allow_repeat,
-        max_result_bytes: policy.max_result_bytes,
-        fingerprint: fingerprint(definition),
-        of_prompt: false,
-        of_assistant: tool.is_of_assistant(),
-    };
-    (definition.name().to_owned(), entry)
-}
-
-/// Returns a fingerprint of the tool's name and parameters.
-pub(super) fn fingerprint(definition: &ToolDefinition) -> u64 {
-    Signature::of(definition.name(), definition.parameters()).short()
 }

@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 use super::assistant::Assistant;
 use super::begin::{RunStart, StartedRun};
 use super::budget::budget_store_error;
-use super::config::{Config, fingerprint};
+use super::config::Config;
 use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
@@ -21,7 +21,7 @@ use super::run_output::RunOutput;
 use super::stop::StopSignal;
 use super::suspended::SuspendedRun;
 use super::telemetry;
-use crate::loop_core::{End, RunState, RunStop};
+use crate::loop_core::{End, RunState, RunStop, fingerprint};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::tool::set::ToolSet;
@@ -179,7 +179,7 @@ fn output(
             usage: run.tree_usage(),
             turns: run.turn(),
             stop: end.as_ref().map_or(RunStop::Suspended, End::stop),
-            coercions: run.coercions().to_vec(),
+            coercions: run.coercions().map(|(call, found)| (call.to_owned(), found.to_vec())).collect(),
             answer: None,
             submitted: config.expected.as_ref().and_then(|_| run.accepted_arguments(TOOL)),
             snapshot: end.is_none().then(|| {

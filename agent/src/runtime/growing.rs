@@ -1,4 +1,4 @@
-//! The reply so far, for who asks while it streams.
+//! The reply so far, for readers of a run that streams.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Of a reply that has no parts yet.
+    /// Creates the state of a reply without parts.
     pub(super) fn new(message: Arc<Message>) -> Self {
         // Most replies have one part, and parts are large.
         Self { message, parts: Vec::with_capacity(1) }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::checked::CheckedArguments;
+use super::turn_start::TurnStart;
 use crate::args::ArgumentError;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
@@ -37,8 +38,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 ///
 /// Every method has a default that changes nothing. To set a single hook, pass a closure to the [builder](super::AssistantBuilder).
 ///
-/// Hooks run in the order in which they were added, and each receives what the previous one returned. In each turn, after its tools are
-/// [chosen](super::AssistantBuilder::prepare_tools), they are called in this order: [`transform_context`](Self::transform_context),
+/// Hooks run in the order in which they were added, and each receives what the previous one returned. In each turn they are called in this
+/// order: [`select_model`](Self::select_model), [`prepare_tools`](Self::prepare_tools), [`transform_context`](Self::transform_context),
 /// [`convert`](Self::convert), [`before_request`](Self::before_request), then [`before_tool_call`](Self::before_tool_call) and
 /// [`after_tool_call`](Self::after_tool_call) for each call, and [`on_turn_end`](Self::on_turn_end) if the run could continue. When the run
 /// is cancelled, a pending hook is dropped.
@@ -73,6 +74,54 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[doc = include_str!("../docs/hooks.md")]
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
+    /// Chooses the model of a turn, before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
+    /// choice. The last hook that names a model decides.
+    ///
+    /// Hooks that never choose return `None` in place of a future, as the default does. An engine records each choice as a step: whether there
+    /// is a future must depend on the turn alone, and only the future may have effects, because an engine asks for it without need.
+    fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
+        None
+    }
+
+    /// Chooses the tools of a turn: the returned turn [without](TurnStart::filter) some of them. As for a model, `None` means that the hooks
+    /// do not choose.
+    ///
+    /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it.
+    ///
+    /// ```
+    /// use agent::hooks::{HookError, Hooks, TurnStart};
+    /// use agent::{Assistant, BoxFuture, ScriptedModel, tool, tools};
+    ///
+    /// /// Reads the plan.
+    /// #[tool(read_only)]
+    /// fn read_plan() {}
+    ///
+    /// /// Carries it out.
+    /// #[tool]
+    /// fn carry_out() {}
+    ///
+    /// struct LookFirst;
+    /// impl Hooks for LookFirst {
+    ///     fn prepare_tools(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<TurnStart, HookError>>> {
+    ///         let turn = turn.clone();
+    ///         Some(Box::pin(async move {
+    ///             let is_first = turn.turn() == 1;
+    ///             Ok(turn.filter(|tool| !is_first || tool.read_only() == Some(true)))
+    ///         }))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Read."]);
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![read_plan, carry_out]).hooks(LookFirst).build()?;
+    /// assistant.prompt("Go on.").await?;
+    /// assert_eq!(model.requests()[0].tools.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    fn prepare_tools(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<TurnStart, HookError>>> {
+        None
+    }
+
     /// Returns the messages for this request. The conversation itself does not change. The returned messages are
     /// [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(

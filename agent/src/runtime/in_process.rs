@@ -326,7 +326,7 @@ impl InProcessSteps {
 
     /// Returns the tools that the model has in this turn. Returns `None` if the run is stopped first.
     async fn turn_tools(&mut self, has_replied: bool) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
-        if !self.performer.chooses_tools() {
+        if self.performer.config.choosers.is_empty() {
             return Some(Ok(self.performer.config.request.tools.clone()));
         }
         let (turn, messages, usage) = {
@@ -357,12 +357,7 @@ impl InProcessSteps {
                 let found = self.found.remove(&ord);
                 let prepared =
                     self.found_or_prepared(found, ord, &call).await.ok_or_else(|| self.stopped())?;
-                if let (Prepared::Ended(end), _) = &prepared
-                    && end.outcome.is_error()
-                {
-                    let tool = self.performer.config.registry.get(&call.name);
-                    telemetry::record_refusal(tool, &call, &end.outcome, &self.performer.context);
-                }
+                self.performer.record_refusal(&call, &prepared.0);
                 prepared
             };
             {
@@ -402,7 +397,9 @@ impl InProcessSteps {
 
     /// Prepares a call. Returns `None` if the run is stopped first.
     pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
-        let chosen = if self.performer.chooses_tools() {
+        let chosen = if self.performer.config.choosers.is_empty() {
+            None
+        } else {
             match self.turn_tools(true).await? {
                 Ok(tools) => Some(tools),
                 Err(error) => {
@@ -410,11 +407,8 @@ impl InProcessSteps {
                     return Some(Prepared::Ended(CallEnd::new(failed)));
                 }
             }
-        } else {
-            None
         };
-        let reply = self.run.lock().conversation().shared().last().cloned();
-        let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
+        let reply = self.last_reply();
         let cache = self.assistant.cache();
         let prepared = self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), Some(cache));
         let (prepared, checked) = prepared.await?;

@@ -59,7 +59,7 @@ pub use cache::ResultCache;
 pub(crate) use cache::canonical;
 pub use child::ChildTool;
 pub use compact::Compaction;
-pub use context::{ContextError, ContextErrorKind};
+pub use context::ContextError;
 pub use error::{BuildError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};

@@ -122,12 +122,12 @@ impl ChildCall {
         self.inner().continued.take()
     }
 
-    /// The run has begun.
+    /// Records that the run has begun.
     pub(super) fn begun(&self, run: &SharedLoop) {
         self.inner().run = Some(run.clone());
     }
 
-    /// The run waits.
+    /// Records that the run waits.
     pub(super) fn suspended(&self, run: AgentLoop) {
         self.inner().suspended = Some(Box::new(run));
     }

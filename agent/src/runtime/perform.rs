@@ -28,6 +28,9 @@ pub(crate) struct Performer {
     pub(super) context: ToolContext,
 }
 
+/// The number of a turn, the conversation before it, and what the run used so far.
+pub(crate) type SoFar = (u32, MessageList, Usage);
+
 impl Performer {
     pub(super) fn new(config: Arc<Config>, run_id: Arc<str>, context: ToolContext) -> Self {
         Self { config, run_id, context }
@@ -73,37 +76,71 @@ impl Performer {
         Some(Ok(value))
     }
 
-    /// Whether the application chooses the tools of each turn.
-    pub(crate) fn chooses_tools(&self) -> bool {
-        !self.config.preparers.is_empty()
+    /// Asks one hook for a choice. Returns `None` if the run is stopped first, and `Some(None)` if the hook does not choose.
+    async fn choice<'h, T>(
+        &self,
+        ask: impl FnOnce() -> Option<BoxFuture<'h, Result<T, HookError>>>,
+    ) -> Option<Option<Result<T, HookError>>> {
+        match catch(ask) {
+            Ok(None) => Some(None),
+            Ok(Some(chosen)) => self.hook(move || chosen).await.map(Some),
+            Err(panic) => Some(Some(Err(format!("a hook panicked: {panic}").into()))),
+        }
+    }
+
+    /// Whether a hook chooses the tools of this turn.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn chooses_tools(&self, so_far: SoFar) -> bool {
+        self.is_chosen(so_far, |hook, turn| hook.prepare_tools(turn).is_some())
+    }
+
+    /// Whether a hook chooses the model of this turn.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn chooses_model(&self, so_far: SoFar) -> bool {
+        self.config.selects_model() && self.is_chosen(so_far, |hook, turn| hook.select_model(turn).is_some())
+    }
+
+    #[cfg(feature = "durable-restate")]
+    fn is_chosen(&self, so_far: SoFar, chooses: impl Fn(&dyn Hooks, &TurnStart) -> bool) -> bool {
+        if self.config.choosers.is_empty() {
+            return false;
+        }
+        let turn = self.turn_start(so_far);
+        // A hook that panics does so again where it is asked, as an error.
+        self.config.choosers.iter().any(|hook| catch(|| chooses(&**hook, &turn)).unwrap_or(true))
     }
 
     /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped first.
     pub(super) async fn choose_tools(
         &self,
-        so_far: (u32, MessageList, Usage),
+        so_far: SoFar,
     ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
-        let mut tools = self.turn_start(so_far);
-        for choose in &self.config.preparers {
-            tools = match self.hook(|| choose(tools)).await? {
-                Ok(tools) => tools,
-                Err(error) => return Some(Err(error)),
-            };
+        let mut turn = self.turn_start(so_far);
+        for hook in &self.config.choosers {
+            match self.choice(|| hook.prepare_tools(&turn)).await? {
+                Some(Ok(chosen)) => turn = chosen,
+                Some(Err(error)) => return Some(Err(error)),
+                None => {}
+            }
         }
-        Some(Ok(tools.into_tools()))
+        Some(Ok(turn.into_tools()))
     }
 
     /// Returns the name of the model that the application chooses for a turn; `None` for the assistant's own. Returns `None` if the run is
     /// stopped first.
-    pub(crate) async fn select_model(
-        &self,
-        so_far: (u32, MessageList, Usage),
-    ) -> Option<Result<Option<String>, HookError>> {
-        let Some(select) = &self.config.selector else { return Some(Ok(None)) };
-        self.hook(|| select(self.turn_start(so_far))).await
+    pub(crate) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
+        let (turn, mut name) = (self.turn_start(so_far), None);
+        for hook in &self.config.choosers {
+            match self.choice(|| hook.select_model(&turn)).await? {
+                Some(Ok(chosen)) => name = chosen.or(name),
+                Some(Err(error)) => return Some(Err(error)),
+                None => {}
+            }
+        }
+        Some(Ok(name))
     }
 
-    fn turn_start(&self, so_far: (u32, MessageList, Usage)) -> TurnStart {
+    fn turn_start(&self, so_far: SoFar) -> TurnStart {
         let Config { request, registry, output_tool, .. } = &*self.config;
         TurnStart::new(request.tools.clone(), output_tool.clone(), so_far, registry.context(&self.context))
     }
@@ -124,12 +161,6 @@ impl Performer {
     pub(crate) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
-    }
-
-    /// Whether the application chooses the model of each turn.
-    #[cfg(feature = "durable-restate")]
-    pub(crate) fn chooses_model(&self) -> bool {
-        self.config.selector.is_some()
     }
 
     /// Whether the view of the conversation is kept within the window.

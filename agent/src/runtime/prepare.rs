@@ -8,6 +8,7 @@ use super::cache::ResultCache;
 use super::checked::{CheckedArguments, check};
 use super::hooks::{BeforeCall, ToolCallInfo, hook_error};
 use super::perform::Performer;
+use super::telemetry;
 use crate::loop_core::{CallEnd, Prepared, Ready, Signature};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::panic_text;
@@ -110,4 +111,20 @@ impl Performer {
 }
 
 /// The result of preparing a call, and its checked arguments if it may run.
+impl Performer {
+    /// Records a call that was refused in the trace.
+    pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
+        if let Prepared::Ended(end) = prepared
+            && end.outcome.is_error()
+        {
+            telemetry::record_refusal(
+                self.config.registry.get(&call.name),
+                call,
+                &end.outcome,
+                &self.context,
+            );
+        }
+    }
+}
+
 pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedArguments>>);

@@ -490,7 +490,10 @@ impl<T> Prompt<T> {
 
     /// The run's own token: ending this run must not end others that share the prompt's token.
     fn token(&mut self) -> CancelToken {
-        self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
+        match self.cancel.take() {
+            Some(token) => token.child(),
+            None => self.context.cancel_token().clone(),
+        }
     }
 }
 

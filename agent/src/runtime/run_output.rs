@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::suspended::SuspendedRun;
-use crate::loop_core::{CallCoercions, RunStop};
+use crate::args::Coercion;
+use crate::loop_core::RunStop;
 use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 
 /// The result of a prompt, with the answer if the prompt asked for [one of a type](super::Prompt::output).
@@ -26,7 +27,8 @@ use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 ///     Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
 /// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
 /// assert_eq!(output.messages.len(), 4);
-/// assert_eq!(output.coercions[0].coercions[0].path, "/n");
+/// let (call_id, coercions) = &output.coercions[0];
+/// assert_eq!((call_id.as_str(), coercions[0].path.as_str()), ("call_1", "/n"));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +56,8 @@ pub struct RunOutput<T = ()> {
     pub turns: u32,
     /// How the run ended.
     pub stop: RunStop,
-    /// The coercions in the arguments of its calls. Calls without any are not listed.
-    pub coercions: Vec<CallCoercions>,
+    /// The id of each call whose arguments were coerced, with the coercions, in order.
+    pub coercions: Vec<(String, Vec<Coercion>)>,
     /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
     /// no other. A run that a tool or a hook ended may have none.
     ///

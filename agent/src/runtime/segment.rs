@@ -251,8 +251,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the reply whose calls run.
-    fn last_reply(&self) -> Option<Arc<Message>> {
+    /// Returns the reply whose calls are prepared, decided on, or run: results of its earlier calls may follow it.
+    pub(super) fn last_reply(&self) -> Option<Arc<Message>> {
         let run = self.run.lock();
         let mut messages = run.conversation().shared().iter().rev();
         messages.find(|message| matches!(***message, Message::Assistant(_))).cloned()

@@ -6,15 +6,14 @@ use std::time::Duration;
 use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
 use super::config::Config;
-use super::perform::Performer;
+use super::perform::{Performer, SoFar};
 use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::StateType;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
     RunState, StateError, SteeringPolicy,
 };
-use crate::message::{Conversation, Message, MessageList, ToolCall, Usage};
-use crate::panics::catch_future;
+use crate::message::{Conversation, Message, ToolCall};
 use crate::tool::{
     cancel::CancelToken, context::ToolContext, definition::ToolDefinition, outcome::ToolOutcome,
     policy::Effect, value::Tool,
@@ -146,10 +145,6 @@ impl ServedAssistant {
         self.config.approver.is_some()
     }
 
-    pub(crate) fn max_turns(&self) -> u32 {
-        self.config.rules.max_turns
-    }
-
     pub(crate) fn max_concurrency(&self) -> usize {
         self.config.max_concurrency
     }
@@ -210,10 +205,7 @@ impl Performer {
     ///
     /// # Errors
     /// Returns the message of a hook that failed, or the reason why the run was stopped.
-    pub(crate) async fn chosen_names(
-        &self,
-        so_far: (u32, MessageList, Usage),
-    ) -> Result<Vec<String>, String> {
+    pub(crate) async fn chosen_names(&self, so_far: SoFar) -> Result<Vec<String>, String> {
         match self.choose_tools(so_far).await {
             Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
             Some(Err(error)) => Err(error.to_string()),
@@ -230,7 +222,9 @@ impl Performer {
     ) -> Vec<Prepared> {
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
-            prepared.push(self.prepared(&call, reply.as_ref(), tools).await);
+            let one = self.prepared(&call, reply.as_ref(), tools).await;
+            self.record_refusal(&call, &one);
+            prepared.push(one);
         }
         prepared
     }
@@ -264,14 +258,11 @@ impl Performer {
         all
     }
 
-    /// Returns the decision of the application's function, or `Later` if there is none.
-    pub(crate) async fn decision(&self, request: ApprovalRequest) -> Decision {
-        let Some(approver) = self.config.approver.clone() else { return Decision::Later };
-        match self.until_stopped(catch_future(|| approver(request))).await {
-            Some(Ok(decision)) => decision,
-            Some(Err(panic)) => Decision::Deny(format!("the decision could not be made: {panic}")),
-            None => Decision::Deny("The run was cancelled.".to_owned()),
-        }
+    /// Returns the decisions of the application's function, or `Later` for each request if there is none.
+    pub(crate) async fn decisions(&self, requests: Vec<ApprovalRequest>) -> Vec<Decision> {
+        let Some(approver) = &self.config.approver else { return vec![Decision::Later; requests.len()] };
+        let decisions = self.until_stopped(self.ask_approver(approver, requests.iter())).await;
+        decisions.unwrap_or_else(|| vec![Decision::Deny("The run was cancelled.".to_owned()); requests.len()])
     }
 
     /// Asks the hooks about decisions that changed the arguments of their calls.

@@ -3,19 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::hooks::HookError;
 use crate::message::{Message, MessageList, Usage};
-use crate::tool::BoxFuture;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
-
-/// A function of the application that chooses the model of a turn: the name of one, or `None` for that of the assistant.
-pub(super) type Selector =
-    Arc<dyn Fn(TurnStart) -> BoxFuture<'static, Result<Option<String>, HookError>> + Send + Sync>;
-
-/// A function of the application that chooses the tools of a turn.
-pub(super) type Preparer =
-    Arc<dyn Fn(TurnStart) -> BoxFuture<'static, Result<TurnStart, HookError>> + Send + Sync>;
 
 /// A turn that begins, for the functions that choose its [model](super::AssistantBuilder::select_model) and its
 /// [tools](super::AssistantBuilder::prepare_tools): the conversation, what the run used, and the tools. The second returns the chosen tools in

@@ -87,7 +87,7 @@ pub enum EntryKind {
     },
     /// The conversation was reset: everything before this entry is forgotten.
     Reset,
-    /// What a model is sent of the conversation changed. The messages before this entry stay as they are.
+    /// The view of the conversation changed. The messages before this entry stay as they are.
     #[non_exhaustive]
     View {
         /// The change.

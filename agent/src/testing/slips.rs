@@ -25,7 +25,7 @@ enum SlipMaker {
     Key(fn(&str) -> String),
     /// From the whole arguments and the schema: other arguments, and the path of the mistake in them.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// From the whole arguments: other texts. A text that is valid JSON is not sent.
+    /// Makes other texts of the whole arguments. A text that is valid JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 

@@ -274,8 +274,8 @@ impl Default for ToolContext {
 impl Default for Inner {
     fn default() -> Self {
         Self {
-            call_id: "".into(),
-            tool: "".into(),
+            call_id: Arc::default(),
+            tool: Arc::default(),
             idempotency_key: None,
             run_id: None,
             session_id: None,

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The type of a value of state, with its name for messages.
 ///
@@ -59,9 +59,20 @@ impl fmt::Display for StateKey {
 }
 
 /// Values by type, cheap to clone. Each is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct StateMap {
-    values: Arc<HashMap<StateKey, StateValue, BuildHasherDefault<TypeHasher>>>,
+    values: Arc<StateValues>,
+}
+
+type StateValues = HashMap<StateKey, StateValue, BuildHasherDefault<TypeHasher>>;
+
+/// What all empty maps share, so that they cost nothing.
+static EMPTY: LazyLock<Arc<StateValues>> = LazyLock::new(Arc::default);
+
+impl Default for StateMap {
+    fn default() -> Self {
+        Self { values: EMPTY.clone() }
+    }
 }
 
 /// A value of state: an `Arc<T>`.

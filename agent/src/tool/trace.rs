@@ -86,7 +86,7 @@ pub(crate) fn end_call(
     });
 }
 
-/// Records how a call ended whose arguments were refused before. They are checked once more, which costs only applications that trace.
+/// Records how a call ended whose arguments were refused before. They are checked once more, only if traces are recorded.
 #[cfg(feature = "runtime")]
 pub(crate) fn end_refused_call(
     span: &Span,

@@ -144,7 +144,6 @@ impl Tool {
     }
 
     /// Whether a call of the tool is a run of an assistant.
-    #[cfg(feature = "runtime")]
     pub(crate) fn is_of_assistant(&self) -> bool {
         self.options().is_of_assistant
     }

@@ -84,7 +84,7 @@ mod tests {
         let token = stop.clone();
         let serving =
             tokio::spawn(async move { run(Endpoint::builder().build(), listener, &token, limits).await });
-        // Silent from the start, within the preface, and after it: each more often than the limit of connections.
+        // Silent from the start, within the preface, and after it: each on more connections than the limit allows.
         for sent in [&b""[..], &PREFACE[..10], PREFACE] {
             for _ in 0..2 * limits.connections {
                 assert!(is_closed(address, sent).await, "after {} bytes", sent.len());

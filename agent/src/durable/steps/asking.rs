@@ -68,16 +68,16 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     /// Has the application choose the model of the turn. The name is remembered.
     pub(super) async fn select_model(&mut self, key: &StepKey, run: &SharedLoop) -> Result<(), StepError> {
         self.asking.take_if(|(turn, _)| *turn != key.turn);
-        if !self.performer.chooses_model() {
+        let (turn, so_far) = {
+            let run = run.lock();
+            (key.turn, (key.turn, run.conversation().list(), run.usage().clone()))
+        };
+        if !self.performer.chooses_model(so_far.clone()) {
             return Ok(());
         }
-        let (messages, usage) = {
-            let run = run.lock();
-            (run.conversation().list(), run.usage().clone())
-        };
-        let (performer, turn) = (self.performer.clone(), key.turn);
+        let performer = self.performer.clone();
         let work = Box::pin(async move {
-            Ok(match performer.select_model((turn, messages, usage)).await {
+            Ok(match performer.select_model(so_far).await {
                 Some(chosen) => chosen.map_err(|error| error.to_string()),
                 None => Err(performer.stop_reason().to_string()),
             })

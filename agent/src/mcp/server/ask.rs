@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the client may take to answer.
+/// The time for an answer of the client.
 const STATE_TTL: Duration = Duration::from_secs(600);
 /// Maximum length of the state that a client keeps, in bytes.
 const MAX_STATE: usize = 64 << 10;
 
-/// What a client keeps between two requests of one call: what was asked, and what it answered before.
+/// The state of a call that a client keeps between two requests: the questions, and its earlier answers.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct AskState {
     inputs: Vec<RecordedInput>,

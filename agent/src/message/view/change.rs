@@ -37,7 +37,7 @@ pub struct ViewChange {
     pub(super) covers: String,
     /// The number of messages that the conversation had when the change was made. Replies before them answered another view.
     pub(crate) made_at: usize,
-    /// What is replaced.
+    /// The replaced messages or results.
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
 }
@@ -75,7 +75,7 @@ fn is_unused(usage: &Box<Usage>) -> bool {
     usage.is_empty()
 }
 
-/// What a [`ViewChange`] replaces.
+/// The kinds of [`ViewChange`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum ViewChangeKind {

@@ -21,8 +21,8 @@ use super::roles::ToolResultMessage;
 use super::usage::Usage;
 use super::words::StopReason;
 
-/// What a conversation looks like to a model: all of its messages, except that results can be cleared and old messages replaced by a
-/// summary. The conversation itself stays complete.
+/// A conversation as a model gets it: all of its messages, except that results can be cleared and old messages replaced by a summary.
+/// The conversation itself stays complete.
 ///
 /// Each change makes a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view can
 /// be sent: a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound) up to

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::future::{Either, join_all, select};
 use serde_json::Value;
 
-use super::{Decision, Resumption};
+use super::{Approver, Decision, Resumption};
 use crate::args::Plan;
 use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, SteeringPolicy, Step};
 use crate::message::{Message, ToolArguments, ToolCall};
-use crate::panics::catch;
+use crate::panics::{catch, catch_future};
 use crate::runtime::checked::check;
 use crate::runtime::config::Config;
 use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo, hook_error};
@@ -20,6 +20,7 @@ use crate::runtime::segment::keep_whole;
 use crate::runtime::telemetry;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::StepError;
+use crate::tool::BoxFuture;
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::Control;
@@ -37,40 +38,26 @@ impl InProcessSteps {
         }
         let config = self.performer.config.clone();
         let Some(approver) = &config.approver else { return Ok(vec![CallDecision::Later; requests.len()]) };
-        let asked = requests.iter().map(|(_, request)| {
-            let (approver, plan) = (approver.clone(), self.own_plan(&request.call.name));
-            let request = request.clone().with_plan(plan);
-            async move { approver(request).await }
-        });
-        let asked: Vec<_> = asked.collect();
+        let mut decided = self.performer.ask_approver(approver, requests.iter().map(|(_, request)| request));
         let watches = config.rules.steering != SteeringPolicy::AfterBatch;
         let assistant = self.assistant.clone();
-        let decisions = self.performer.hook(|| {
-            Box::pin(async move {
-                let mut decided = join_all(asked);
-                loop {
-                    if !watches {
-                        return Ok(Some(decided.await));
-                    }
-                    match select(decided, pin!(assistant.steered())).await {
-                        Either::Left((decisions, _)) => return Ok(Some(decisions)),
-                        Either::Right(((), _)) if assistant.is_steered() => return Ok(None),
-                        // A message that was taken before.
-                        Either::Right(((), open)) => decided = open,
-                    }
+        let asking = async move {
+            loop {
+                if !watches {
+                    return Some(decided.await);
                 }
-            })
-        });
-        let decisions = match decisions.await.ok_or_else(|| self.stopped())? {
-            Ok(None) => {
-                self.is_steered();
-                return Ok(Vec::new());
+                match select(decided, pin!(assistant.steered())).await {
+                    Either::Left((decisions, _)) => return Some(decisions),
+                    Either::Right(((), _)) if assistant.is_steered() => return None,
+                    // A message that was taken before.
+                    Either::Right(((), open)) => decided = open,
+                }
             }
-            Ok(Some(decisions)) => decisions,
-            Err(error) => {
-                let text = format!("the decision could not be made: {error}");
-                vec![Decision::Deny(text); requests.len()]
-            }
+        };
+        let Some(decisions) = self.performer.until_stopped(asking).await.ok_or_else(|| self.stopped())?
+        else {
+            self.is_steered();
+            return Ok(Vec::new());
         };
         if decisions.contains(&Decision::Later) {
             return Ok(vec![CallDecision::Later; requests.len()]);
@@ -79,20 +66,12 @@ impl InProcessSteps {
         self.decided(made.collect()).await
     }
 
-    /// Returns the plan of the tool as the source of the run is shown it, if that is another one.
-    fn own_plan(&self, tool: &str) -> Option<Plan> {
-        let Performer { config, context, .. } = &self.performer;
-        let (source, tool) = (context.source()?, config.registry.get(tool)?);
-        let own = catch(|| tool.definition_for(source)).ok()?;
-        own.ok().flatten().map(|own| own.plan().clone())
-    }
-
     /// Returns what follows from decisions.
     async fn decided(
         &mut self,
         made: Vec<(ApprovalRequest, Decision)>,
     ) -> Result<Vec<CallDecision>, StepError> {
-        let reply = self.run.lock().conversation().shared().last().cloned();
+        let reply = self.last_reply();
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
             let mut decided = self.performer.decided(&request, decision);
@@ -171,6 +150,32 @@ impl InProcessSteps {
 }
 
 impl Performer {
+    /// Asks the application's function about all requests at once. A call about which it panics is denied.
+    pub(in crate::runtime) fn ask_approver<'r>(
+        &self,
+        approver: &Approver,
+        requests: impl Iterator<Item = &'r ApprovalRequest>,
+    ) -> BoxFuture<'static, Vec<Decision>> {
+        let asked = requests.map(|request| {
+            let request = request.clone().with_plan(self.own_plan(&request.call.name));
+            let approver = approver.clone();
+            async move {
+                let decided = catch_future(|| approver(request)).await;
+                decided.unwrap_or_else(|panic| {
+                    Decision::Deny(format!("the decision could not be made: {panic}"))
+                })
+            }
+        });
+        Box::pin(join_all(asked.collect::<Vec<_>>()))
+    }
+
+    /// Returns the plan of the tool as the source of the run is shown it, if that is another one.
+    fn own_plan(&self, tool: &str) -> Option<Plan> {
+        let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
+        let own = catch(|| tool.definition_for(source)).ok()?;
+        own.ok().flatten().map(|own| own.plan().clone())
+    }
+
     /// Returns what follows from a decision now.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> CallDecision {
         decided(&self.config, &self.context, request, decision)

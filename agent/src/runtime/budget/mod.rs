@@ -17,7 +17,7 @@ use crate::loop_core::{Limit, LimitReached};
 use crate::message::{AssistantMessage, Usage};
 use crate::model::{Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
 use crate::panics::catch;
-use crate::provider::{PriceList, Prices};
+use crate::provider::{KnownPrices, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 use crate::tool::{BoxFuture, context::ToolContext};
 
@@ -97,14 +97,14 @@ impl Budget {
     ///
     /// ```
     /// use agent::run::Budget;
-    /// use agent::{Assistant, ScriptedModel, provider::{PriceList, Prices}};
+    /// use agent::{Assistant, ScriptedModel, provider::Prices};
     ///
     /// let builder = || {
     ///     Assistant::builder(ScriptedModel::new(["Hello!"])).budget(Budget::dollars(0.5))
     /// };
     /// let error = builder().build().unwrap_err();
     /// assert!(error.to_string().contains("the model `scripted/scripted` has no price"), "{error}");
-    /// let prices = PriceList::new().with_prices("scripted/scripted", Prices::new(3.0, 15.0));
+    /// let prices = [("scripted/scripted", Prices::new(3.0, 15.0))];
     /// assert!(builder().prices(prices).build().is_ok());
     /// ```
     pub fn dollars(dollars: f64) -> Self {
@@ -185,7 +185,7 @@ impl fmt::Debug for Budget {
 /// The budgets of an assistant, with what they need.
 pub(super) struct Budgets {
     list: Vec<Budget>,
-    prices: PriceList,
+    prices: KnownPrices,
     store: StoreAccess,
     counter: Arc<dyn TokenCounter>,
 }
@@ -194,7 +194,7 @@ pub(super) struct Budgets {
 #[derive(Default)]
 pub(super) struct BudgetOptions {
     pub(super) list: Vec<Budget>,
-    pub(super) prices: PriceList,
+    pub(super) prices: KnownPrices,
 }
 
 impl Budgets {
@@ -246,7 +246,7 @@ impl Budgets {
     /// Returns the models without a price that may answer for this one.
     fn unpriced(&self, model: &dyn Model) -> Option<String> {
         let names = model.candidates().into_iter().map(|info| format!("{}/{}", info.provider, info.model));
-        names.into_iter().find(|name| self.prices.prices(name).is_none())
+        names.into_iter().find(|name| self.prices.of(name).is_none())
     }
 
     /// Binds the budgets to a run.
@@ -429,7 +429,7 @@ impl Budgets {
     /// Returns what an attempt without a reply costs: the estimated input.
     fn attempted(&self, budget: &Budget, attempt: &ModelAttempt, plan: &RequestPlan) -> u64 {
         let name = format!("{}/{}", attempt.provider, attempt.model);
-        match self.prices.prices(&name).filter(|_| budget.unit == BudgetUnit::Dollars) {
+        match self.prices.of(&name).filter(|_| budget.unit == BudgetUnit::Dollars) {
             Some(prices) => nanos(prices.cost(&Usage::new(plan.input, 0)).total),
             None => self.amount(budget, &plan.model, plan.input, 0),
         }
@@ -438,8 +438,7 @@ impl Budgets {
     /// Returns the most that models charge which may answer, in billionths of a dollar.
     fn most(&self, model: &dyn Model, input: u64, output: u64) -> u64 {
         let prices = model.candidates().into_iter();
-        let prices =
-            prices.filter_map(|info| self.prices.prices(&format!("{}/{}", info.provider, info.model)));
+        let prices = prices.filter_map(|info| self.prices.of(&format!("{}/{}", info.provider, info.model)));
         let cost = |prices: Prices| {
             let mut usage = Usage::new(input, output);
             if prices.cache_write > prices.input {
@@ -461,8 +460,8 @@ impl Budgets {
     fn cost(&self, model: &dyn Model, usage: &Usage) -> u64 {
         let info = model.info();
         let name = format!("{}/{}", info.provider, info.model);
-        let own = self.prices.own(&name).map(|prices| prices.cost(usage));
-        let cost = own.or(usage.cost).or_else(|| Some(self.prices.prices(&name)?.cost(usage)));
+        let own = self.prices.given(&name).map(|prices| prices.cost(usage));
+        let cost = own.or(usage.cost).or_else(|| Some(self.prices.of(&name)?.cost(usage)));
         cost.map_or(0, |cost| nanos(cost.total))
     }
 

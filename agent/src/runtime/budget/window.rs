@@ -1,6 +1,6 @@
-//! The times for which budgets are.
+//! The windows of budgets.
 
-/// For how long the amount of a [`Budget`](super::Budget) is. Days and months are those of UTC.
+/// The period after which the amount of a [`Budget`](super::Budget) is available again. Days and months are those of UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum BudgetWindow {
     #[default]

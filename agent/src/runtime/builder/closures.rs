@@ -37,7 +37,66 @@ closures! {
     OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
 }
 
+struct SelectModel<F>(F);
+
+impl<F, Fut> Hooks for SelectModel<F>
+where
+    F: Fn(TurnStart) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Option<String>, HookError>> + Send + 'static,
+{
+    fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
+        let turn = turn.clone();
+        Some(Box::pin(async move { (self.0)(turn).await }))
+    }
+}
+
+struct PrepareTools<F>(F);
+
+impl<F, Fut> Hooks for PrepareTools<F>
+where
+    F: Fn(TurnStart) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<TurnStart, HookError>> + Send + 'static,
+{
+    fn prepare_tools(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<TurnStart, HookError>>> {
+        let turn = turn.clone();
+        Some(Box::pin(async move { (self.0)(turn).await }))
+    }
+}
+
 impl AssistantBuilder {
+    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error of
+    /// the run.
+    ///
+    /// The conversation is handed to each model as it can take it: thinking and other state of a provider are not sent to another one. An
+    /// event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. Answers with a schema are asked for
+    /// as the assistant's own model takes it.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (strong, cheap) = (ScriptedModel::new(["I think."]), ScriptedModel::new(["Sure."]));
+    /// let assistant = Assistant::builder(strong.clone())
+    ///     .named_model("cheap", cheap.clone())
+    ///     .select_model(|turn| async move {
+    ///         let is_short = turn.messages().last().is_some_and(|message| message.text().len() < 20);
+    ///         Ok(is_short.then(|| "cheap".into()))
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Prove that it is sound.").await?.text(), "I think.");
+    /// assert_eq!(assistant.prompt("Thanks!").await?.text(), "Sure.");
+    /// assert_eq!((strong.requests().len(), cheap.requests()[0].messages.len()), (1, 3));
+    /// # Ok(()) }
+    /// ```
+    pub fn select_model<F, Fut>(mut self, select: F) -> Self
+    where
+        F: Fn(TurnStart) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<String>, HookError>> + Send + 'static,
+    {
+        self.choosers.push(Arc::new(SelectModel(select)));
+        self
+    }
+
     /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
     ///
     /// ```
@@ -195,11 +254,11 @@ impl AssistantBuilder {
         self.hooks(OnTurnEnd(hook))
     }
 
-    /// Adds a function that chooses the tools of each turn, based on the conversation so far.
+    /// Adds a hook that chooses the tools of each turn, based on the conversation so far: [`Hooks::prepare_tools`].
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
-    /// the checks of their arguments do not change. The function is called once for each turn, before all [hooks](Hooks). If there
-    /// are several functions, each receives what the previous one returned. An error ends the run, like the error of a hook for a request.
+    /// the checks of their arguments do not change. The hook is called once for each turn. If there are several, each receives what the
+    /// previous one returned. An error ends the run, like the error of a hook for a request.
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
     /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::tool::Source) instead.
@@ -248,7 +307,7 @@ impl AssistantBuilder {
         F: Fn(TurnStart) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<TurnStart, HookError>> + Send + 'static,
     {
-        self.preparers.push(Arc::new(move |tools| Box::pin(choose(tools))));
+        self.choosers.push(Arc::new(PrepareTools(choose)));
         self
     }
 }

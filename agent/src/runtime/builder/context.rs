@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use super::AssistantBuilder;
 use crate::model::{ContextRules, CountWith, Model};
-use crate::provider::PriceList;
+use crate::provider::Prices;
 use crate::runtime::budget::Budget;
-use crate::runtime::hooks::HookError;
-use crate::runtime::turn_start::TurnStart;
 
 impl AssistantBuilder {
     /// Keeps what is sent of a long conversation within the window of the model, by these rules. Off by default.
@@ -95,19 +93,19 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the prices of models for budgets of [money](Budget::dollars). Those that are not in the list are the built-in ones.
+    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models without are asked at the built-in prices.
     ///
     /// ```
-    /// use agent::provider::{PriceList, Prices};
+    /// use agent::provider::Prices;
     /// use agent::{Assistant, ScriptedModel, run::Budget};
     ///
-    /// let prices = PriceList::new().with_prices("scripted/scripted", Prices::new(3.0, 15.0));     // or `from_file`
+    /// let prices = [("scripted/scripted", Prices::new(3.0, 15.0))];               // or `Prices::from_file`
     /// let assistant =
     ///     Assistant::builder(ScriptedModel::new(["Hello!"])).prices(prices).budget(Budget::dollars(0.5)).build()?;
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
-    pub fn prices(mut self, prices: PriceList) -> Self {
-        self.budgets.prices = prices;
+    pub fn prices<N: Into<String>>(mut self, prices: impl IntoIterator<Item = (N, Prices)>) -> Self {
+        self.budgets.prices.own.extend(prices.into_iter().map(|(model, prices)| (model.into(), prices)));
         self
     }
 
@@ -115,39 +113,6 @@ impl AssistantBuilder {
     /// [summaries](ContextRules::compact_with).
     pub fn named_model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
         self.models.push((name.into(), Arc::new(model)));
-        self
-    }
-
-    /// Sets the function that chooses the model of each turn, before its request: the name of one, or `None` for the assistant's own. A name
-    /// that does not exist is an error of the run.
-    ///
-    /// The conversation is handed to each model as it can take it: thinking and other state of a provider are not sent to another one. An
-    /// event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. Answers with a schema are asked for
-    /// as the assistant's own model takes it.
-    ///
-    /// ```
-    /// use agent::{Assistant, ScriptedModel};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let (strong, cheap) = (ScriptedModel::new(["I think."]), ScriptedModel::new(["Sure."]));
-    /// let assistant = Assistant::builder(strong.clone())
-    ///     .named_model("cheap", cheap.clone())
-    ///     .select_model(|turn| async move {
-    ///         let is_short = turn.messages().last().is_some_and(|message| message.text().len() < 20);
-    ///         Ok(is_short.then(|| "cheap".into()))
-    ///     })
-    ///     .build()?;
-    /// assert_eq!(assistant.prompt("Prove that it is sound.").await?.text(), "I think.");
-    /// assert_eq!(assistant.prompt("Thanks!").await?.text(), "Sure.");
-    /// assert_eq!((strong.requests().len(), cheap.requests()[0].messages.len()), (1, 3));
-    /// # Ok(()) }
-    /// ```
-    pub fn select_model<F, Fut>(mut self, select: F) -> Self
-    where
-        F: Fn(TurnStart) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Option<String>, HookError>> + Send + 'static,
-    {
-        self.selector = Some(Arc::new(move |turn| Box::pin(select(turn))));
         self
     }
 }

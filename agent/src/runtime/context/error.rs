@@ -7,7 +7,6 @@ use crate::model::ModelError;
 ///
 /// ```
 /// use agent::model::ContextRules;
-/// use agent::run::ContextErrorKind;
 /// use agent::{Assistant, RunError, ScriptedModel};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +14,7 @@ use crate::model::ModelError;
 /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
 /// let error = assistant.prompt("word ".repeat(4_000)).await.unwrap_err();
 /// let RunError::Context(error) = error else { panic!("{error}") };
-/// assert_eq!((error.kind, error.usable), (ContextErrorKind::Full, 500));
+/// assert_eq!((error.pins_are_too_large, error.usable), (false, 500));
 /// assert!(error.to_string().starts_with("the conversation needs about 5,112 of 500 tokens"), "{error}");
 /// # Ok(()) }
 /// ```
@@ -23,8 +22,8 @@ use crate::model::ModelError;
 #[non_exhaustive]
 #[error("the conversation needs about {} of {} tokens, {}", grouped(*needed), grouped(*usable), reason(self))]
 pub struct ContextError {
-    /// The kind of the error.
-    pub kind: ContextErrorKind,
+    /// Whether the pinned messages alone need more than half of the window.
+    pub pins_are_too_large: bool,
     /// The tokens that the request needs, as an estimate.
     pub needed: u64,
     /// The tokens that it may have.
@@ -38,44 +37,15 @@ pub struct ContextError {
     pub provider: Option<ModelError>,
 }
 
-/// The kinds of [`ContextError`].
-///
-/// ```
-/// use agent::run::ContextErrorKind;
-///
-/// assert_eq!(ContextErrorKind::PinsTooLarge.as_str(), "pins_too_large");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ContextErrorKind {
-    /// Nothing can be replaced.
-    Full,
-    /// A summary would help, but there is none.
-    SummaryFailed,
-    /// The pinned messages need more than half of the window.
-    PinsTooLarge,
-}
-
-impl ContextErrorKind {
-    /// Returns the kind as an identifier for logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::SummaryFailed => "summary_failed",
-            Self::PinsTooLarge => "pins_too_large",
-        }
-    }
-}
-
 crate::error_text::debug_is_the_sentence!(ContextError);
 
 fn reason(error: &ContextError) -> String {
-    let mut text = match (error.kind, &error.summary) {
-        (ContextErrorKind::PinsTooLarge, _) => {
-            return "and the pinned messages alone more than half; unpin some of them".to_owned();
-        }
-        (_, Some(failure)) => format!("and compaction failed: {failure}"),
-        (_, None) => "and nothing more of it can be replaced".to_owned(),
+    if error.pins_are_too_large {
+        return "and the pinned messages alone more than half; unpin some of them".to_owned();
+    }
+    let mut text = match &error.summary {
+        Some(failure) => format!("and compaction failed: {failure}"),
+        None => "and nothing more of it can be replaced".to_owned(),
     };
     if let Some(provider) = &error.provider {
         text.extend(["; the provider says: ", provider.message()]);

@@ -2,7 +2,7 @@
 
 use tracing::Instrument as _;
 
-use super::error::{ContextError, ContextErrorKind};
+use super::error::ContextError;
 use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::EventKind;
@@ -288,7 +288,7 @@ impl Performer {
         let size = self.size_counter();
         let pins = view.pinned().map(|message| size.message(message)).fold(0, u64::saturating_add);
         (pins > usable / 2).then(|| ContextError {
-            kind: ContextErrorKind::PinsTooLarge,
+            pins_are_too_large: true,
             ..full(view, self.estimate(view), usable, None, None)
         })
     }
@@ -326,8 +326,14 @@ fn full(
     summary: Option<String>,
     provider: Option<ModelError>,
 ) -> ContextError {
-    let kind = if summary.is_some() { ContextErrorKind::SummaryFailed } else { ContextErrorKind::Full };
-    ContextError { kind, needed: estimate.tokens, usable, generation: view.generation(), summary, provider }
+    ContextError {
+        pins_are_too_large: false,
+        needed: estimate.tokens,
+        usable,
+        generation: view.generation(),
+        summary,
+        provider,
+    }
 }
 
 /// Returns the error of a reply that ended where the window did.

@@ -10,7 +10,7 @@ mod transcript;
 
 use std::sync::Arc;
 
-pub use error::{ContextError, ContextErrorKind};
+pub use error::ContextError;
 pub(super) use fit::MAX_RESERVED;
 pub(crate) use fit::{FitRequest, ViewKeeper, window_full};
 pub(crate) use summary::SummaryOutcome;

@@ -62,7 +62,7 @@ impl InProcessSteps {
                 return Err(Box::new(self.asking().refused_request(&error).0));
             }
         };
-        let step = StepCx::new().with_cancel(self.stop.cancel.clone());
+        let step = StepCx::of(self.stop.cancel.clone());
         // The request is dropped here: the list of messages can then grow in place.
         match self.asking().send(key, step, &request) {
             Ok(reply) => {
@@ -189,7 +189,7 @@ impl InProcessSteps {
     /// Has the application choose the model of the turn.
     pub(in crate::runtime) async fn select_model(&mut self, key: &StepKey) -> Result<(), StepError> {
         self.asking.take_if(|(turn, _)| *turn != key.turn);
-        if self.performer.config.selector.is_none()
+        if !self.performer.config.selects_model()
             || self.asking.as_ref().is_some_and(|(turn, _)| *turn == key.turn)
         {
             return Ok(());

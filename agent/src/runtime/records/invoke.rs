@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::begin::{ATTEMPTS, not_run};
 use super::keeper::{StoreAccess, StoreOptions, now};
+use crate::loop_core::fingerprint;
 use crate::message::ToolCall;
 use crate::runtime::checked::check;
-use crate::runtime::config::fingerprint;
 use crate::runtime::new_id;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, Store, StoreError};

@@ -300,7 +300,7 @@ impl<'g> Renderer<'g> {
     }
 }
 
-/// Returns the annotations of a property; those of the variant for a payload of an externally tagged variant.
+/// Returns the annotations of a property. The payload of an externally tagged variant has those of its variant.
 fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
     let external = variant.external.and_then(|external| external.variant(&prop.name));
     external.map_or(&prop.notes, |external| &external.notes)

@@ -49,7 +49,7 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
-/// The fields of a record that have columns of their own, or stand in that of the outcome. The column `call` has the others.
+/// The fields of a record that have columns of their own, or are in the column of the outcome. The column `call` has the others.
 const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
 
 /// Returns the text of the column `call`.

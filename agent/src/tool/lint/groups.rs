@@ -136,7 +136,7 @@ fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize
     in_order(groups.into_values())
 }
 
-/// Returns the groups of several members, by their last members.
+/// Returns the groups of several members, ordered by the position of their last members.
 fn in_order(groups: impl Iterator<Item = Vec<usize>>) -> Vec<Vec<usize>> {
     let mut groups: Vec<_> = groups.filter(|group| group.len() > 1).collect();
     groups.sort_by_key(|group| group.last().copied());

@@ -1,0 +1,179 @@
+//! What a run decides does not depend on what drives it: in one process and on an engine, the same things lead to the same end.
+
+use std::future::pending;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use agent::durable::{Rehearsal, RunRequest, Service};
+use agent::message::Message;
+use agent::model::reply;
+use agent::{
+    Assistant, AssistantBuilder, BeforeCall, CancelToken, Decision, RunError, RunStop, ScriptedModel,
+    UsageLimits, tool, tools,
+};
+
+/// Looks something up.
+#[tool(effect = "idempotent")]
+fn look_up(word: String) -> String {
+    word
+}
+
+/// Deletes something.
+#[tool(effect = "idempotent", exclusive)]
+fn delete(word: String) -> String {
+    word
+}
+
+/// Pays an amount.
+#[tool(effect = "idempotent", approval = "always")]
+fn pay(amount: u64) -> String {
+    format!("{amount} paid")
+}
+
+fn rehearse(assistant: &Assistant) -> Rehearsal {
+    Rehearsal::new(Service::new(assistant).unwrap(), RunRequest::new("r", "go"))
+}
+
+/// Returns the ends of a run for which a message is queued before it begins: in one process, and on an engine.
+async fn ends_with_a_queued_message(build: impl Fn(AssistantBuilder) -> AssistantBuilder) -> [RunStop; 2] {
+    let assistant = || build(Assistant::builder(ScriptedModel::new(["One.", "Two."]))).build().unwrap();
+    let local = assistant();
+    local.follow_up("And then?");
+    let local = match local.prompt("go").await {
+        Ok(output) => output.stop,
+        Err(RunError::Limit(_)) => RunStop::Limit,
+        Err(error) => panic!("{error}"),
+    };
+    let run = rehearse(&assistant());
+    run.follow_up("And then?");
+    [local, run.play().await.unwrap().stop]
+}
+
+#[tokio::test]
+async fn a_queued_message_that_a_limit_leaves_unanswered_is_a_limit() {
+    let limits = UsageLimits { requests: Some(1), ..UsageLimits::default() };
+    let ends = ends_with_a_queued_message(|builder| builder.limits(limits.clone())).await;
+    assert_eq!(ends, [RunStop::Limit; 2]);
+    let ends = ends_with_a_queued_message(|builder| builder.max_turns(1)).await;
+    assert_eq!(ends, [RunStop::Limit; 2]);
+    assert_eq!(ends_with_a_queued_message(|builder| builder).await, [RunStop::Completed; 2]);
+}
+
+#[tokio::test]
+async fn a_hook_that_ends_a_run_before_a_queued_message_terminates_it() {
+    let ends = ends_with_a_queued_message(|builder| builder.on_turn_end(|_| async { Ok(Some(false)) })).await;
+    assert_eq!(ends, [RunStop::Terminated; 2]);
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_while_a_hook_decides_on_its_turn_is_aborted() {
+    let stop: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+    let assistant = || {
+        let stop = stop.clone();
+        Assistant::builder(ScriptedModel::new(["One."]))
+            .on_turn_end(move |_| {
+                stop.get().unwrap()();
+                pending()
+            })
+            .build()
+            .unwrap()
+    };
+    let run = Arc::new(rehearse(&assistant()));
+    let cancelled = run.clone();
+    assert!(stop.set(Box::new(move || cancelled.cancel("enough"))).is_ok());
+    let outcome = run.play().await.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Aborted, Some("enough")));
+    assert_eq!(run.play().await.unwrap(), outcome, "the same when it is played again");
+
+    let token = CancelToken::new();
+    let cancelled = token.clone();
+    let assistant = Assistant::builder(ScriptedModel::new(["One."]))
+        .on_turn_end(move |_| {
+            cancelled.cancel("enough");
+            pending()
+        })
+        .build()
+        .unwrap();
+    let error = assistant.prompt("go").cancel(token).await.unwrap_err();
+    assert!(matches!(error, RunError::Aborted { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn hooks_see_the_reply_of_each_call() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let assistant = || {
+        let model = ScriptedModel::new([
+            reply()
+                .text("I tidy up.")
+                .tool_call("look_up", r#"{"word": "a"}"#)
+                .tool_call("delete", r#"{"word": "b"}"#)
+                .tool_call("look_up", r#"{"word": "c"}"#),
+            reply().text("Done."),
+        ]);
+        let seen = seen.clone();
+        Assistant::builder(model)
+            .tools(tools![look_up, delete])
+            .before_tool_call(move |call| {
+                let text = call.assistant().map(Message::text).unwrap_or_else(|| "no reply".to_owned());
+                seen.lock().unwrap().push(text);
+                async { Ok(BeforeCall::Continue) }
+            })
+            .build()
+            .unwrap()
+    };
+    assistant().prompt("go").await.unwrap();
+    assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), ["I tidy up."; 3]);
+    rehearse(&assistant()).play().await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["I tidy up."; 3]);
+}
+
+#[tokio::test]
+async fn a_panic_about_one_request_denies_that_call_alone() {
+    let assistant = || {
+        let model = ScriptedModel::new([
+            reply().tool_call("pay", r#"{"amount": 1}"#).tool_call("pay", r#"{"amount": 2}"#),
+            reply().text("Done."),
+        ]);
+        Assistant::builder(model)
+            .tools(tools![pay])
+            .on_approval(|request| async move {
+                assert_ne!(request.arg::<u64>("amount").unwrap(), 1, "one euro is nothing");
+                Decision::Allow
+            })
+            .build()
+            .unwrap()
+    };
+    let local = assistant();
+    local.prompt("go").await.unwrap();
+    let local: Vec<String> = local.messages().iter().map(|message| message.text()).collect();
+    assert!(local[2].contains("the decision could not be made"), "{local:?}");
+    assert_eq!(local[3], "2 paid");
+    let outcome = rehearse(&assistant()).play().await.unwrap();
+    let durable: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
+    assert_eq!(durable, local);
+}
+
+static ASKS: AtomicU32 = AtomicU32::new(0);
+
+/// Sends a letter.
+#[tool(effect = "idempotent", approval = when(|_to: &String| ASKS.fetch_add(1, Ordering::Relaxed) > 0))]
+fn send(to: String) -> String {
+    format!("sent to {to}")
+}
+
+/// The rule of a tool that needed no approval may have changed while its run waited for that of another call.
+#[tokio::test]
+async fn rules_of_tools_are_asked_again_after_a_wait_on_an_engine_without_hooks() {
+    let model = ScriptedModel::new([
+        reply().tool_call("pay", r#"{"amount": 1}"#).tool_call("send", r#"{"to": "Ann"}"#),
+        reply().text("Done."),
+    ]);
+    let assistant = Assistant::builder(model).tools(tools![pay, send]).build().unwrap();
+    let run = rehearse(&assistant);
+    run.decide("r/1/approval/0", Decision::Allow);
+    let outcome = run.play().await.unwrap();
+    let texts: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
+    assert_eq!(texts[2], "1 paid");
+    assert!(texts[3].contains("No decision on this call arrived in time"), "{texts:?}");
+    assert_eq!(run.play().await.unwrap(), outcome);
+}
