@@ -53,8 +53,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue,
-    Ready, RecordError, StateError, Step, TurnDecision, TurnSummary,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Queue, Ready,
+    RecordError, StateError, Step, TurnSummary,
 };
 use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
@@ -175,7 +175,7 @@ pub trait Steps: Send {
     ) -> impl Future<Output = Result<(), StepError>> + Send {
         let ready = (key.ord..)
             .zip(calls)
-            .try_for_each(|(ord, _)| run.lock().record_prepared(ord, Prepared::Ready(Ready::default())));
+            .try_for_each(|(ord, _)| run.lock().record_prepared(ord, Ok(Ready::default())));
         std::future::ready(ready.map_err(StepError::from))
     }
 
@@ -204,8 +204,8 @@ pub trait Steps: Send {
         key: StepKey,
         summary: TurnSummary,
         run: &SharedLoop,
-    ) -> impl Future<Output = Result<TurnDecision, StepError>> + Send {
-        std::future::ready(Ok(TurnDecision::default()))
+    ) -> impl Future<Output = Result<Option<bool>, StepError>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// Is called before each step, and before the end, when all events so far were received: the place to store the run, or to end it with an

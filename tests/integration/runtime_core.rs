@@ -7,9 +7,7 @@ use agent::message::{AssistantMessage, Conversation, Message, Part, StopReason, 
 use agent::{Control, Registry, ToolOutcome, ToolOutput, json, tool, tool::OutcomeCode, tools};
 use agent::{
     Event, EventKind, RunStop, UsageLimits,
-    loop_core::{
-        AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, TurnDecision,
-    },
+    loop_core::{AgentLoop, CallDecision, CallEnd, LoopConfig, ModelReply, Ready, Step},
     run::SteeringPolicy,
 };
 use proptest::prelude::*;
@@ -43,21 +41,21 @@ impl Chance<'_> {
         CallEnd::ran(self.outcome(), 1)
     }
 
-    fn prepared(&mut self) -> Prepared {
+    fn prepared(&mut self) -> Result<Ready, CallEnd> {
         match self.below(6) {
-            0 => Prepared::Ended(CallEnd::new(ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, "no"))),
+            0 => Err(CallEnd::new(ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, "no"))),
             1 => {
                 let mut ready = Ready::default();
                 ready.approval = Some(ToolArguments::default());
-                Prepared::Ready(ready)
+                Ok(ready)
             }
             2 => {
                 let mut ready = Ready::default();
                 ready.cached = Some(CallEnd::new(ToolOutcome::from(ToolOutput::text("known"))));
-                Prepared::Ready(ready)
+                Ok(ready)
             }
-            3 => Prepared::Ready(Ready::default().guarded("t", &json!({}))),
-            _ => Prepared::Ready(Ready::default()),
+            3 => Ok(Ready::default().guarded("t", &json!({}))),
+            _ => Ok(Ready::default()),
         }
     }
 
@@ -144,7 +142,7 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
         let before = run.clone();
         let wrong = match run.next() {
             Step::TurnEnd { .. } => run.record_decisions(vec![chance.decided()]),
-            _ => run.record_turn_end(TurnDecision::default()),
+            _ => run.record_turn_end(None),
         };
         assert!(wrong.is_err());
         assert_eq!(run, before);
@@ -205,7 +203,10 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
             }
             Step::TurnEnd { .. } => {
                 let go_on = [None, Some(true), Some(false), None][usize::from(chance.below(4))];
-                run.record_turn_end(TurnDecision { go_on, is_queued: chance.one_in(4) }).unwrap();
+                if chance.one_in(4) {
+                    run.expect_messages();
+                }
+                run.record_turn_end(go_on).unwrap();
             }
             other => panic!("{other:?}"),
         }
@@ -404,7 +405,7 @@ fn a_thousand_calls_of_one_message_are_a_batch() {
     let calls = (0..1000).map(|_| Part::tool_call("same", "t", "{}"));
     run.record_reply(ModelReply::new(AssistantMessage::new(calls))).unwrap();
     for ord in 0..1000 {
-        run.record_prepared(ord, Prepared::Ready(Ready::default())).unwrap();
+        run.record_prepared(ord, Ok(Ready::default())).unwrap();
     }
     let Step::CallTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!(calls.len(), 1000);

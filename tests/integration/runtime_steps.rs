@@ -10,7 +10,7 @@ use agent::steps::{SharedLoop, StepError, Steps, drive};
 use agent::{Assistant, EventKind, RunStop, ToolOutcome, ToolOutput, steps::StepKey, tool, tools};
 use agent::{
     Event, UsageLimits,
-    loop_core::{AgentLoop, CallDecision, CallEnd, End, LoopConfig, ModelReply, Prepared, Ready},
+    loop_core::{AgentLoop, CallDecision, CallEnd, End, LoopConfig, ModelReply, Ready},
 };
 
 /// A way to break the contract.
@@ -48,16 +48,16 @@ impl Steps for Faulty {
             let mut ready = Ready::default();
             let asks = matches!(self.0, Fault::FewDecisions | Fault::FewLater);
             ready.approval = asks.then(|| "{}".into());
-            run.lock().record_prepared(ord, Prepared::Ready(ready))?;
+            run.lock().record_prepared(ord, Ok(ready))?;
             if self.0 == Fault::NotPrepared {
                 return Ok(());
             }
             if self.0 == Fault::PreparedAgain {
-                run.lock().record_prepared(ord, Prepared::Ready(Ready::default()))?;
+                run.lock().record_prepared(ord, Ok(Ready::default()))?;
             }
         }
         if self.0 == Fault::PreparedTwice {
-            run.lock().record_prepared(7, Prepared::Ready(Ready::default()))?;
+            run.lock().record_prepared(7, Ok(Ready::default()))?;
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Steps for FailsOnce {
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         for (ord, _) in (key.ord..).zip(calls) {
-            run.lock().record_prepared(ord, Prepared::Ready(Ready::default()))?;
+            run.lock().record_prepared(ord, Ok(Ready::default()))?;
             if !std::mem::replace(&mut self.has_failed, true) {
                 return Err(StepError::engine("the journal is gone"));
             }

@@ -17,7 +17,7 @@ use super::journal::{
 use super::play::SharedService;
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
-    SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
+    SteeringPolicy, Step, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::runtime::Decision;
@@ -394,7 +394,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         if self.is_steered(run).await? {
             let mut run = run.lock();
             let ends = calls.iter().map(|_| Prepared::Ended(CallEnd::new(steered())));
-            (first..).zip(ends).try_for_each(|(ord, end)| run.record_prepared(ord, end))?;
+            (first..).zip(ends).try_for_each(|(ord, end)| run.record_prepared(ord, end.into()))?;
             return Ok(());
         }
         let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
@@ -407,7 +407,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
         let mut run = run.lock();
-        (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared))?;
+        (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared.into()))?;
         Ok(())
     }
 
@@ -465,8 +465,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         key: StepKey,
         summary: TurnSummary,
         run: &SharedLoop,
-    ) -> Result<TurnDecision, StepError> {
-        let mut decision = TurnDecision::default();
+    ) -> Result<Option<bool>, StepError> {
+        let mut continues = None;
         if self.served.assistant.has_hooks() {
             let (performer, summary) = (self.performer.clone(), summary.clone());
             let work = Box::pin(async move {
@@ -476,26 +476,30 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
                     None => Ok(Some(false)),
                 })
             });
-            let go_on: Result<Option<bool>, String> = self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
+            let decision: Result<Option<bool>, String> =
+                self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
             // A run that was stopped meanwhile ends for that reason.
             self.before_step(run).await?;
-            decision.go_on = go_on.map_err(StepError::failed)?;
+            continues = decision.map_err(StepError::failed)?;
         }
         let refused = self.performer.refused_answer(&summary, &run.lock(), &mut self.refused_answers);
         if let Some(report) = refused {
             (self.report, self.continues) = (Some(Arc::new(report.into())), true);
-            return Ok(TurnDecision { go_on: Some(true), is_queued: true });
+            run.lock().expect_messages();
+            return Ok(Some(true));
         }
         // Messages that arrived count only where the run would end without a look at them.
-        if decision.go_on == Some(false) || run.lock().is_at_limit() {
+        if continues == Some(false) || run.lock().is_at_limit() {
             self.receive().await?;
             if self.has_mail {
                 self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
             }
-            decision.is_queued = !self.left.is_empty();
+            if !self.left.is_empty() {
+                run.lock().expect_messages();
+            }
         }
-        self.continues = decision.go_on == Some(true);
-        Ok(decision)
+        self.continues = continues == Some(true);
+        Ok(continues)
     }
 
     async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {

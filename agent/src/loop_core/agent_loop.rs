@@ -13,10 +13,7 @@ use super::inputs::CallCoercions;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
-use super::{
-    End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step, TurnDecision,
-    TurnSummary,
-};
+use super::{End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step, TurnSummary};
 use crate::args::Coercion;
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
@@ -59,6 +56,9 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
+    /// Whether messages wait for the run at the end of this turn.
+    #[serde(skip)]
+    pub(super) expects_messages: bool,
     /// The number of successive continuations of the answer, with the one that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
@@ -193,6 +193,7 @@ impl AgentLoop {
             repeats: Repeats::default(),
             retries: BTreeMap::new(),
             tries: BTreeMap::new(),
+            expects_messages: false,
             coercions: Vec::new(),
             continued: 0,
             children: None,
@@ -536,9 +537,10 @@ impl AgentLoop {
         });
     }
 
-    pub(super) fn take_turn_decision(&mut self, TurnDecision { go_on, is_queued }: TurnDecision) {
-        let continues = self.is_reply_needed() || is_queued || go_on == Some(true);
-        if go_on == Some(false) {
+    pub(super) fn take_turn_decision(&mut self, decision: Option<bool>) {
+        let is_expected = std::mem::take(&mut self.expects_messages);
+        let continues = self.is_reply_needed() || is_expected || decision == Some(true);
+        if decision == Some(false) {
             let end = if continues { End::Terminated } else { End::Completed };
             return self.finish(end);
         }
@@ -546,7 +548,7 @@ impl AgentLoop {
             Some(reached) if continues => self.finish(End::Limit(reached)),
             // A message that arrived since is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
-            None => self.phase = Phase::PollSteering(go_on == Some(true)),
+            None => self.phase = Phase::PollSteering(decision == Some(true)),
         }
     }
 

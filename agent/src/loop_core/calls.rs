@@ -7,8 +7,8 @@ use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::inputs::CallCoercions;
 use super::{
-    AgentLoop, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Prepared, Ready,
-    RecordError, Signature, Step,
+    AgentLoop, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Ready, RecordError,
+    Signature, Step,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::step_key::StepKind;
@@ -35,7 +35,7 @@ impl AgentLoop {
     ///
     /// # Errors
     /// Returns an error if the call is not the next one of a segment that is being prepared.
-    pub fn record_prepared(&mut self, ord: u32, prepared: Prepared) -> Result<(), RecordError> {
+    pub fn record_prepared(&mut self, ord: u32, prepared: Result<Ready, CallEnd>) -> Result<(), RecordError> {
         let at = self.next_to_prepare(ord)?;
         self.prepare_call(at, prepared);
         self.settle();
@@ -236,18 +236,18 @@ impl AgentLoop {
         });
     }
 
-    pub(super) fn prepare_call(&mut self, at: usize, prepared: Prepared) {
+    pub(super) fn prepare_call(&mut self, at: usize, prepared: Result<Ready, CallEnd>) {
         self.start_call(at);
         if self.batch.slots.get(at).is_none_or(|slot| slot.state != SlotState::Started) {
             return;
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
-            Prepared::Ended(end) => {
+            Err(end) => {
                 // The call keeps its own end, but counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
-            Prepared::Ready(ready) => ready,
+            Ok(ready) => ready,
         };
         if let Some(refusal) = self.check_repetition(at, signature) {
             return self.end_call(at, CallEnd::new(refusal));

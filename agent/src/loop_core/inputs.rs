@@ -44,25 +44,23 @@ impl ModelReply {
     }
 }
 
-/// The result of preparing a call.
-///
-/// ```
-/// use agent::loop_core::{CallEnd, Prepared, Ready};
-/// use agent::{ToolError, message::ToolCall};
-///
-/// let prepare = |call: &ToolCall| match call.name.as_str() {
-///     "add" => Prepared::Ready(Ready::default()),
-///     _ => Prepared::Ended(CallEnd::new(ToolError::new("there is no such tool"))),
-/// };
-/// assert!(matches!(prepare(&ToolCall::new("c1", "add", "{}")), Prepared::Ready(_)));
-/// ```
+/// What follows for a call before it runs, as engines remember it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Prepared {
+pub(crate) enum Prepared {
     /// The call may run.
     Ready(Ready),
     /// The call does not run: it was refused or blocked, or answered from the cache.
     Ended(CallEnd),
+}
+
+impl From<Prepared> for Result<Ready, CallEnd> {
+    fn from(prepared: Prepared) -> Self {
+        match prepared {
+            Prepared::Ready(ready) => Ok(ready),
+            Prepared::Ended(end) => Err(end),
+        }
+    }
 }
 
 /// A call that may run.
@@ -221,31 +219,14 @@ pub enum CallDecision {
     Later,
 }
 
-/// The decision of the hook at the end of a turn, and whether messages wait.
-///
-/// ```
-/// use agent::loop_core::TurnDecision;
-///
-/// let stop = TurnDecision { go_on: Some(false), ..TurnDecision::default() };
-/// assert!(!stop.is_queued);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TurnDecision {
-    /// Whether the hook ends the run (`Some(false)`), continues it (`Some(true)`), or leaves this to the loop (`None`).
-    pub go_on: Option<bool>,
-    /// Whether a queue holds messages.
-    pub is_queued: bool,
-}
-
 /// The error for a result that does not fit what the run waits for. The loop is unchanged.
 ///
 /// ```
-/// use agent::loop_core::{AgentLoop, LoopConfig, RecordError, TurnDecision};
+/// use agent::loop_core::{AgentLoop, LoopConfig, RecordError};
 /// use agent::message::{Conversation, Message};
 ///
 /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
-/// let error = run.record_turn_end(TurnDecision::default()).unwrap_err();
+/// let error = run.record_turn_end(None).unwrap_err();
 /// assert!(matches!(error, RecordError::WrongKind { wanted: "messages", .. }));
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

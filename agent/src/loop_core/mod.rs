@@ -9,7 +9,7 @@
 //! [`Steps`](crate::steps::Steps). Without it, match on [`Step`]:
 //!
 //! ```
-//! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step, TurnDecision};
+//! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step};
 //! use agent::message::{AssistantMessage, Conversation, Message};
 //!
 //! let prompt = Message::user("Hi");
@@ -21,7 +21,7 @@
 //!             assert_eq!(messages.len(), 1);
 //!             run.record_reply(ModelReply::new(AssistantMessage::from("Hello!")))?;
 //!         }
-//!         Step::TurnEnd { .. } => run.record_turn_end(TurnDecision::default())?,
+//!         Step::TurnEnd { .. } => run.record_turn_end(None)?,
 //!         Step::Done(end) => break end,
 //!         other => unreachable!("no tool was called: {other:?}"),
 //!     }
@@ -84,7 +84,9 @@ pub use end::End;
 pub(crate) use end::{Limit, LimitReached, RunStop};
 pub(crate) use event::{Event, EventKind};
 pub(crate) use guard::Signature;
-pub use inputs::{CallDecision, CallEnd, ModelReply, Prepared, Ready, RecordError, TurnDecision};
+#[cfg(feature = "runtime")]
+pub(crate) use inputs::Prepared;
+pub use inputs::{CallDecision, CallEnd, ModelReply, Ready, RecordError};
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, hint, text_bytes};
 #[cfg(feature = "runtime")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::SlotState;
-use super::{AgentLoop, End, EventKind, ModelReply, RecordError, Step, TurnDecision};
+use super::{AgentLoop, End, EventKind, ModelReply, RecordError, Step};
 use crate::message::{Message, continued::continuation};
 use crate::model::ModelEvent;
 
@@ -87,17 +87,37 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records whether the run continues after a turn. For [`Step::TurnEnd`](super::Step::TurnEnd).
+    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` leaves this to
+    /// the loop. For [`Step::TurnEnd`](super::Step::TurnEnd).
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.
-    pub fn record_turn_end(&mut self, decision: TurnDecision) -> Result<(), RecordError> {
+    pub fn record_turn_end(&mut self, continues: Option<bool>) -> Result<(), RecordError> {
         if self.phase != Phase::TurnEnd {
             return Err(self.unexpected());
         }
-        self.take_turn_decision(decision);
+        self.take_turn_decision(continues);
         self.settle();
         Ok(())
+    }
+
+    /// Says that messages wait for the run while its turn ends. If a limit or the decision ends the run now, it was not complete.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
+    /// use agent::message::{AssistantMessage, Conversation, Message, Part};
+    ///
+    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+    /// run.record_messages(Vec::new())?;
+    /// run.record_reply(ModelReply::new(AssistantMessage::new([Part::text("Hello!")])))?;
+    /// while run.take_event().is_some() {}
+    /// run.expect_messages();
+    /// run.record_turn_end(Some(false))?;
+    /// assert_eq!(run.end(), Some(&End::Terminated));
+    /// # Ok::<(), agent::loop_core::RecordError>(())
+    /// ```
+    pub fn expect_messages(&mut self) {
+        self.expects_messages = true;
     }
 
     /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), it takes precedence over calls that have

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::context::is_replaced;
-use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Step, TurnDecision};
+use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Step};
 use crate::args::REFUSAL;
 use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -76,12 +76,12 @@ impl AgentLoop {
                     for ((ord, outcome), stored) in (key.ord..).zip(outcomes).zip(results) {
                         let mut end = CallEnd::new(outcome);
                         end.control = stored.control;
-                        core.record_prepared(ord, Prepared::Ended(end)).ok()?;
+                        core.record_prepared(ord, Err(end)).ok()?;
                     }
                     rest = others;
                 }
                 (Step::TurnEnd { .. }, _) if next.turn > turn => {
-                    core.record_turn_end(TurnDecision { go_on: Some(true), is_queued: false }).ok()?;
+                    core.record_turn_end(Some(true)).ok()?;
                 }
                 _ => return None,
             }

@@ -45,9 +45,7 @@ mod tries {
     use std::sync::Arc;
 
     use crate::loop_core::restore::StoredMessage;
-    use crate::loop_core::{
-        AgentLoop, CallEnd, LoopConfig, ModelReply, Prepared, Ready, Step, ToolEntry, TurnDecision,
-    };
+    use crate::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply, Ready, Step, ToolEntry};
     use crate::message::{AssistantMessage, Conversation, Message, Part};
     use crate::tool::outcome::{OutcomeCode, ToolOutcome};
     use crate::tool::output::{Control, ToolOutput};
@@ -107,10 +105,8 @@ mod tries {
                 Step::Prepare { key, calls } => {
                     for (ord, call) in (key.ord..).zip(calls) {
                         let prepared = match outcome(script, &call.id) {
-                            refused @ ToolOutcome::Failed { .. } => {
-                                Prepared::Ended(CallEnd::new(refused.clone()))
-                            }
-                            _ => Prepared::Ready(Ready::default()),
+                            refused @ ToolOutcome::Failed { .. } => Err(CallEnd::new(refused.clone())),
+                            _ => Ok(Ready::default()),
                         };
                         core.record_prepared(ord, prepared).unwrap();
                     }
@@ -121,7 +117,7 @@ mod tries {
                         core.record_call_end(key.ord, end).unwrap();
                     }
                 }
-                Step::TurnEnd { .. } => core.record_turn_end(TurnDecision::default()).unwrap(),
+                Step::TurnEnd { .. } => core.record_turn_end(None).unwrap(),
                 Step::Done(_) => return core,
                 other => panic!("{other:?}"),
             }

@@ -24,7 +24,7 @@ use super::telemetry;
 use super::turn_start::before_reply;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
-    SteeringPolicy, TurnDecision, TurnSummary, steered,
+    SteeringPolicy, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::model::ModelError;
@@ -172,10 +172,10 @@ impl Steps for InProcessSteps {
         _: StepKey,
         summary: TurnSummary,
         _: &SharedLoop,
-    ) -> Result<TurnDecision, StepError> {
-        let mut go_on = None;
+    ) -> Result<Option<bool>, StepError> {
+        let mut continues = None;
         if !self.performer.config.hooks.is_empty() {
-            go_on = match Box::pin(self.performer.turn_end(summary.clone())).await {
+            continues = match Box::pin(self.performer.turn_end(summary.clone())).await {
                 Some(Ok(decision)) => decision,
                 Some(Err(error)) => return Err(self.failed(&error)),
                 None => return Err(self.stopped()),
@@ -184,10 +184,14 @@ impl Steps for InProcessSteps {
         let refused = self.performer.refused_answer(&summary, &self.run.lock(), &mut self.refused_answers);
         if let Some(report) = refused {
             self.assistant.state().steering.push_front(report);
-            return Ok(TurnDecision { go_on: Some(true), is_queued: true });
+            continues = Some(true);
         }
         let state = self.assistant.state();
-        Ok(TurnDecision { go_on, is_queued: !state.steering.is_empty() || !state.follow_ups.is_empty() })
+        if !state.steering.is_empty() || !state.follow_ups.is_empty() {
+            drop(state);
+            self.run.lock().expect_messages();
+        }
+        Ok(continues)
     }
 
     fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
@@ -362,7 +366,7 @@ impl InProcessSteps {
             };
             {
                 let mut run = self.run.lock();
-                run.record_prepared(ord, prepared)?;
+                run.record_prepared(ord, prepared.into())?;
                 if has_begun {
                     run.approve(ord);
                 }

@@ -11,7 +11,7 @@ use super::keeper::now;
 use super::owed::UnrecordedEnd;
 use super::session::{InterruptedTurn, SessionState};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnDecision, TurnSummary, outcome_of,
+    AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnSummary, outcome_of,
 };
 use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage, ViewChange};
 use crate::runtime::assistant::Assistant;
@@ -155,7 +155,7 @@ impl Steps for RecordingSteps {
         key: StepKey,
         summary: TurnSummary,
         run: &SharedLoop,
-    ) -> Result<TurnDecision, StepError> {
+    ) -> Result<Option<bool>, StepError> {
         self.inner.turn_end(key, summary, run).await
     }
 
