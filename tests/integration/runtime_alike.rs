@@ -156,7 +156,7 @@ async fn a_panic_about_one_request_denies_that_call_alone() {
 static ASKS: AtomicU32 = AtomicU32::new(0);
 
 /// Sends a letter.
-#[tool(effect = "idempotent", approval = when(|_to: &String| ASKS.fetch_add(1, Ordering::Relaxed) > 0))]
+#[tool(effect = "idempotent", approval = when(|to: &String| !to.is_empty() && ASKS.fetch_add(1, Ordering::Relaxed) > 0))]
 fn send(to: String) -> String {
     format!("sent to {to}")
 }
