@@ -179,7 +179,7 @@ impl Config {
 
     /// Whether hooks may choose the model of a turn.
     pub(super) fn selects_model(&self) -> bool {
-        !self.choosers.is_empty() && !self.models.is_empty()
+        !self.choosers.is_empty()
     }
 
     /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
