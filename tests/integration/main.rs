@@ -26,6 +26,7 @@ mod durable;
 mod durable_features;
 mod durable_model;
 mod durable_questions;
+mod durable_subagents;
 mod errors;
 mod events_schema;
 mod guide;

@@ -61,7 +61,7 @@ fn asked(request: &ModelRequest) -> (String, usize) {
 
 /// A model whose prompts say what it does: a list of replies, each a list of calls `[tool, argument]`. The argument of an assistant is another such
 /// list. At the end it repeats the results.
-fn obedient() -> ScriptedModel {
+pub(crate) fn obedient() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let (text, results) = asked(request);
         let replies: Vec<Vec<(String, Value)>> = serde_json::from_str(&text).unwrap();
@@ -71,7 +71,7 @@ fn obedient() -> ScriptedModel {
                 return calls.into_iter().fold(reply(), |said, (tool, argument)| {
                     let args = match &*tool {
                         "look" => json!({"what": argument}),
-                        "book" | "order" => json!({"to": argument}),
+                        "book" | "order" | "seat" => json!({"to": argument}),
                         _ => json!({"task": argument.to_string()}),
                     };
                     said.tool_call(tool, args.to_string())

@@ -2,6 +2,7 @@
 
 mod asking;
 mod calls;
+mod children;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use self::asking::overflow_of;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
-    InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
+    ChildWait, InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
 };
 use super::play::SharedService;
 use crate::loop_core::{
@@ -21,7 +22,7 @@ use crate::loop_core::{
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ContextState, Performer};
+use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -36,6 +37,9 @@ pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,
     journal: &'r J,
     performer: Performer,
+    run: SharedLoop,
+    /// The calls whose runs were started and have not ended.
+    children: Vec<(StepKey, ToolCall)>,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
@@ -75,11 +79,14 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         journal: &'r J,
         performer: Performer,
         time_limit: Option<SharedDeadline>,
+        run: SharedLoop,
     ) -> Self {
         Self {
             served,
             journal,
             performer,
+            run,
+            children: Vec::new(),
             stop: None,
             time_limit,
             now: None,
@@ -133,18 +140,34 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Waits until all answers from outside arrive, or the timeout passes.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
+        Ok(self.wait_for(asks, false).await?.0)
+    }
+
+    /// Waits as well for the ends of the runs that were started, if they are awaited.
+    async fn wait_for(
+        &mut self,
+        asks: Vec<PendingAsk>,
+        has_children: bool,
+    ) -> Result<(Vec<Option<Value>>, Vec<Option<ChildReport>>), StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
         let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
-        let waited = self.journal.wait(asks, timeout).await?;
-        if let Some(reason) = waited.stop {
-            return Err(StepError::cancelled(&*reason));
+        let children = if has_children { ChildWait::Ended } else { ChildWait::Apart };
+        let waited = self.journal.wait(asks, timeout, children).await?;
+        let is_late = timeout < patience && waited.answers.contains(&None);
+        let (reason, error) = match (waited.stop, self.time_limit.filter(|_| is_late)) {
+            (Some(reason), _) => (reason.clone(), StepError::cancelled(&*reason)),
+            (None, Some(limit)) => {
+                let reached = limit.after(limit.allowed);
+                (reached.to_string().into(), StepError::Limit(reached))
+            }
+            (None, None) => return Ok((waited.answers, waited.children)),
+        };
+        if has_children {
+            self.record_stopped(waited.children)?;
         }
-        if let Some(limit) = self.time_limit.filter(|_| timeout < patience && waited.answers.contains(&None))
-        {
-            return Err(StepError::Limit(limit.after(limit.allowed)));
-        }
-        Ok(waited.answers)
+        self.stop_children(reason).await?;
+        Err(error)
     }
 
     /// Receives the notices of the inbox, which needs no request.
@@ -318,11 +341,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
 impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
-        match (self.reached_limit(), &self.stop) {
-            (Some(reached), _) => Err(StepError::Limit(reached)),
-            (None, Some(reason)) => Err(StepError::cancelled(&**reason)),
-            (None, None) => Ok(()),
-        }
+        let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
+            (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
+            (None, Some(reason)) => (reason.clone(), StepError::cancelled(&*reason)),
+            (None, None) => return Ok(()),
+        };
+        self.stop_children(reason).await?;
+        Err(error)
     }
 
     async fn model(
@@ -463,8 +488,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         deferred: Vec<(StepKey, String)>,
     ) -> Result<Option<Vec<CallEnd>>, StepError> {
-        let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
-        Ok(Some(self.wait(asks.collect()).await?.into_iter().map(delivered).collect()))
+        Ok(Some(self.await_calls(deferred).await?))
     }
 
     async fn turn_end(

@@ -95,11 +95,16 @@ impl AgentLoop {
 impl AgentLoop {
     /// Sets the place of the run in its tree, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
+        self.set_path(path);
+        self.budget = SharedBudget(Some(budget));
+    }
+
+    /// Sets the place of a run that shares no budget with the run around it in this process.
+    pub(crate) fn set_path(&mut self, path: RunPath) {
         for event in &mut self.events {
             event.path = path.clone();
         }
         self.path = path;
-        self.budget = SharedBudget(Some(budget));
     }
 
     /// Returns the place of the run in its tree.

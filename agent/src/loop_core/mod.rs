@@ -71,7 +71,7 @@ pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
 pub(crate) use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
-pub(crate) use budget::TreeBudget;
+pub(crate) use budget::{Spent, TreeBudget};
 #[cfg(feature = "runtime")]
 pub(crate) use child::{ChildState, MAX_DEPTH};
 #[cfg(feature = "runtime")]

@@ -79,8 +79,10 @@ impl BegunRun {
         if let Some(source) = context.source() {
             config = for_source(source, config)?;
         }
-        let records =
-            config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
+        let records = config
+            .keeper
+            .as_ref()
+            .map(|keeper| RunRecords::new(keeper, &context, assistant.session(), false));
         let started =
             assistant.begin_run(run_id.clone(), start, state, cancel.clone(), is_watched, &config)?;
         if let Some(call) = &within {

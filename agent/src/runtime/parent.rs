@@ -3,17 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::approval::{Approver, Resumption};
+use super::approval::Resumption;
 use super::assistant::Assistant;
 use super::config::Config;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
-use super::records::StoreAccess;
 use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
 use crate::message::ToolCall;
 use crate::step_key::StepKey;
 use crate::steps::SharedLoop;
-use crate::tool::asking::Answerer;
 use crate::tool::definition::ToolDefinition;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
@@ -27,17 +25,13 @@ pub(super) struct ParentRun {
     /// Its listeners are notified of the events of its children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    pub(super) approver: Option<Approver>,
-    answerer: Option<Answerer>,
-    /// Where children are recorded, if this run is.
-    pub(super) keeper: Option<Arc<StoreAccess>>,
+    /// What children take from it.
+    config: Arc<Config>,
     /// Whether its messages are stored, and those of its children with them.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The number of further runs that may be within one another.
-    depth_left: u8,
     above: Option<Arc<ParentRun>>,
 }
 
@@ -57,7 +51,7 @@ impl ParentRun {
 
     /// Whether no more runs may be within this one.
     pub(super) fn is_too_deep(&self) -> bool {
-        self.depth_left == 0
+        self.config.max_depth == 0
     }
 
     /// Notifies the listeners without waiting for them.
@@ -74,20 +68,27 @@ impl ParentRun {
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         let of = of.unwrap_or(&self.assistant);
-        let mut config = Config::clone(of.config());
-        config.approver = config.approver.or_else(|| self.approver.clone());
-        config.answerer = config.answerer.or_else(|| self.answerer.clone());
-        config.keeper.clone_from(&self.keeper);
+        Assistant::new(Arc::new(of.config().within(&self.config)), messages)
+    }
+}
+
+impl Config {
+    /// Returns the configuration of runs within a run that has the other one.
+    pub(super) fn within(&self, parent: &Self) -> Self {
+        let mut config = self.clone();
+        config.approver = config.approver.or_else(|| parent.approver.clone());
+        config.answerer = config.answerer.or_else(|| parent.answerer.clone());
+        config.keeper.clone_from(&parent.keeper);
         // The root signs the whole tree.
         config.signer = None;
-        config.max_depth = self.depth_left.saturating_sub(1);
+        config.max_depth = parent.max_depth.saturating_sub(1);
         if config.max_depth == 0 {
             let shown = |tool: &ToolDefinition| {
                 config.registry.get(tool.name()).is_none_or(|tool| !tool.is_of_assistant())
             };
             config.request.tools = config.request.tools.iter().filter(|tool| shown(tool)).cloned().collect();
         }
-        Assistant::new(Arc::new(config), messages)
+        config
     }
 }
 
@@ -165,14 +166,11 @@ impl InProcessSteps {
         let parent = Arc::new(ParentRun {
             assistant: self.assistant.clone(),
             reader: self.reader.clone(),
-            approver: config.approver.clone(),
-            answerer: config.answerer.clone(),
-            keeper: config.keeper.clone(),
+            config: config.clone(),
             has_session: self.assistant.session().is_some(),
             path,
             budget,
             max_children: self.parent.as_ref().map_or(config.max_children, |parent| parent.max_children),
-            depth_left: config.max_depth,
             above: self.parent.clone(),
         });
         self.as_parent = Some(parent.clone());
