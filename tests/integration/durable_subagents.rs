@@ -12,7 +12,7 @@ use agent::store::MemoryStore;
 use agent::tool::QuestionInput;
 use agent::{
     Assistant, AssistantBuilder, Decision, Event, EventKind, RunStop, ScriptedModel, ToolArgs, ToolContext,
-    ToolError, ToolOutcome, ToolOutput, json, tool, tools,
+    ToolError, ToolOutcome, ToolOutput, UsageLimits, json, tool, tools,
 };
 use serde::{Deserialize, Serialize};
 
@@ -329,4 +329,44 @@ async fn a_tree_with_an_assistant_that_cannot_be_durable_is_refused_with_its_pat
         error.to_string().contains("build the assistant of the tool `second > third` without"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn limits_of_the_root_hold_for_all_runs_side_by_side() {
+    let width = 32;
+    let calls = json!([vec![json!(["first", one("look", "tea")]); width]]).to_string();
+    let root = |log: &Arc<Log>, limits| {
+        let first = expert(log).build().unwrap();
+        let root = expert(log).tools(first.as_tool("first", "Knows things."));
+        root.max_concurrency(width).without_loop_guard().limits(limits)
+    };
+    for allowed in [0_u8, 9, 40, 64] {
+        let log = Arc::new(Log::default());
+        let limits = UsageLimits { tool_calls: Some(allowed.into()), ..UsageLimits::default() };
+        let service = Service::new(&root(&log, limits).build().unwrap()).unwrap();
+        let outcome = Rehearsal::new(service, RunRequest::new("r", &*calls)).play().await.unwrap();
+        let ran = log.lines().len() + usize::min(allowed.into(), width);
+        assert_eq!(ran, usize::from(allowed), "{:?}", log.lines());
+        assert_eq!(outcome.stop == RunStop::Limit, usize::from(allowed) < width, "{:?}", outcome.stop);
+    }
+    // 32 children would make 64 requests beside the two of the root.
+    for allowed in [1_u64, 2, 20] {
+        let log = Arc::new(Log::default());
+        let limits = UsageLimits { requests: Some(allowed), ..UsageLimits::default() };
+        let service = Service::new(&root(&log, limits).build().unwrap()).unwrap();
+        let rehearsal = Rehearsal::new(service, RunRequest::new("r", &*calls));
+        let outcome = rehearsal.play().await.unwrap();
+        assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("requests")));
+        let asked = rehearsal.steps().iter().filter(|step| step.contains("/model/")).count();
+        assert_eq!(asked as u64, allowed);
+    }
+    let log = Arc::new(Log::default());
+    let limits = UsageLimits { requests: Some(1000), ..UsageLimits::default() };
+    let assistant = root(&log, limits).max_children(5).build().unwrap();
+    let rehearsal = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", &*calls));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!(log.lines().len(), 5);
+    let refused =
+        texts(&outcome).into_iter().filter(|text| text.contains("the run has started 5, the limit"));
+    assert_eq!(refused.count(), width - 5 + 1);
 }

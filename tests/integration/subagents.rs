@@ -516,7 +516,9 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
             if altered == whole {
                 continue;
             }
-            let Ok(suspended) = serde_json::from_value::<SuspendedRun>(altered) else { continue };
+            let Ok(suspended) = serde_json::from_value::<SuspendedRun>(altered) else {
+                continue;
+            };
             if serde_json::to_value(&suspended).unwrap() == whole {
                 continue;
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PendingAsk;
 use super::journal::{InboxBatch, InboxRequest, QueueLengths};
-use crate::loop_core::Queue;
+use crate::loop_core::{Queue, Reservation, Reserved, Spent};
 use crate::message::Message;
 use crate::step_key::{StepKey, StepKind};
 
@@ -25,12 +25,19 @@ pub(super) struct Inbox {
     /// The runs that this one has started for its calls, the last batch of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
+    /// What the runs of its tree have used, if they count that here.
+    #[serde(skip_serializing_if = "is_unused")]
+    spent: Spent,
     /// The number of notices that were sent to the run.
     #[serde(rename = "told")]
     notices: u32,
     /// Whether a notice about messages was sent since the inbox was last drained.
     #[serde(rename = "is_told")]
     is_notified: bool,
+}
+
+fn is_unused(spent: &Spent) -> bool {
+    *spent == Spent::default()
 }
 
 /// A request to the outside that the run waits for.
@@ -128,6 +135,11 @@ impl Inbox {
     /// Replaces the runs that this one has started.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
+    }
+
+    /// Takes what is left of the limits of the tree.
+    pub(super) fn reserve(&mut self, wanted: Reservation) -> Reserved {
+        self.spent.reserve(wanted)
     }
 
     /// Returns the runs that this one has started.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue, RunState};
+use crate::loop_core::{CallEnd, Queue, Reservation, Reserved, RunState};
 use crate::message::{Message, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::ChildReport;
@@ -45,6 +45,9 @@ pub(super) trait RunJournal: Journal {
 
     /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
+
+    /// Takes a part of the limits that the runs of a tree share. They are counted with the inbox of its root.
+    fn reserve(&self, root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>>;
 
     /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;

@@ -16,7 +16,7 @@ use super::journal::{
 };
 use super::play::{SharedService, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
-use crate::loop_core::Queue;
+use crate::loop_core::{Queue, Reservation, Reserved};
 use crate::message::{Message, UserMessage};
 use crate::runtime::{ChildReport, Decision};
 use crate::step_key::refuse_reserved_name;
@@ -83,6 +83,8 @@ enum JournalEntry {
 struct RehearsalState {
     /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
+    /// What the runs have used of the limits that they share.
+    counts: Mutex<Inbox>,
     /// The journals of the calls of batches, by the names of their steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
     /// The prepared answers, by the ids of their requests.
@@ -509,6 +511,12 @@ impl RunJournal for MemoryJournal {
 
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>> {
         Box::pin(async move { self.run_now("drain".to_owned(), || lock(&self.run.inbox).drain(request)) })
+    }
+
+    fn reserve(&self, _root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>> {
+        Box::pin(
+            async move { self.run_now("reserve".to_owned(), || lock(&self.shared.counts).reserve(wanted)) },
+        )
     }
 
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>> {

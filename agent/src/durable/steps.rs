@@ -3,6 +3,7 @@
 mod asking;
 mod calls;
 mod children;
+mod limits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::asking::overflow_of;
+pub(super) use self::limits::TreeLimits;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
@@ -43,6 +45,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
+    limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     /// The reply whose calls are being run.
@@ -80,6 +83,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         performer: Performer,
         time_limit: Option<SharedDeadline>,
         run: SharedLoop,
+        limits: TreeLimits,
     ) -> Self {
         Self {
             served,
@@ -89,6 +93,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             children: Vec::new(),
             stop: None,
             time_limit,
+            limits,
             now: None,
             reply: None,
             asking: None,
@@ -210,6 +215,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Closes the inbox at the end of the run, however it ended.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
+        self.return_rest().await?;
         while !self.is_closed {
             // Messages that arrived too late are dropped.
             self.is_closed = self.journal.close().await?;
@@ -356,6 +362,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
+        self.reserve_request().await?;
         self.select_model(&key, run).await?;
         self.fit_context(&key, run, None).await?;
         let mut reply = self.ask(key.clone(), key.to_string(), messages.clone(), run).await?;
@@ -438,6 +445,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             // Only validation, which is the same on every replay.
             work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
+        self.reserve_calls(&prepared).await?;
         let mut run = run.lock();
         (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared))?;
         Ok(())

@@ -99,8 +99,7 @@ impl AgentLoop {
         self.budget = SharedBudget(Some(budget));
     }
 
-    /// Sets the place of a run that shares no budget with the run around it in this process.
-    pub(crate) fn set_path(&mut self, path: RunPath) {
+    fn set_path(&mut self, path: RunPath) {
         for event in &mut self.events {
             event.path = path.clone();
         }

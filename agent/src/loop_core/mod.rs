@@ -70,6 +70,8 @@ pub use agent_loop::AgentLoop;
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
 pub(crate) use crate::run_path::RunPath;
+#[cfg(feature = "durable-restate")]
+pub(crate) use budget::{Reservation, Reserved};
 #[cfg(feature = "runtime")]
 pub(crate) use budget::{Spent, TreeBudget};
 #[cfg(feature = "runtime")]

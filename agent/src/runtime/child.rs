@@ -95,7 +95,9 @@ impl Assistant {
     /// from the run around it is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
     /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
-    /// client, a run that would have to wait ends with the code `needs_decision`. On an engine a call runs in one step.
+    /// client, a run that would have to wait ends with the code `needs_decision`.
+    ///
+    /// On an [engine](crate::guide::durable) a call is a workflow of its own, with no time limit but that of the run around it.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::child::{answer, failed, failure, too_deep};
+use super::child::{answer, failed, failure, too_deep, too_many};
 use super::error::RunError;
 use super::parent::CHILD_HANDLE;
 use super::perform::Performer;
@@ -51,6 +51,11 @@ pub(crate) fn is_child_handle(handle: &str) -> bool {
 /// Returns the end of a call whose run has begun.
 pub(crate) fn waiting_child() -> CallEnd {
     CallEnd::new(ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() })
+}
+
+/// Returns the end of a call whose run does not begin, because this number of them have begun.
+pub(crate) fn too_many_children(max: u32) -> CallEnd {
+    CallEnd::ran(too_many(max), 0)
 }
 
 impl Performer {

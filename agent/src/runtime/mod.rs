@@ -81,7 +81,7 @@ pub(crate) use clock::TokioClock;
 #[cfg(feature = "durable-restate")]
 pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
 #[cfg(feature = "durable-restate")]
-pub(crate) use engine_child::{ChildReport, is_child_handle, waiting_child};
+pub(crate) use engine_child::{ChildReport, is_child_handle, too_many_children, waiting_child};
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;

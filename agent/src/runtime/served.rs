@@ -13,7 +13,7 @@ use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::{StateType, StateTypes};
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
-    RunState, StateError, SteeringPolicy,
+    RunState, StateError, SteeringPolicy, UsageLimits,
 };
 use crate::message::{Conversation, Message, MessageList, ToolCall, Usage};
 use crate::model::OutputSchema;
@@ -266,6 +266,19 @@ impl ServedAssistant {
 
     pub(crate) fn wall_time(&self) -> Option<Duration> {
         self.config.rules.limits.wall_time
+    }
+
+    /// Returns the limits that the runs of its tree share, and the number of runs that calls may start. Without limits there is nothing to
+    /// count, nor if no assistant is a tool.
+    pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
+        let root = &self.root().config;
+        let is_tree = || {
+            let mut tools = root.registry.names().filter_map(|name| root.registry.get(name));
+            tools.any(Tool::is_of_assistant)
+        };
+        let limits = UsageLimits { wall_time: None, ..root.rules.limits.clone() };
+        let limits = Some(limits).filter(|limits| *limits != UsageLimits::default() && is_tree());
+        (limits, root.max_children)
     }
 
     /// Whether its runs have a time limit, of their own or of a run above them.

@@ -25,7 +25,7 @@ use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
 use super::{AGENT, TOOLS};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::CallEnd;
+use crate::loop_core::{CallEnd, Reservation, Reserved};
 use crate::runtime::ChildReport;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
@@ -400,6 +400,14 @@ impl RunJournal for RunInvocation<'_> {
             }
             *self.receiver() = Some(receiver);
             is_closed.map_err(step_error)
+        })
+    }
+
+    fn reserve(&self, root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>> {
+        Box::pin(async move {
+            self.record_step(root == self.run);
+            let reserved = self.context.request::<_, Json<Reserved>>(inbox(&root, "reserve"), Json(wanted));
+            reserved.call().await.map(|Json(reserved)| reserved).map_err(step_error)
         })
     }
 

@@ -20,7 +20,7 @@ use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue};
+use crate::loop_core::{CallEnd, Queue, Reservation, Reserved};
 use crate::message::Message;
 use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
@@ -341,6 +341,16 @@ impl InboxHandlers {
         asks: Json<Vec<(PendingAsk, String)>>,
     ) -> Result<Json<()>, HandlerError> {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
+    }
+
+    /// Takes a part of the limits of a tree.
+    #[handler]
+    async fn reserve(
+        &self,
+        context: ObjectContext<'_>,
+        wanted: Json<Reservation>,
+    ) -> Result<Json<Reserved>, HandlerError> {
+        Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 
     /// Sets the runs that a run has started.

@@ -8,7 +8,7 @@ use crate::durable::journal::{ChildWait, RetryPolicy, RunJournal};
 use crate::durable::run::ChildLink;
 use crate::loop_core::{CallEnd, ChildState};
 use crate::message::{ToolCall, UserMessage};
-use crate::runtime::{ChildReport, JournaledCall, waiting_child};
+use crate::runtime::{ChildReport, JournaledCall, too_many_children, waiting_child};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
 use crate::tool::outcome::ToolOutcome;
@@ -48,8 +48,16 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));
             }
-            self.journal.start_children(requests).await?;
+            let may_begin = self.reserve_runs(requests.len()).await?;
+            requests.truncate(may_begin);
+            let refused = self.children.split_off(may_begin);
+            if may_begin > 0 {
+                self.journal.start_children(requests).await?;
+            }
             let mut run = run.lock();
+            for (key, _) in refused {
+                run.record_call_end(key.ord, too_many_children(self.limits.max_runs))?;
+            }
             for (key, _) in &self.children {
                 run.record_call_end(key.ord, waiting_child())?;
             }
