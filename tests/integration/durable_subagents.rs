@@ -59,7 +59,7 @@ fn expert(log: &Arc<Log>) -> AssistantBuilder {
 }
 
 /// An assistant with an expert at each of three depths.
-fn tree(log: &Arc<Log>) -> AssistantBuilder {
+pub(crate) fn tree(log: &Arc<Log>) -> AssistantBuilder {
     let third = expert(log).build().unwrap();
     let second = expert(log).tools(third.as_tool("third", "Knows more.")).build().unwrap();
     let first = expert(log).tools(second.as_tool("second", "Knows things.")).build().unwrap();

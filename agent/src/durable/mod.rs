@@ -81,6 +81,7 @@ mod run;
 mod running;
 mod service;
 mod steps;
+mod tree_limits;
 
 pub use client::DurableClient;
 pub use error::{DurableClientError, ServiceError};

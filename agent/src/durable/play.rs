@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::deadline::{Clock, SharedDeadline, cancel_at};
 use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
 use super::running::{ActiveRuns, STEERED};
-use super::steps::{JournalSteps, TreeLimits};
+use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
@@ -94,10 +94,8 @@ pub(super) async fn play<J: RunJournal>(
         None => inherited,
     };
     let is_child = child.is_some();
-    let limits = TreeLimits::new(&served.assistant);
-    core.set_tree(child.map(|child| child.path).unwrap_or_default(), limits.calls.clone());
-    let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, performer, time_limit, core.clone(), limits);
+    let (core, path) = (SharedLoop::new(core), child.map(|child| child.path).unwrap_or_default());
+    let mut steps = JournalSteps::new(served, journal, performer, time_limit, core.clone(), path);
     let driven = Box::pin(drive(&core, &mut steps));
     let driven = cancel_at(time_limit, &served.clock, &served.running, &run, driven).await;
     // An engine that failed temporarily replays all of this.

@@ -11,18 +11,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::asking::overflow_of;
-pub(super) use self::limits::TreeLimits;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
     ChildWait, InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
 };
 use super::play::SharedService;
+use super::tree_limits::TreeLimits;
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnDecision, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, ToolCall};
+use crate::run_path::RunPath;
 use crate::runtime::Decision;
 use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer};
 use crate::step_key::StepKey;
@@ -83,8 +84,10 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         performer: Performer,
         time_limit: Option<SharedDeadline>,
         run: SharedLoop,
-        limits: TreeLimits,
+        path: RunPath,
     ) -> Self {
+        let limits = TreeLimits::new(&served.assistant);
+        run.lock().set_tree(path, limits.calls.clone());
         Self {
             served,
             journal,

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use super::approval::Resumption;
 use super::assistant::Assistant;
 use super::config::Config;
@@ -11,7 +13,7 @@ use super::listener::EventSlot;
 use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
 use crate::message::ToolCall;
 use crate::step_key::StepKey;
-use crate::steps::SharedLoop;
+use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
@@ -19,6 +21,26 @@ pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The handle under which the record of a call waits whose child waits.
 pub(super) const CHILD_HANDLE: &str = "agent:child";
+
+/// The calls of a run whose own runs have begun and not ended, with their positions.
+pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
+
+/// Returns a copy of a run with those that its calls run. Their ends are recorded under the lock of the run, so that none is missing.
+pub(super) fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
+    let run = run.lock();
+    let mut copy = run.snapshot();
+    for (ord, call) in lock_children(children).iter() {
+        if let Some(child) = call.snapshot() {
+            copy.embed_child(*ord, Box::new(child));
+        }
+    }
+    copy
+}
+
+pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u32, Arc<ChildCall>)>> {
+    // Nothing that can panic runs while the lock is held.
+    children.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A run, as the runs within it see it.
 pub(super) struct ParentRun {
@@ -32,6 +54,8 @@ pub(super) struct ParentRun {
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
+    /// The requests that the runs of the tree may make at the same time. A run makes none while those within it run.
+    requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
 
@@ -110,6 +134,8 @@ struct Inner {
     continued: Option<(Box<AgentLoop>, Resumption)>,
     /// The run, once it has begun.
     run: Option<SharedLoop>,
+    /// The runs within it.
+    children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
 }
 
@@ -124,8 +150,20 @@ impl ChildCall {
     }
 
     /// The run has begun.
-    pub(super) fn begun(&self, run: &SharedLoop) {
-        self.inner().run = Some(run.clone());
+    pub(super) fn begun(&self, run: &SharedLoop, children: &RunningChildren) {
+        let mut inner = self.inner();
+        inner.run = Some(run.clone());
+        inner.children = children.clone();
+    }
+
+    /// Returns a copy of the run as it is; `None` if it has not begun.
+    fn snapshot(&self) -> Option<AgentLoop> {
+        let inner = self.inner();
+        match (&inner.suspended, &inner.run) {
+            (Some(run), _) => Some((**run).clone()),
+            (None, Some(run)) => Some(snapshot_of_tree(run, &inner.children)),
+            (None, None) => inner.continued.as_ref().map(|(run, _)| (**run).clone()),
+        }
     }
 
     /// The run waits.
@@ -150,7 +188,20 @@ impl InProcessSteps {
         let run_id: Arc<str> = key.to_string().into();
         let path = parent.path.with(&call.id, &call.name, &run_id);
         let inner = Inner { continued: self.continued.remove(&key.ord), ..Inner::default() };
-        Arc::new(ChildCall { parent, run_id, path, inner: Mutex::new(inner) })
+        let call = Arc::new(ChildCall { parent, run_id, path, inner: Mutex::new(inner) });
+        lock_children(&self.children).push((key.ord, call.clone()));
+        call
+    }
+
+    /// Waits until the run may make a request, if it is within another one.
+    ///
+    /// # Errors
+    /// The run is stopped.
+    pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
+        let Some(parent) = &self.parent else { return Ok(None) };
+        let place = Box::pin(parent.requests.clone().acquire_owned());
+        // The semaphore is never closed.
+        self.performer.until_stopped(place).await.map(Result::ok).ok_or_else(|| self.stopped())
     }
 
     /// Returns this run as its children see it.
@@ -171,6 +222,10 @@ impl InProcessSteps {
             path,
             budget,
             max_children: self.parent.as_ref().map_or(config.max_children, |parent| parent.max_children),
+            requests: match &self.parent {
+                Some(parent) => parent.requests.clone(),
+                None => Arc::new(Semaphore::new(config.max_requests_in_flight)),
+            },
             above: self.parent.clone(),
         });
         self.as_parent = Some(parent.clone());

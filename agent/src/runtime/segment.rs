@@ -14,7 +14,7 @@ use super::config::Config;
 #[cfg(feature = "durable-restate")]
 use super::engine_child::EngineChild;
 use super::in_process::InProcessSteps;
-use super::parent::{CHILD_GRACE, ChildCall, ChildHandle};
+use super::parent::{CHILD_GRACE, ChildCall, ChildHandle, lock_children};
 #[cfg(feature = "durable-restate")]
 use super::perform::Performer;
 use super::progress::CallReport;
@@ -141,6 +141,9 @@ impl InProcessSteps {
             mark_steered(&mut end.outcome);
         }
         let mut run = self.run.lock();
+        if child.is_some() {
+            lock_children(&self.children).retain(|(other, _)| *other != ord);
+        }
         if let Some(state) = child.and_then(|child| child.take_state())
             && run.record_child(ord, state)?
         {

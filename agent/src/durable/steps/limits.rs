@@ -1,31 +1,10 @@
 //! The limits that the runs of a tree share. They are counted in one place of the engine, before a request is made or a call runs.
 
-use std::sync::Arc;
-
 use super::JournalSteps;
 use crate::durable::journal::RunJournal;
-use crate::loop_core::{Prepared, Reservation, Reserved, Spent, TreeBudget, UsageLimits};
-use crate::runtime::ServedAssistant;
+use crate::loop_core::{Prepared, Reservation, Reserved, Spent};
 use crate::step_key::StepKey;
 use crate::steps::StepError;
-
-/// The part of a run in the limits of its tree.
-pub(in crate::durable) struct TreeLimits {
-    /// The limits, if there are any to share.
-    shared: Option<UsageLimits>,
-    /// The number of runs that calls of the tree may start.
-    pub(super) max_runs: u32,
-    /// The calls that this run may make, and the tokens that it has used since it reserved last.
-    pub(in crate::durable) calls: Arc<TreeBudget>,
-}
-
-impl TreeLimits {
-    pub(in crate::durable) fn new(assistant: &Arc<ServedAssistant>) -> Self {
-        let (shared, max_runs) = assistant.tree_limits();
-        let calls = Arc::new(TreeBudget::of_calls(shared.as_ref().and_then(|limits| limits.tool_calls)));
-        Self { shared, max_runs, calls }
-    }
-}
 
 impl<J: RunJournal> JournalSteps<'_, J> {
     async fn reserve(&mut self, wanted: Spent) -> Result<Reserved, StepError> {
