@@ -273,13 +273,13 @@ struct Train {
 
 #[tokio::test]
 async fn a_child_has_its_own_arguments_and_answer_and_the_state_above_it() {
-    let model = ScriptedModel::from_fn(|request| match request.messages.len() {
-        1 => reply().tool_call("customer", "{}"),
-        _ => {
-            let seen: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
-            assert_eq!((&*seen[0], &*seen[2]), ("To Rome?", "7 of Bern"));
-            reply().tool_call("structured_output", r#"{"changes": 1}"#)
+    let model = ScriptedModel::from_fn(|request| {
+        if request.messages.len() == 1 {
+            return reply().tool_call("customer", "{}");
         }
+        let seen: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
+        assert_eq!((&*seen[0], &*seen[2]), ("To Rome?", "7 of Bern"));
+        reply().tool_call("structured_output", r#"{"changes": 1}"#)
     });
     let expert = Assistant::builder(model)
         .tools(tools![customer])

@@ -550,7 +550,7 @@ async fn requests_at_the_same_time_are_limited_in_the_whole_tree() {
                 peak.fetch_max(asks.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 asks.fetch_sub(1, Ordering::SeqCst);
-                match (asked(&request), request.tools.first().map(|tool| tool.name())) {
+                match (asked(&request), request.tools.first().map(agent::ToolDefinition::name)) {
                     ((_, 0), Some(tool)) => (0..4).fold(reply(), |said, at| {
                         said.tool_call(tool, json!({"task": at.to_string()}).to_string())
                     }),

@@ -110,7 +110,7 @@ fn assert_tree(events: &[Event]) {
         let at = |find: fn(&EventKind) -> bool| -> Vec<usize> {
             all.iter().filter(of_parent).filter(|(_, event)| find(&event.kind)).map(|(at, _)| *at).collect()
         };
-        let turn: u32 = run.rsplitn(4, '/').nth(2).unwrap().parse().unwrap();
+        let turn: u32 = run.rsplit('/').nth(2).unwrap().parse().unwrap();
         let start = all.iter().filter(of_parent).find(|(_, event)| {
             event.turn == turn
                 && matches!(&event.kind, EventKind::ToolExecutionStart { call: begun, .. } if begun.id == call.call_id)
@@ -155,7 +155,9 @@ async fn a_tree_has_one_answer_and_events_of_one_grammar_however_it_is_decided_o
             assert_tree(&events);
             suspensions +=
                 events.iter().filter(|event| matches!(event.kind, EventKind::RunSuspended { .. })).count();
-            events.iter().for_each(|event| depths[event.path.calls().len()] += 1);
+            for event in &events {
+                depths[event.path.calls().len()] += 1;
+            }
             for event in &events {
                 match &event.kind {
                     EventKind::ApprovalRequired { request_id, .. } => {

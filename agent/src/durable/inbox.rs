@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PendingAsk;
 use super::journal::{InboxBatch, InboxRequest, QueueLengths};
-use crate::loop_core::{Queue, Reservation, Reserved, Spent};
+use crate::loop_core::{Queue, ReservedPart, Spent, TreeReservation};
 use crate::message::Message;
 use crate::step_key::{StepKey, StepKind};
 
@@ -25,7 +25,7 @@ pub(super) struct Inbox {
     /// The runs that this one has started for its calls, the last batch of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// What the runs of its tree have used, if they count that here.
+    /// The use of the runs of its tree, if they count it here.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
     /// The number of notices that were sent to the run.
@@ -138,7 +138,7 @@ impl Inbox {
     }
 
     /// Takes what is left of the limits of the tree.
-    pub(super) fn reserve(&mut self, wanted: Reservation) -> Reserved {
+    pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
         self.spent.reserve(wanted)
     }
 

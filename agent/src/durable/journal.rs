@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue, Reservation, Reserved, RunState};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, RunState, TreeReservation};
 use crate::message::{Message, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::ChildReport;
@@ -47,7 +47,11 @@ pub(super) trait RunJournal: Journal {
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
     /// Takes a part of the limits that the runs of a tree share. They are counted with the inbox of its root.
-    fn reserve(&self, root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>>;
+    fn reserve(
+        &self,
+        root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
     /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
@@ -189,10 +193,10 @@ impl QueueLengths {
     }
 }
 
-/// What becomes of the runs that were started while a run waits.
+/// The runs that were started, while the run that started them waits.
 #[derive(Clone, Debug)]
 pub(super) enum ChildWait {
-    /// They go on by themselves.
+    /// They continue by themselves.
     Apart,
     /// They are awaited, for any time.
     Ended,
@@ -203,7 +207,7 @@ pub(super) enum ChildWait {
 /// Answers from outside, in the order of the requests, with `None` for each that timed out.
 #[derive(Debug)]
 pub(super) struct Answers {
-    pub(super) answers: Vec<Option<Value>>,
+    pub(super) from_outside: Vec<Option<Value>>,
     /// The ends of the runs that were started, in their order, with `None` for each that the engine lost.
     pub(super) children: Vec<Option<ChildReport>>,
     /// The reason, if the run was cancelled.

@@ -16,7 +16,7 @@ use super::journal::{
 };
 use super::play::{SharedService, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
-use crate::loop_core::{Queue, Reservation, Reserved};
+use crate::loop_core::{Queue, ReservedPart, TreeReservation};
 use crate::message::{Message, UserMessage};
 use crate::runtime::{ChildReport, Decision};
 use crate::step_key::refuse_reserved_name;
@@ -83,7 +83,7 @@ enum JournalEntry {
 struct RehearsalState {
     /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// What the runs have used of the limits that they share.
+    /// The use of the limits that the runs share.
     counts: Mutex<Inbox>,
     /// The journals of the calls of batches, by the names of their steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -513,7 +513,11 @@ impl RunJournal for MemoryJournal {
         Box::pin(async move { self.run_now("drain".to_owned(), || lock(&self.run.inbox).drain(request)) })
     }
 
-    fn reserve(&self, _root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>> {
+    fn reserve(
+        &self,
+        _root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>> {
         Box::pin(
             async move { self.run_now("reserve".to_owned(), || lock(&self.shared.counts).reserve(wanted)) },
         )
@@ -540,7 +544,7 @@ impl RunJournal for MemoryJournal {
             })?;
             let children = self.end_children(children).await?;
             let stop = self.run_now("waited".to_owned(), || lock(&self.run.stop).clone())?;
-            Ok(Answers { answers, children, stop })
+            Ok(Answers { from_outside: answers, children, stop })
         })
     }
 }

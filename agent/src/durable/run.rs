@@ -55,7 +55,7 @@ pub struct RunRequest {
     pub(super) child: Option<ChildLink>,
 }
 
-/// What the run of a call takes from the run that makes it.
+/// The facts that the run of a call takes from the run that makes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
     /// Its place in the tree. The names of the tools say which assistant it is.

@@ -162,14 +162,14 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
         let children = if has_children { ChildWait::Ended } else { ChildWait::Apart };
         let waited = self.journal.wait(asks, timeout, children).await?;
-        let is_late = timeout < patience && waited.answers.contains(&None);
+        let is_late = timeout < patience && waited.from_outside.contains(&None);
         let (reason, error) = match (waited.stop, self.time_limit.filter(|_| is_late)) {
             (Some(reason), _) => (reason.clone(), StepError::cancelled(&*reason)),
             (None, Some(limit)) => {
                 let reached = limit.after(limit.allowed);
                 (reached.to_string().into(), StepError::Limit(reached))
             }
-            (None, None) => return Ok((waited.answers, waited.children)),
+            (None, None) => return Ok((waited.from_outside, waited.children)),
         };
         if has_children {
             self.record_stopped(waited.children)?;

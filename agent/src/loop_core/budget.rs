@@ -109,11 +109,11 @@ impl TreeBudget {
     }
 }
 
-/// What a run on an engine takes of the limits that the runs of its tree share. The counts are in one place there, which no loop can read.
+/// A request of a run on an engine for a part of the limits that the runs of its tree share. The counts are in one place there, which no loop can read.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Reservation {
+pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
     /// The number of runs that calls may start.
     pub(crate) max_runs: u32,
@@ -123,10 +123,10 @@ pub(crate) struct Reservation {
     pub(crate) returned: u64,
 }
 
-/// What a run got of its [`Reservation`].
+/// The part that a run got for its [`TreeReservation`].
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedPart {
     /// Set if no request may be made.
     pub(crate) reached: Option<LimitReached>,
     pub(crate) tool_calls: u64,
@@ -138,8 +138,8 @@ impl Spent {
     /// Takes what is left.
     pub(crate) fn reserve(
         &mut self,
-        Reservation { limits, max_runs, wanted, returned }: Reservation,
-    ) -> Reserved {
+        TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
+    ) -> ReservedPart {
         self.usage += &wanted.usage;
         self.tool_calls = self.tool_calls.saturating_sub(returned);
         let reached = exceeded(&limits, self.requests, &self.usage).filter(|_| wanted.requests > 0);
@@ -151,7 +151,7 @@ impl Spent {
         let runs = wanted.runs.min(max_runs.saturating_sub(self.runs));
         self.tool_calls += tool_calls;
         self.runs += runs;
-        Reserved { reached, tool_calls, runs }
+        ReservedPart { reached, tool_calls, runs }
     }
 }
 

@@ -70,10 +70,10 @@ pub use agent_loop::AgentLoop;
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
 pub(crate) use crate::run_path::RunPath;
-#[cfg(feature = "durable-restate")]
-pub(crate) use budget::{Reservation, Reserved};
 #[cfg(feature = "runtime")]
-pub(crate) use budget::{Spent, TreeBudget};
+pub(crate) use budget::TreeBudget;
+#[cfg(feature = "durable-restate")]
+pub(crate) use budget::{ReservedPart, Spent, TreeReservation};
 #[cfg(feature = "runtime")]
 pub(crate) use child::{ChildState, MAX_DEPTH};
 #[cfg(feature = "runtime")]

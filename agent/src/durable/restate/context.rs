@@ -25,7 +25,7 @@ use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
 use super::{AGENT, TOOLS};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Reservation, Reserved};
+use crate::loop_core::{CallEnd, ReservedPart, TreeReservation};
 use crate::runtime::ChildReport;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
@@ -403,10 +403,15 @@ impl RunJournal for RunInvocation<'_> {
         })
     }
 
-    fn reserve(&self, root: Arc<str>, wanted: Reservation) -> BoxFuture<'_, Result<Reserved, StepError>> {
+    fn reserve(
+        &self,
+        root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>> {
         Box::pin(async move {
             self.record_step(root == self.run);
-            let reserved = self.context.request::<_, Json<Reserved>>(inbox(&root, "reserve"), Json(wanted));
+            let reserved =
+                self.context.request::<_, Json<ReservedPart>>(inbox(&root, "reserve"), Json(wanted));
             reserved.call().await.map(|Json(reserved)| reserved).map_err(step_error)
         })
     }
@@ -468,7 +473,7 @@ impl RunJournal for RunInvocation<'_> {
             };
             loop {
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
-                    // None of the others is started, and the answers do not count any more.
+                    // None of the others is started, and the answers no longer count.
                     (unanswered, stop) = (0, Some(reason.clone()));
                     next.clear();
                     self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
@@ -512,7 +517,7 @@ impl RunJournal for RunInvocation<'_> {
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }
-            Ok(Answers { answers, children: reports, stop })
+            Ok(Answers { from_outside: answers, children: reports, stop })
         })
     }
 }

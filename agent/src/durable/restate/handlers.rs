@@ -20,7 +20,7 @@ use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue, Reservation, Reserved};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, TreeReservation};
 use crate::message::Message;
 use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
@@ -348,8 +348,8 @@ impl InboxHandlers {
     async fn reserve(
         &self,
         context: ObjectContext<'_>,
-        wanted: Json<Reservation>,
-    ) -> Result<Json<Reserved>, HandlerError> {
+        wanted: Json<TreeReservation>,
+    ) -> Result<Json<ReservedPart>, HandlerError> {
         Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 

@@ -2,12 +2,12 @@
 
 use super::JournalSteps;
 use crate::durable::journal::RunJournal;
-use crate::loop_core::{Prepared, Reservation, Reserved, Spent};
+use crate::loop_core::{Prepared, ReservedPart, Spent, TreeReservation};
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    async fn reserve(&mut self, wanted: Spent) -> Result<Reserved, StepError> {
+    async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
             let first = run.path().calls().first().and_then(|call| call.run_id.parse::<StepKey>().ok());
@@ -15,7 +15,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         };
         let (returned, usage) = self.limits.calls.take_rest();
         let limits = self.limits.shared.clone().unwrap_or_default();
-        let wanted = Reservation {
+        let wanted = TreeReservation {
             limits,
             max_runs: self.limits.max_runs,
             wanted: Spent { usage, ..wanted },
