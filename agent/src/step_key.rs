@@ -42,6 +42,18 @@ impl StepKey {
     }
 }
 
+/// Returns why an application may not give a run or a session this name: it could be that of a sub-agent's run, which is the text of the key
+/// of its call.
+#[cfg(feature = "runtime")]
+pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
+    match name.parse::<StepKey>() {
+        Ok(StepKey { kind: StepKind::Tool, .. }) => Err(format!(
+            "reserved_name: `{name}` has the form of a sub-agent's run, RUN/TURN/tool/POSITION; choose a name that does not end like this"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The kind of a step.
 ///
 /// ```

@@ -4,7 +4,8 @@
 //! `durable-fixture {steer,follow_up,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` and `deny INGRESS NAME REASON`
 //! decide on all that waits.
 //!
-//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms", "fails"}`. LOG has a line for each begin and end: milliseconds, process, what,
+//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms", "fails", "tasks"}`. With `tasks`, each call is a run of the assistant
+//! itself, and they are the prompts of these. LOG has a line for each begin and end: milliseconds, process, what,
 //! key, `start`, `done` or `cancelled`. Everything is in the prompt and the conversation: the process remembers nothing.
 #![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
 
@@ -18,6 +19,7 @@ use agent::ScriptedModel;
 use agent::durable::{DurableClient, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
+use agent::tool::QuestionInput;
 use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::Queue, tool, tools};
 use tokio::time::sleep;
 
@@ -74,6 +76,13 @@ async fn pay(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> 
     work(ms, log, cx).await
 }
 
+/// Somebody has to say how often.
+#[tool(effect = "idempotent", timeout = "20s")]
+async fn choose(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> {
+    let times: u8 = cx.ask("How often?").await?;
+    Ok(format!("{times} times: {}", work(ms, log, cx).await?))
+}
+
 /// Calls a tool so many times in so many turns, and then says what it heard.
 async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::ScriptedReply {
     let mut said = request.messages.iter().filter(|message| matches!(***message, Message::User(_)));
@@ -92,6 +101,14 @@ async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::ScriptedR
     if turn > number("turns", 1) {
         return reply().text(format!("all done; heard {}", json!(heard)));
     }
+    if let Some(tasks) = script["tasks"].as_array() {
+        return tasks.iter().enumerate().fold(reply(), |reply, (at, task)| {
+            let mut task = task.clone();
+            task["name"] = script["name"].clone();
+            let args = json!({"task": task.to_string()}).to_string();
+            reply.tool_call_with_id(format!("c{turn}-{at}"), "delegate", args)
+        });
+    }
     let (tool, ms) = (script["tool"].as_str().unwrap_or("put"), number("ms", 120));
     (0..number("calls", 1)).fold(reply().text(format!("heard {}", json!(heard))), |reply, at| {
         // Each takes a little longer than the one before.
@@ -103,17 +120,22 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
     let log = Arc::new(Log(log));
     let notes = log.clone();
     let model = ScriptedModel::from_async_fn(move |request| answer(notes.clone(), request));
-    let builder = Assistant::builder(model).tools(tools![put, send, pay]).shared_state(log);
+    let builder = Assistant::builder(model).tools(tools![put, send, pay, choose]).shared_state(log);
     // Calls say the same in every turn.
-    Ok(builder.deliver_all(Queue::Steering).without_loop_guard().build()?)
+    let builder = builder.deliver_all(Queue::Steering).without_loop_guard();
+    Ok(builder.self_as_tool("delegate", "Does a part of the work.").build()?)
 }
 
 async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
     let engine = DurableClient::new(ingress)?;
     let asks = engine.pending(name).await?;
     for ask in &asks {
-        if let PendingAsk::Approval { request, .. } = ask {
-            engine.decide(name, request, decision.clone()).await?;
+        match ask {
+            PendingAsk::Approval { request, .. } => engine.decide(name, request, decision.clone()).await?,
+            PendingAsk::Question { question, .. } => {
+                engine.answer(name, question, QuestionInput::Accept(json!(2))).await?;
+            }
+            _ => {}
         }
     }
     println!("{}", asks.len());

@@ -242,7 +242,7 @@ enum At {
 
 /// Holds the events against the grammar, written down a second time.
 #[expect(clippy::too_many_lines, reason = "one grammar")]
-fn assert_grammar(events: &[Event]) {
+pub(crate) fn assert_grammar(events: &[Event]) {
     let mut at = At::Outside;
     let mut calls: HashMap<String, u8> = HashMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -336,6 +336,17 @@ fn assert_grammar(events: &[Event]) {
             EventKind::ApprovalResolved { call_id, .. } if at == At::Approvals => {
                 if calls.get(call_id) != Some(&1) {
                     fail("a decision on a call that has ended");
+                }
+            }
+            EventKind::QuestionAsked { question, .. } => {
+                if calls.get(&question.call_id) != Some(&1) {
+                    fail("a question of a call that does not run");
+                }
+                at = At::Running;
+            }
+            EventKind::QuestionResolved { call_id, .. } => {
+                if calls.get(call_id) != Some(&1) {
+                    fail("an answer for a call that has ended");
                 }
             }
             EventKind::RunSuspended { pending, .. } => {

@@ -61,7 +61,7 @@ fn asked(request: &ModelRequest) -> (String, usize) {
 
 /// A model whose prompts say what it does: a list of replies, each a list of calls `[tool, argument]`. The argument of an assistant is another such
 /// list. At the end it repeats the results.
-fn obedient() -> ScriptedModel {
+pub(crate) fn obedient() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let (text, results) = asked(request);
         let replies: Vec<Vec<(String, Value)>> = serde_json::from_str(&text).unwrap();
@@ -71,7 +71,7 @@ fn obedient() -> ScriptedModel {
                 return calls.into_iter().fold(reply(), |said, (tool, argument)| {
                     let args = match &*tool {
                         "look" => json!({"what": argument}),
-                        "book" | "order" => json!({"to": argument}),
+                        "book" | "order" | "seat" => json!({"to": argument}),
                         _ => json!({"task": argument.to_string()}),
                     };
                     said.tool_call(tool, args.to_string())
@@ -516,7 +516,9 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
             if altered == whole {
                 continue;
             }
-            let Ok(suspended) = serde_json::from_value::<SuspendedRun>(altered) else { continue };
+            let Ok(suspended) = serde_json::from_value::<SuspendedRun>(altered) else {
+                continue;
+            };
             if serde_json::to_value(&suspended).unwrap() == whole {
                 continue;
             }
@@ -535,4 +537,33 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
     let suspended: SuspendedRun = serde_json::from_value(whole).unwrap();
     let decisions = suspended.decide(|_| Decision::Deny("no".into()));
     assert!(other_key.resume(&suspended, decisions).await.is_err());
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_are_limited_in_the_whole_tree() {
+    for allowed in [1, 3] {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (asks, peak) = (now.clone(), most.clone());
+        let model = ScriptedModel::from_async_fn(move |request| {
+            let (asks, peak) = (asks.clone(), peak.clone());
+            async move {
+                peak.fetch_max(asks.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                asks.fetch_sub(1, Ordering::SeqCst);
+                match (asked(&request), request.tools.first().map(agent::ToolDefinition::name)) {
+                    ((_, 0), Some(tool)) => (0..4).fold(reply(), |said, at| {
+                        said.tool_call(tool, json!({"task": at.to_string()}).to_string())
+                    }),
+                    _ => reply().text("done"),
+                }
+            }
+        });
+        let leaf = Assistant::builder(model.clone()).build().unwrap();
+        let middle =
+            Assistant::builder(model.clone()).tools(leaf.as_tool("leaf", "Thinks.")).build().unwrap();
+        let root = Assistant::builder(model.clone()).tools(middle.as_tool("middle", "Thinks."));
+        let root = root.max_concurrency(8).max_requests_in_flight(allowed).build().unwrap();
+        assert_eq!(root.prompt("go").await.unwrap().text(), "done");
+        assert_eq!((model.requests().len(), most.load(Ordering::SeqCst)), (2 + 8 + 16, allowed));
+    }
 }

@@ -3,13 +3,14 @@
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::running::ActiveRuns;
 use crate::loop_core::{Limit, LimitReached};
 
 /// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SharedDeadline {
     pub(super) begun: u64,
     pub(super) allowed: Duration,
@@ -18,6 +19,12 @@ pub(super) struct SharedDeadline {
 impl SharedDeadline {
     fn elapsed(self, now: u64) -> Duration {
         Duration::from_millis(now.saturating_sub(self.begun))
+    }
+
+    /// Returns the one that is reached first.
+    pub(super) fn nearer(self, other: Option<Self>) -> Self {
+        let end = |limit: Self| u128::from(limit.begun) + limit.allowed.as_millis();
+        other.filter(|other| end(*other) < end(self)).unwrap_or(self)
     }
 
     pub(super) fn remaining(self, now: u64) -> Duration {
@@ -54,6 +61,7 @@ pub(super) async fn cancel_at<T>(
 }
 
 /// A clock that all processes share, which does not go back while this one runs.
+#[derive(Clone)]
 pub(super) struct Clock {
     /// Milliseconds since 1970 at the start.
     start: u64,

@@ -23,9 +23,14 @@ use crate::tool::question::AskError;
 #[non_exhaustive]
 pub enum ServiceError {
     /// The assistant uses features that durable runs do not support.
-    #[error("durable runs do not support {}; build the assistant without these features", what.join(", and "))]
+    #[error(
+        "durable runs do not support {}; build the assistant{} without these features",
+        what.join(", and "), of_tool(path)
+    )]
     #[non_exhaustive]
     Unsupported {
+        /// The names of the tools that lead to the assistant, for example `ask_expert > book_trip`; empty for the served one.
+        path: String,
         /// The features, by the names of their builder methods, each with the reason.
         what: Vec<&'static str>,
     },
@@ -55,6 +60,10 @@ pub enum ServiceError {
         /// The address.
         address: std::net::SocketAddr,
     },
+}
+
+fn of_tool(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" of the tool `{path}`") }
 }
 
 /// The error of a [`DurableClient`](super::DurableClient).

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::PendingAsk;
 use super::journal::{InboxBatch, InboxRequest, QueueLengths};
-use crate::loop_core::Queue;
+use crate::loop_core::{Queue, ReservedPart, Spent, TreeReservation};
 use crate::message::Message;
+use crate::step_key::{StepKey, StepKind};
 
 /// The maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
@@ -21,6 +22,12 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
+    /// The runs that this one has started for its calls, the last batch of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    children: Vec<String>,
+    /// The use of the runs of its tree, if they count it here.
+    #[serde(skip_serializing_if = "is_unused")]
+    spent: Spent,
     /// The number of notices that were sent to the run.
     #[serde(rename = "told")]
     notices: u32,
@@ -29,12 +36,25 @@ pub(super) struct Inbox {
     is_notified: bool,
 }
 
+fn is_unused(spent: &Spent) -> bool {
+    *spent == Spent::default()
+}
+
 /// A request to the outside that the run waits for.
 #[derive(Debug, Serialize, Deserialize)]
 struct PendingQuestion {
     ask: PendingAsk,
     /// The id of the engine's promise for the answer.
     promise: String,
+}
+
+/// Returns the run whose approval or question has this id, or `None` if the id is one that a tool gave.
+pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
+    let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
+    // Later requests of one call have a number of their own.
+    let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
+    let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
+    [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
 }
 
 /// The result of pushing a message.
@@ -112,6 +132,21 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
+    /// Replaces the runs that this one has started.
+    pub(super) fn set_children(&mut self, children: Vec<String>) {
+        self.children = children;
+    }
+
+    /// Takes what is left of the limits of the tree.
+    pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
+        self.spent.reserve(wanted)
+    }
+
+    /// Returns the runs that this one has started.
+    pub(super) fn children(&self) -> &[String] {
+        &self.children
+    }
+
     /// Removes a request, and returns the id of the promise to resolve with its answer.
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
         let at = self.asks.iter().position(|question| question.ask.id() == id)?;
@@ -130,7 +165,6 @@ impl Inbox {
 mod tests {
     use super::*;
     use crate::message::UserMessage;
-    use crate::step_key::{StepKey, StepKind};
 
     fn message(text: &str, id: Option<&str>) -> Arc<Message> {
         let mut message = UserMessage::from(text);
@@ -202,6 +236,22 @@ mod tests {
             assert_eq!(inbox.push(Queue::FollowUp, message(&at.to_string(), None)), PushOutcome::Taken);
         }
         assert_eq!(inbox.push(Queue::Steering, message("more", None)), PushOutcome::Full);
+    }
+
+    #[test]
+    fn an_id_names_its_run() {
+        for (id, run) in [
+            ("r/1/approval/0", Some("r")),
+            ("r/1/approval/0/2", Some("r")),
+            ("r/1/tool/0/2/approval/3", Some("r/1/tool/0")),
+            ("r/1/tool/0/2/tool/1/ask/0", Some("r/1/tool/0")),
+            ("r/1/tool/0/ask/0/2", Some("r")),
+            ("job-7", None),
+            ("a/b", None),
+            ("", None),
+        ] {
+            assert_eq!(run_of(id).as_deref(), run, "{id}");
+        }
     }
 
     #[test]

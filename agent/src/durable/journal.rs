@@ -7,9 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::PendingAsk;
-use crate::loop_core::{CallEnd, Queue, RunState};
+use super::{PendingAsk, RunRequest};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, RunState, TreeReservation};
 use crate::message::{Message, ToolCall};
+use crate::run_path::RunPath;
+use crate::runtime::ChildReport;
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
@@ -44,8 +46,23 @@ pub(super) trait RunJournal: Journal {
     /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Waits for answers from outside, at most this long.
-    fn wait(&self, asks: Vec<PendingAsk>, timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>>;
+    /// Takes a part of the limits that the runs of a tree share. They are counted with the inbox of its root.
+    fn reserve(
+        &self,
+        root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
+
+    /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end.
+    fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
+
+    /// Waits for answers from outside, at most this long, and for the runs that were started.
+    fn wait(
+        &self,
+        asks: Vec<PendingAsk>,
+        timeout: Duration,
+        children: ChildWait,
+    ) -> BoxFuture<'_, Result<Answers, StepError>>;
 }
 
 /// Data that a journal can record.
@@ -103,6 +120,9 @@ pub(super) struct ToolRequest {
     /// How often its body was started again for that.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
+    /// The place of the run in its tree.
+    #[serde(default, skip_serializing_if = "RunPath::is_root")]
+    pub(super) path: RunPath,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
@@ -173,10 +193,23 @@ impl QueueLengths {
     }
 }
 
+/// The runs that were started, while the run that started them waits.
+#[derive(Clone, Debug)]
+pub(super) enum ChildWait {
+    /// They continue by themselves.
+    Apart,
+    /// They are awaited, for any time.
+    Ended,
+    /// They are cancelled for this reason, and awaited for a moment.
+    Stopped(Arc<str>),
+}
+
 /// Answers from outside, in the order of the requests, with `None` for each that timed out.
 #[derive(Debug)]
 pub(super) struct Answers {
-    pub(super) answers: Vec<Option<Value>>,
+    pub(super) from_outside: Vec<Option<Value>>,
+    /// The ends of the runs that were started, in their order, with `None` for each that the engine lost.
+    pub(super) children: Vec<Option<ChildReport>>,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }

@@ -53,6 +53,8 @@
 //!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
 //!   arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at a new
 //!   address.
+//! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. Its requests are
+//!   pending at the runs around it, too, and can be answered there. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
@@ -79,6 +81,7 @@ mod run;
 mod running;
 mod service;
 mod steps;
+mod tree_limits;
 
 pub use client::DurableClient;
 pub use error::{DurableClientError, ServiceError};

@@ -10,13 +10,19 @@ use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
+use crate::run_path::RunPath;
 use crate::runtime::{JournaledCall, ServedAssistant, mark_steered};
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
 /// The assistant that is served, the same for every run.
+#[derive(Clone)]
 pub(super) struct SharedService {
-    pub(super) assistant: ServedAssistant,
+    pub(super) assistant: Arc<ServedAssistant>,
+    /// The time limit for one reply.
+    pub(super) model_timeout: Duration,
+    /// The longest time that a call may take, of all assistants.
+    pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
     /// The attempts for one reply of the model.
     pub(super) model_retry: RetryPolicy,
@@ -26,9 +32,28 @@ pub(super) struct SharedService {
 }
 
 impl SharedService {
+    /// Returns the service as it is for runs at this place of their tree.
+    pub(super) fn at(self: &Arc<Self>, path: &RunPath) -> Result<Arc<Self>, StepError> {
+        let mut assistant = self.assistant.root().clone();
+        for call in path.calls() {
+            let Some(Ok(child)) = assistant.child(&call.tool) else {
+                return Err(StepError::engine(format!(
+                    "the assistant `{path}` is not served; serve the version that started its run"
+                )));
+            };
+            assistant = Arc::new(child);
+        }
+        Ok(Arc::new(Self { assistant, ..(**self).clone() }))
+    }
+
+    /// Returns the longest time that a step may take.
+    pub(super) fn longest_step(&self) -> Duration {
+        self.longest_call.max(self.model_timeout + self.assistant.cancel_grace())
+    }
+
     /// Returns the time to remember with a step, if runs have a time limit.
     pub(super) fn time_of_step(&self) -> Option<u64> {
-        self.assistant.wall_time().map(|_| self.clock.now())
+        self.assistant.has_time_limit().then(|| self.clock.now())
     }
 
     /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
@@ -39,7 +64,7 @@ impl SharedService {
     }
 }
 
-/// Drives one run from its beginning to its end.
+/// Drives one run from its beginning to its end, by the service at its place.
 pub(super) async fn play<J: RunJournal>(
     served: &Arc<SharedService>,
     journal: &J,
@@ -48,6 +73,7 @@ pub(super) async fn play<J: RunJournal>(
 ) -> Result<Outcome, StepError> {
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
+    let child = request.child.take();
     // State that does not fit is refused before the first step.
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
@@ -58,16 +84,18 @@ pub(super) async fn play<J: RunJournal>(
         let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
         core.record(turn, asks)?;
     }
+    let inherited = child.as_ref().and_then(|child| child.time_limit);
     let time_limit = match served.assistant.wall_time() {
         Some(allowed) => {
             let now = Box::pin(std::future::ready(Ok(served.clock.now())));
             let begun = journal.run(format!("{run}/begun"), RetryPolicy::ONE_ATTEMPT, now).await?;
-            Some(SharedDeadline { begun, allowed })
+            Some(SharedDeadline { begun, allowed }.nearer(inherited))
         }
-        None => None,
+        None => inherited,
     };
-    let core = SharedLoop::new(core);
-    let mut steps = JournalSteps::new(served, journal, performer, time_limit);
+    let is_child = child.is_some();
+    let (core, path) = (SharedLoop::new(core), child.map(|child| child.path).unwrap_or_default());
+    let mut steps = JournalSteps::new(served, journal, performer, time_limit, core.clone(), path);
     let driven = Box::pin(drive(&core, &mut steps));
     let driven = cancel_at(time_limit, &served.clock, &served.running, &run, driven).await;
     // An engine that failed temporarily replays all of this.
@@ -76,7 +104,13 @@ pub(super) async fn play<J: RunJournal>(
     }
     driven?;
     let run = core.lock();
-    Ok(Outcome::new(&run, served.assistant.answer(&run)))
+    let answer = served.assistant.answer(&run);
+    let report = is_child.then(|| served.assistant.child_report(&run, &answer));
+    let outcome = Outcome::new(&run, answer);
+    Ok(match report {
+        Some(report) => outcome.of_call(report),
+        None => outcome,
+    })
 }
 
 /// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
@@ -89,7 +123,7 @@ pub(super) async fn call_tool<J: Journal>(
     cancel: CancelToken,
 ) -> Result<StepResult<CallEnd>, StepError> {
     let name = request.step_name();
-    let ToolRequest { key, call, text, state, inputs, .. } = request;
+    let ToolRequest { key, call, text, state, inputs, path, .. } = request;
     let mut is_lost = false;
     if served.assistant.is_once(&call) {
         let mine = crate::runtime::new_id("attempt");
@@ -102,7 +136,9 @@ pub(super) async fn call_tool<J: Journal>(
     let performer = served.assistant.performer(&key.run, &token, &state)?;
     let served = served.clone();
     let work = Box::pin(async move {
-        let mut value = performer.call(JournaledCall { key, call, reply, text, inputs, is_lost }).await;
+        let mut value = performer
+            .call(JournaledCall { key, call, reply, text, inputs, is_lost, path, child: None })
+            .await;
         if token.reason().as_deref() == Some(STEERED) {
             mark_steered(&mut value.outcome);
         }

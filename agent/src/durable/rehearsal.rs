@@ -11,14 +11,15 @@ use serde_json::Value;
 
 use super::inbox::{Inbox, PushOutcome};
 use super::journal::{
-    Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
-    RunJournal, ToolRequest, Transient, Work,
+    Answers, BatchEnd, ChildWait, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable,
+    RetryPolicy, RunJournal, ToolRequest, Transient, Work,
 };
 use super::play::{SharedService, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
-use crate::loop_core::Queue;
+use crate::loop_core::{Queue, ReservedPart, TreeReservation};
 use crate::message::{Message, UserMessage};
-use crate::runtime::Decision;
+use crate::runtime::{ChildReport, Decision};
+use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
 use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 
@@ -52,7 +53,7 @@ pub struct Rehearsal {
     served: Arc<SharedService>,
     request: RunRequest,
     shared: Arc<RehearsalState>,
-    root: Arc<Mutex<VecDeque<JournalEntry>>>,
+    root: Arc<RehearsalRun>,
 }
 
 /// The point at which the process dies.
@@ -80,10 +81,10 @@ enum JournalEntry {
 /// The state of the imagined engine, which survives its crashes.
 #[derive(Default)]
 struct RehearsalState {
-    inbox: Mutex<Inbox>,
-    /// Whether the run no longer receives messages.
-    is_closed: AtomicBool,
-    stop: Mutex<Option<Arc<str>>>,
+    /// The runs that calls have started, by their names.
+    children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
+    /// The use of the limits that the runs share.
+    counts: Mutex<Inbox>,
     /// The journals of the calls of batches, by the names of their steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
     /// The prepared answers, by the ids of their requests.
@@ -93,6 +94,25 @@ struct RehearsalState {
     recorded_steps: AtomicUsize,
     /// The names of the steps that the current play has recorded.
     names: Mutex<Vec<String>>,
+}
+
+/// A run of the tree.
+#[derive(Default)]
+struct RehearsalRun {
+    entries: Arc<Mutex<VecDeque<JournalEntry>>>,
+    inbox: Mutex<Inbox>,
+    /// Whether the run no longer receives messages.
+    is_closed: AtomicBool,
+    stop: Mutex<Option<Arc<str>>>,
+}
+
+impl RehearsalRun {
+    fn cancel(&self, reason: &Arc<str>) {
+        if !self.is_closed.load(Ordering::Relaxed) && lock(&self.inbox).cancel().is_some() {
+            *lock(&self.stop) = Some(reason.clone());
+            lock(&self.entries).push_back(JournalEntry::Stop(reason.clone()));
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -130,30 +150,27 @@ impl Rehearsal {
     }
 
     fn push(&self, queue: Queue, message: Message) {
-        if self.shared.is_closed.load(Ordering::Relaxed) {
+        if self.root.is_closed.load(Ordering::Relaxed) {
             return;
         }
-        let mut inbox = lock(&self.shared.inbox);
+        let mut inbox = lock(&self.root.inbox);
         let pushed = inbox.push(queue, Arc::new(message));
         if pushed != PushOutcome::Taken {
             tracing::error!(run = %self.request.run, "the inbox is full: the message was dropped");
             return;
         }
         if inbox.message_notice().is_some() {
-            lock(&self.root).push_back(JournalEntry::Mail);
+            lock(&self.root.entries).push_back(JournalEntry::Mail);
         }
         drop(inbox);
         self.served.pushed(&self.request.run, queue);
     }
 
-    /// Cancels the run, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun ends after its first step.
+    /// Cancels the run with those below it, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun ends after its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
-        let reason: Arc<str> = reason.into();
-        if !self.shared.is_closed.load(Ordering::Relaxed) && lock(&self.shared.inbox).cancel().is_some() {
-            *lock(&self.shared.stop) = Some(reason.clone());
-            lock(&self.root).push_back(JournalEntry::Stop(reason));
-        }
+        self.root.cancel(&reason.into());
+        self.shared.cancel_children(&self.served, reason, |_| true);
     }
 
     /// Sets the decision for an approval request (`RUN/TURN/approval/ORD`). Requests without a decision time out at once.
@@ -239,10 +256,11 @@ impl Rehearsal {
     }
 
     async fn play_until(&self, crash: Option<CrashPoint>) -> Result<Outcome, StepError> {
+        refuse_reserved_name(&self.request.run).map_err(StepError::terminal)?;
         *lock(&self.shared.crash) = crash;
         self.shared.recorded_steps.store(0, Ordering::Relaxed);
         lock(&self.shared.names).clear();
-        let journal = self.journal(&self.root);
+        let journal = MemoryJournal::new(&self.served, &self.shared, &self.root, self.root.entries.clone());
         let active = self.served.running.enter(&self.request.run);
         play(&self.served, &journal, self.request.clone(), active.token.clone()).await
     }
@@ -251,14 +269,15 @@ impl Rehearsal {
     pub fn steps(&self) -> Vec<String> {
         lock(&self.shared.names).clone()
     }
+}
 
-    fn journal(&self, entries: &Arc<Mutex<VecDeque<JournalEntry>>>) -> MemoryJournal {
-        MemoryJournal {
-            served: self.served.clone(),
-            shared: self.shared.clone(),
-            entries: entries.clone(),
-            at: AtomicUsize::new(0),
-            received: Mutex::default(),
+impl RehearsalState {
+    /// Cancels the runs of calls whose names are chosen.
+    fn cancel_children(&self, served: &SharedService, reason: &str, is_chosen: impl Fn(&str) -> bool) {
+        let children = lock(&self.children).clone();
+        for (name, child) in children.iter().filter(|(name, _)| is_chosen(name)) {
+            served.running.cancel(name, reason);
+            child.cancel(&reason.into());
         }
     }
 }
@@ -273,7 +292,10 @@ impl fmt::Debug for Rehearsal {
 struct MemoryJournal {
     served: Arc<SharedService>,
     shared: Arc<RehearsalState>,
+    run: Arc<RehearsalRun>,
     entries: Arc<Mutex<VecDeque<JournalEntry>>>,
+    /// The runs that were started and have not ended.
+    children: Mutex<Vec<RunRequest>>,
     /// The position of the next entry to read.
     at: AtomicUsize,
     /// The notices before the end of the last step that the run has not received.
@@ -281,6 +303,65 @@ struct MemoryJournal {
 }
 
 impl MemoryJournal {
+    fn new(
+        served: &Arc<SharedService>,
+        shared: &Arc<RehearsalState>,
+        run: &Arc<RehearsalRun>,
+        entries: Arc<Mutex<VecDeque<JournalEntry>>>,
+    ) -> Self {
+        Self {
+            served: served.clone(),
+            shared: shared.clone(),
+            run: run.clone(),
+            entries,
+            children: Mutex::default(),
+            at: AtomicUsize::new(0),
+            received: Mutex::default(),
+        }
+    }
+
+    /// Begins or continues the run of a call. Returns `None` if the engine would lose it.
+    fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
+        let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
+        Box::pin(async move {
+            let served = self.served.at(&request.path())?;
+            let journal = Self::new(&served, &self.shared, &run, run.entries.clone());
+            let active = served.running.enter(&request.run);
+            match play(&served, &journal, request, active.token.clone()).await {
+                Ok(outcome) => Ok(outcome.report.map(|report| *report)),
+                Err(error @ StepError::Engine { .. }) => Err(error),
+                Err(error) => {
+                    tracing::error!(%error, "the run of a call failed");
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    /// Plays the runs that were started to their ends.
+    async fn end_children(&self, children: ChildWait) -> Result<Vec<Option<ChildReport>>, StepError> {
+        if matches!(children, ChildWait::Apart) {
+            return Ok(Vec::new());
+        }
+        let started = std::mem::take(&mut *lock(&self.children));
+        if started.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Some(ended) = self.replay("ended")? {
+            return decode(ended);
+        }
+        self.check_crash()?;
+        if let ChildWait::Stopped(reason) = &children {
+            let is_started = |name: &str| started.iter().any(|child| child.run == name);
+            self.shared.cancel_children(&self.served, reason, is_started);
+        }
+        let ended = join_all(started.into_iter().map(|child| self.play_child(child))).await;
+        let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let value = serde_json::to_value(ended).map_err(|error| error.to_string());
+        self.record("ended".to_owned(), value.clone())?;
+        decode(value)
+    }
+
     /// Returns the recorded result of the next step, or `None` if it was not recorded.
     fn replay(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
         let entries = lock(&self.entries);
@@ -392,13 +473,7 @@ impl RunJournal for MemoryJournal {
         Box::pin(async move {
             let calls = calls.into_iter().map(|call| {
                 let entries = lock(&self.shared.calls).entry(call.step_name()).or_default().clone();
-                let journal = MemoryJournal {
-                    served: self.served.clone(),
-                    shared: self.shared.clone(),
-                    entries,
-                    at: AtomicUsize::new(0),
-                    received: Mutex::default(),
-                };
+                let journal = Self::new(&self.served, &self.shared, &self.run, entries);
                 let active = self.served.running.enter(&call.key.run);
                 async move { call_tool(&journal.served, &journal, call, None, active.token.clone()).await }
             });
@@ -428,24 +503,48 @@ impl RunJournal for MemoryJournal {
             self.run_now("close".to_owned(), || {
                 let entries = lock(&self.entries);
                 let is_last = self.at.load(Ordering::Relaxed) >= entries.len();
-                self.shared.is_closed.store(is_last, Ordering::Relaxed);
+                self.run.is_closed.store(is_last, Ordering::Relaxed);
                 is_last
             })
         })
     }
 
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>> {
-        Box::pin(async move { self.run_now("drain".to_owned(), || lock(&self.shared.inbox).drain(request)) })
+        Box::pin(async move { self.run_now("drain".to_owned(), || lock(&self.run.inbox).drain(request)) })
     }
 
-    fn wait(&self, asks: Vec<PendingAsk>, _timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>> {
+    fn reserve(
+        &self,
+        _root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>> {
+        Box::pin(
+            async move { self.run_now("reserve".to_owned(), || lock(&self.shared.counts).reserve(wanted)) },
+        )
+    }
+
+    fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>> {
+        Box::pin(async move {
+            self.run_now("children".to_owned(), || ())?;
+            *lock(&self.children) = children;
+            Ok(())
+        })
+    }
+
+    fn wait(
+        &self,
+        asks: Vec<PendingAsk>,
+        _timeout: Duration,
+        children: ChildWait,
+    ) -> BoxFuture<'_, Result<Answers, StepError>> {
         Box::pin(async move {
             let answers = self.run_now("wait".to_owned(), || {
                 let prepared = lock(&self.shared.answers);
                 asks.iter().map(|ask| prepared.get(ask.id()).cloned()).collect::<Vec<_>>()
             })?;
-            let stop = self.run_now("waited".to_owned(), || lock(&self.shared.stop).clone())?;
-            Ok(Answers { answers, stop })
+            let children = self.end_children(children).await?;
+            let stop = self.run_now("waited".to_owned(), || lock(&self.run.stop).clone())?;
+            Ok(Answers { from_outside: answers, children, stop })
         })
     }
 }

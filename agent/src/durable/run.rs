@@ -6,8 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::deadline::SharedDeadline;
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, RunStop, StateError};
 use crate::message::{Message, Usage, continued::answer_text};
+use crate::run_path::RunPath;
+use crate::runtime::ChildReport;
 use crate::step_key::StepKey;
 use crate::tool::question::Question;
 
@@ -27,7 +30,8 @@ use crate::tool::question::Question;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, 1 to 200 bytes. Starting a run with the same name again finds the existing one.
+    /// The name of the run, 1 to 200 bytes, which does not end in `/TURN/tool/POSITION` like those of sub-agents. Starting a run with the same
+    /// name again finds the existing one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -46,6 +50,19 @@ pub struct RunRequest {
     /// The state of the run, as JSON values by name.
     #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
     pub(super) state: RunState,
+    /// Set by a run that starts this one for a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) child: Option<ChildLink>,
+}
+
+/// The facts that the run of a call takes from the run that makes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ChildLink {
+    /// Its place in the tree. The names of the tools say which assistant it is.
+    pub(super) path: RunPath,
+    /// The time limit of the runs above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time_limit: Option<SharedDeadline>,
 }
 
 /// State in a request: values that any client can write, instead of their texts.
@@ -156,6 +173,11 @@ impl RunRequest {
         Self { run: run.into(), recorded: Some(turn), ..Self::default() }
     }
 
+    /// Returns the place of the run in its tree.
+    pub(super) fn path(&self) -> RunPath {
+        self.child.as_ref().map(|child| child.path.clone()).unwrap_or_default()
+    }
+
     pub(super) fn prompts(&mut self) -> Vec<Message> {
         let text = (!self.prompt.is_empty()).then(|| Message::user(std::mem::take(&mut self.prompt)));
         text.into_iter().chain(std::mem::take(&mut self.messages)).collect()
@@ -192,7 +214,7 @@ pub struct Outcome {
     /// The limit that was reached, the reason of the cancellation, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// All messages that the run added, starting with the prompt.
+    /// All messages that the run added, starting with the prompt. Of the run of a call, the last one.
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run.
     pub usage: Usage,
@@ -202,6 +224,9 @@ pub struct Outcome {
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
+    /// The end of the call that the run is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) report: Option<Box<ChildReport>>,
 }
 
 impl Outcome {
@@ -216,12 +241,20 @@ impl Outcome {
             usage: core.usage().clone(),
             turns: core.turn(),
             answer: None,
+            report: None,
         };
         match answer {
             Ok(answer) => outcome.answer = answer,
             Err(error) => (outcome.stop, outcome.detail) = (RunStop::Error, Some(error)),
         }
         outcome
+    }
+
+    /// Makes this the outcome of the run of a call. The journal of the run that makes the call has it, so that it has only the last message.
+    pub(super) fn of_call(mut self, report: ChildReport) -> Self {
+        self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
+        self.report = Some(Box::new(report));
+        self
     }
 
     /// Returns whether the run completed normally.

@@ -12,10 +12,12 @@ use super::play::SharedService;
 use super::restate::{self, Settings};
 use super::running::ActiveRuns;
 use crate::runtime::Assistant;
-use crate::runtime::ServedAssistant;
+use crate::runtime::{ServedAssistant, UnservedAssistant};
 use crate::tool::cancel::CancelToken;
 
 /// Serves the durable runs of an assistant to the engine.
+///
+/// The assistants that it has as [tools](Assistant::as_tool) are served with it: a call of one is a run of its own on the engine.
 ///
 /// The assistant defines the model, tools, state, hooks and limits of the runs, and its conversation is the beginning of each. Its
 /// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with
@@ -42,10 +44,18 @@ impl Service {
     /// Creates a service for this assistant.
     ///
     /// # Errors
-    /// Returns an error if the assistant uses features that cannot run step by step, or has tools without a time limit.
+    /// Returns an error if the assistant, or one that it has as a tool, uses features that cannot run step by step, or has tools without a
+    /// time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
-        let served = ServedAssistant::new(assistant).map_err(|what| ServiceError::Unsupported { what })?;
-        let tools = served.unlimited_tools();
+        let unsupported = |UnservedAssistant { path, what }| ServiceError::Unsupported { path, what };
+        let served = ServedAssistant::new(assistant).map_err(unsupported)?;
+        let (mut tools, mut longest_call) = (served.unlimited_tools(), served.longest_call());
+        served
+            .visit("", &mut |served, path| {
+                tools.extend(served.unlimited_tools().into_iter().map(|tool| format!("{path} > {tool}")));
+                longest_call = longest_call.max(served.longest_call());
+            })
+            .map_err(unsupported)?;
         if !tools.is_empty() {
             return Err(ServiceError::NoTimeLimit { tools });
         }
@@ -53,6 +63,8 @@ impl Service {
         let model_retry = RetryPolicy { max_attempts: 4, pause: Duration::from_millis(500) };
         let served = SharedService {
             assistant: served,
+            model_timeout: Duration::from_secs(600),
+            longest_call,
             running: ActiveRuns::default(),
             model_retry,
             patience: day,
@@ -75,7 +87,7 @@ impl Service {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn model_timeout(mut self, after: Duration) -> Self {
-        self.served.assistant.model_timeout = after;
+        self.served.model_timeout = after;
         self
     }
 

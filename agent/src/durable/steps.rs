@@ -2,6 +2,8 @@
 
 mod asking;
 mod calls;
+mod children;
+mod limits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +14,18 @@ use self::asking::overflow_of;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
-    InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
+    ChildWait, InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
 };
 use super::play::SharedService;
+use super::tree_limits::TreeLimits;
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
     SteeringPolicy, Step, TurnSummary, steered,
 };
 use crate::message::{Message, MessageList, ToolCall};
+use crate::run_path::RunPath;
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ContextState, Performer};
+use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -36,9 +40,13 @@ pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,
     journal: &'r J,
     performer: Performer,
+    run: SharedLoop,
+    /// The calls whose runs were started and have not ended.
+    children: Vec<(StepKey, ToolCall)>,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
+    limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     /// The reply whose calls are being run.
@@ -75,13 +83,20 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         journal: &'r J,
         performer: Performer,
         time_limit: Option<SharedDeadline>,
+        run: SharedLoop,
+        path: RunPath,
     ) -> Self {
+        let limits = TreeLimits::new(&served.assistant);
+        run.lock().set_tree(path, limits.calls.clone());
         Self {
             served,
             journal,
             performer,
+            run,
+            children: Vec::new(),
             stop: None,
             time_limit,
+            limits,
             now: None,
             reply: None,
             asking: None,
@@ -133,18 +148,34 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Waits until all answers from outside arrive, or the timeout passes.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
+        Ok(self.wait_for(asks, false).await?.0)
+    }
+
+    /// Waits as well for the ends of the runs that were started, if they are awaited.
+    async fn wait_for(
+        &mut self,
+        asks: Vec<PendingAsk>,
+        has_children: bool,
+    ) -> Result<(Vec<Option<Value>>, Vec<Option<ChildReport>>), StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
         let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
-        let waited = self.journal.wait(asks, timeout).await?;
-        if let Some(reason) = waited.stop {
-            return Err(StepError::cancelled(&*reason));
+        let children = if has_children { ChildWait::Ended } else { ChildWait::Apart };
+        let waited = self.journal.wait(asks, timeout, children).await?;
+        let is_late = timeout < patience && waited.from_outside.contains(&None);
+        let (reason, error) = match (waited.stop, self.time_limit.filter(|_| is_late)) {
+            (Some(reason), _) => (reason.clone(), StepError::cancelled(&*reason)),
+            (None, Some(limit)) => {
+                let reached = limit.after(limit.allowed);
+                (reached.to_string().into(), StepError::Limit(reached))
+            }
+            (None, None) => return Ok((waited.from_outside, waited.children)),
+        };
+        if has_children {
+            self.record_stopped(waited.children)?;
         }
-        if let Some(limit) = self.time_limit.filter(|_| timeout < patience && waited.answers.contains(&None))
-        {
-            return Err(StepError::Limit(limit.after(limit.allowed)));
-        }
-        Ok(waited.answers)
+        self.stop_children(reason).await?;
+        Err(error)
     }
 
     /// Receives the notices of the inbox, which needs no request.
@@ -187,6 +218,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Closes the inbox at the end of the run, however it ended.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
+        self.return_rest().await?;
         while !self.is_closed {
             // Messages that arrived too late are dropped.
             self.is_closed = self.journal.close().await?;
@@ -312,11 +344,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
 impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
-        match (self.reached_limit(), &self.stop) {
-            (Some(reached), _) => Err(StepError::Limit(reached)),
-            (None, Some(reason)) => Err(StepError::cancelled(&**reason)),
-            (None, None) => Ok(()),
-        }
+        let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
+            (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
+            (None, Some(reason)) => (reason.clone(), StepError::cancelled(&*reason)),
+            (None, None) => return Ok(()),
+        };
+        self.stop_children(reason).await?;
+        Err(error)
     }
 
     async fn model(
@@ -325,6 +359,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
+        self.reserve_request().await?;
         self.select_model(&key, run).await?;
         self.fit_context(&key, run, None).await?;
         let mut reply = self.ask(key.clone(), key.to_string(), messages.clone(), run).await?;
@@ -406,6 +441,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             // Only validation, which is the same on every replay.
             work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
+        self.reserve_calls(&prepared).await?;
         let mut run = run.lock();
         (first..).zip(prepared).try_for_each(|(ord, prepared)| run.record_prepared(ord, prepared.into()))?;
         Ok(())
@@ -456,8 +492,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         &mut self,
         deferred: Vec<(StepKey, String)>,
     ) -> Result<Option<Vec<CallEnd>>, StepError> {
-        let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
-        Ok(Some(self.wait(asks.collect()).await?.into_iter().map(delivered).collect()))
+        Ok(Some(self.await_calls(deferred).await?))
     }
 
     async fn turn_end(

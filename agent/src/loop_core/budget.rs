@@ -109,6 +109,76 @@ impl TreeBudget {
     }
 }
 
+/// A request of a run on an engine for a part of the limits that the runs of its tree share. The counts are in one place there, which no loop can read.
+#[cfg(feature = "durable-restate")]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct TreeReservation {
+    pub(crate) limits: UsageLimits,
+    /// The number of runs that calls may start.
+    pub(crate) max_runs: u32,
+    /// The requests, calls and runs that it wants, and the tokens that it has used since it asked last.
+    pub(crate) wanted: Spent,
+    /// The calls that it has taken and that did not run.
+    pub(crate) returned: u64,
+}
+
+/// The part that a run got for its [`TreeReservation`].
+#[cfg(feature = "durable-restate")]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReservedPart {
+    /// Set if no request may be made.
+    pub(crate) reached: Option<LimitReached>,
+    pub(crate) tool_calls: u64,
+    pub(crate) runs: u32,
+}
+
+#[cfg(feature = "durable-restate")]
+impl Spent {
+    /// Takes what is left.
+    pub(crate) fn reserve(
+        &mut self,
+        TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
+    ) -> ReservedPart {
+        self.usage += &wanted.usage;
+        self.tool_calls = self.tool_calls.saturating_sub(returned);
+        let reached = exceeded(&limits, self.requests, &self.usage).filter(|_| wanted.requests > 0);
+        if reached.is_none() {
+            self.requests += wanted.requests;
+        }
+        let left = limits.tool_calls.map_or(u64::MAX, |allowed| allowed.saturating_sub(self.tool_calls));
+        let tool_calls = wanted.tool_calls.min(left);
+        let runs = wanted.runs.min(max_runs.saturating_sub(self.runs));
+        self.tool_calls += tool_calls;
+        self.runs += runs;
+        ReservedPart { reached, tool_calls, runs }
+    }
+}
+
+#[cfg(feature = "durable-restate")]
+impl TreeBudget {
+    /// Creates the budget of one run, of which the calls are reserved that it may make.
+    pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
+        let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
+        Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
+    }
+
+    /// Sets how many calls may be made.
+    pub(crate) fn set_calls(&self, number: u64) {
+        if let Some(allowed) = self.limits.tool_calls {
+            self.spent().tool_calls = allowed.saturating_sub(number);
+        }
+    }
+
+    /// Takes the calls that may still be made, and the tokens that were used since the last time.
+    pub(crate) fn take_rest(&self) -> (u64, Usage) {
+        let mut spent = self.spent();
+        let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
+        let calls = allowed.saturating_sub(std::mem::replace(&mut spent.tool_calls, allowed));
+        (calls, std::mem::take(&mut spent.usage))
+    }
+}
+
 /// Returns the first limit that forbids another request.
 #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
 pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {

@@ -95,11 +95,15 @@ impl AgentLoop {
 impl AgentLoop {
     /// Sets the place of the run in its tree, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
+        self.set_path(path);
+        self.budget = SharedBudget(Some(budget));
+    }
+
+    fn set_path(&mut self, path: RunPath) {
         for event in &mut self.events {
             event.path = path.clone();
         }
         self.path = path;
-        self.budget = SharedBudget(Some(budget));
     }
 
     /// Returns the place of the run in its tree.
@@ -136,10 +140,24 @@ impl AgentLoop {
         })
     }
 
+    /// Adds the run of a call to a copy of this run that was made while the call ran.
+    pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
+        let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
+        let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };
+        (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
+        slot.mac = None;
+        slot.state = SlotState::Child(child);
+        self.version = self.version.max(Self::CHILD_VERSION);
+        if self.phase == Phase::CallTools && !self.batch.any(|state| *state == SlotState::Ready) {
+            self.phase = Phase::Await;
+        }
+    }
+
     /// Takes a child that waits, because its call continues.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
-        if self.phase != Phase::Await || !matches!(slot.state, SlotState::Child(_)) {
+        let runs = matches!(self.phase, Phase::Await | Phase::CallTools);
+        if !runs || !matches!(slot.state, SlotState::Child(_)) {
             return None;
         }
         let SlotState::Child(child) = std::mem::replace(&mut slot.state, SlotState::Ready) else {

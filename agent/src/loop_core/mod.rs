@@ -72,6 +72,8 @@ pub(crate) use calls::steered;
 pub(crate) use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
 pub(crate) use budget::TreeBudget;
+#[cfg(feature = "durable-restate")]
+pub(crate) use budget::{ReservedPart, Spent, TreeReservation};
 #[cfg(feature = "runtime")]
 pub(crate) use child::{ChildState, MAX_DEPTH};
 pub use config::LoopConfig;

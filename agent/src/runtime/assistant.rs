@@ -13,7 +13,7 @@ use super::listener::{Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueuedMessage, Receipt};
 use super::records::{SessionState, UnrecordedEnds};
 use super::spill::{SpilledFile, SpilledResults};
-use crate::loop_core::{Event, Queue};
+use crate::loop_core::{AgentLoop, Event, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::steps::SharedLoop;
 use crate::tool::cancel::CancelToken;
@@ -88,6 +88,8 @@ pub(super) struct Active {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<Growing>,
+    /// Copies the run with those within it, once it is driven.
+    pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
 impl Assistant {

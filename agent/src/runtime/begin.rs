@@ -267,7 +267,7 @@ impl AssistantState {
     fn activate(&mut self, core: AgentLoop, cancel: CancelToken) -> SharedLoop {
         let run = SharedLoop::new(core);
         self.last_error = None;
-        self.active = Some(Active { run: run.clone(), cancel, growing: None });
+        self.active = Some(Active { run: run.clone(), cancel, growing: None, copy_tree: None });
         run
     }
 }

@@ -100,6 +100,7 @@ pub struct AssistantBuilder {
     max_concurrency: usize,
     max_depth: u8,
     max_children: u32,
+    max_requests_in_flight: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
 }
@@ -146,6 +147,7 @@ impl AssistantBuilder {
             max_concurrency: 16,
             max_depth: 3,
             max_children: 200,
+            max_requests_in_flight: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
         }
@@ -547,6 +549,7 @@ impl AssistantBuilder {
             max_concurrency: self.max_concurrency,
             max_depth: self.max_depth,
             max_children: self.max_children,
+            max_requests_in_flight: self.max_requests_in_flight,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,
         };

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::assistant::Assistant;
 use super::begin::RunStart;
+#[cfg(feature = "durable-restate")]
+use super::engine_child::EngineChild;
 use super::error::RunError;
 use super::output::{AnswerReader, TOOL};
 use super::parent::{CHILD_HANDLE, ChildCall, ChildHandle};
 use super::prompt::Prompt;
 use super::records::StoredRun;
-use super::run_output::RunOutput;
 use crate::args::{InvalidArguments, Plan, PlanOptions};
-use crate::message::{AssistantMessage, UserMessage};
+use crate::message::{AssistantMessage, Message, Usage, UserMessage, continued::answer_text};
 use crate::model::OutputSchema;
 use crate::tool::BoxFuture;
 use crate::tool::arguments::{Argument, ToolArgs};
@@ -94,7 +95,9 @@ impl Assistant {
     /// from the run around it is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
     /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
-    /// client, a run that would have to wait ends with the code `needs_decision`. On an engine a call runs in one step.
+    /// client, a run that would have to wait ends with the code `needs_decision`.
+    ///
+    /// On an [engine](crate::guide::durable) a call is a workflow of its own, with no time limit but that of the run around it.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -132,8 +135,7 @@ impl Assistant {
 
 impl ChildTool {
     pub(super) fn new(assistant: Option<Assistant>, name: Arc<str>, description: Arc<str>) -> Self {
-        let mut options = ToolOptions::new(name).description(description).without_timeout();
-        options.is_of_assistant = true;
+        let options = ToolOptions::new(name).description(description).without_timeout();
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
@@ -168,17 +170,16 @@ impl ChildTool {
     pub fn build(self) -> Result<Tool, DefinitionError> {
         let Self { assistant, options, input, output } = self;
         let output = output.transpose()?;
-        let options = match &output {
+        let mut options = match &output {
             Some(schema) if schema.schema["type"] == "object" => {
                 options.output_schema(Value::clone(&schema.schema))
             }
             _ => options,
         };
         let plan = (input.plan)(&options.name, options.arguments)?;
-        Ok(Tool::from_body(
-            ToolDefinition::with_options(plan, options)?,
-            ChildBody { assistant, input, output },
-        ))
+        let spec = Arc::new(ChildSpec { assistant, output });
+        options.of_assistant = Some(spec.clone());
+        Ok(Tool::from_body(ToolDefinition::with_options(plan, options)?, ChildBody { spec, input }))
     }
 }
 
@@ -220,10 +221,24 @@ impl ChildInput {
     }
 }
 
+/// What a call of an assistant runs.
+pub(super) struct ChildSpec {
+    /// `None` stands for the assistant that makes the call.
+    pub(super) assistant: Option<Assistant>,
+    pub(super) output: Option<OutputSchema>,
+}
+
+impl ChildSpec {
+    /// Returns what a call of the tool runs, if that is an assistant.
+    #[cfg(feature = "durable-restate")]
+    pub(super) fn of(tool: &Tool) -> Option<&Self> {
+        tool.assistant_spec()?.downcast_ref()
+    }
+}
+
 struct ChildBody {
-    assistant: Option<Assistant>,
+    spec: Arc<ChildSpec>,
     input: ChildInput,
-    output: Option<OutputSchema>,
 }
 
 impl ToolBody for ChildBody {
@@ -241,6 +256,10 @@ impl ToolBody for ChildBody {
                 Ok(message) => message,
                 Err(report) => return ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, report.to_text()),
             };
+            #[cfg(feature = "durable-restate")]
+            if let Some(child) = cx.get::<EngineChild>() {
+                return child.outcome(message);
+            }
             match cx.get::<ChildHandle>() {
                 Some(ChildHandle(call)) => self.run(call, message, cx).await,
                 None => self.run_alone(message, cx).await,
@@ -252,7 +271,7 @@ impl ToolBody for ChildBody {
 impl ChildBody {
     /// Runs within the run that makes the call.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
-        let mut assistant = call.parent.assistant_of_child(self.assistant.as_ref());
+        let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;
         if call.parent.has_session {
             match assistant.into_session(call.run_id.clone()).await {
@@ -286,7 +305,7 @@ impl ChildBody {
 
     /// Runs outside of a run, where nothing can wait.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
-        let Some(assistant) = &self.assistant else {
+        let Some(assistant) = &self.spec.assistant else {
             return failed(
                 "child_failed",
                 "The tool is an assistant that calls itself, and there is no assistant here.",
@@ -297,7 +316,7 @@ impl ChildBody {
     }
 
     async fn outcome(&self, prompt: Prompt, call: Option<&ChildCall>) -> ToolOutcome {
-        let output = match &self.output {
+        let output = match &self.spec.output {
             None => prompt.await.map(|output| (None, output)),
             Some(schema) => prompt.output_schema(schema.clone()).await.map(|output| {
                 let (value, output) = output.split_value();
@@ -307,7 +326,7 @@ impl ChildBody {
         match output {
             Ok((value, mut output)) => match output.snapshot.take() {
                 Some(suspended) => waits(call, suspended.into_loop()),
-                None => answer(value.as_ref(), &output),
+                None => answer(value.as_ref(), &output.run_id, output.turns, &output.usage, &output.messages),
             },
             Err(RunError::Suspended(suspended)) => waits(call, suspended.into_loop()),
             Err(error) => failure(error),
@@ -321,7 +340,7 @@ impl ChildBody {
         let text = || replies().next().map(AssistantMessage::text).filter(|text| !text.is_empty());
         let gone =
             || failed("child_failed", "The sub-agent ended, and its answer was not recorded. Call it again.");
-        let Some(schema) = &self.output else {
+        let Some(schema) = &self.spec.output else {
             return text().map_or_else(gone, |text| ToolOutput::text(text).into());
         };
         let submitted = replies().flat_map(AssistantMessage::tool_calls).find(|call| call.name == TOOL);
@@ -336,19 +355,22 @@ impl ChildBody {
 fn may_begin(call: &ChildCall) -> Option<ToolOutcome> {
     let parent = &call.parent;
     if parent.is_too_deep() {
-        let depth = call.path.calls().len() - 1;
-        let text =
-            format!("No sub-agent was started: this run is at depth {depth}, the limit (`max_depth`).");
-        return Some(failed("depth_limit", text));
+        return Some(too_deep(call.path.calls().len() - 1));
     }
     if !parent.budget.take_run(parent.max_children) {
-        let text = format!(
-            "No sub-agent was started: the run has started {}, the limit (`max_children`).",
-            parent.max_children
-        );
-        return Some(failed("limit", text));
+        return Some(too_many(parent.max_children));
     }
     None
+}
+
+pub(super) fn too_deep(depth: usize) -> ToolOutcome {
+    let text = format!("No sub-agent was started: this run is at depth {depth}, the limit (`max_depth`).");
+    failed("depth_limit", text)
+}
+
+pub(super) fn too_many(max: u32) -> ToolOutcome {
+    let text = format!("No sub-agent was started: the run has started {max}, the limit (`max_children`).");
+    failed("limit", text)
 }
 
 /// The run waits, and its call with it.
@@ -365,29 +387,35 @@ fn waits(call: Option<&ChildCall>, run: crate::loop_core::AgentLoop) -> ToolOutc
     }
 }
 
-fn answer(value: Option<&Value>, output: &RunOutput) -> ToolOutcome {
+pub(super) fn answer(
+    value: Option<&Value>,
+    run_id: &str,
+    turns: u32,
+    usage: &Usage,
+    messages: &[Arc<Message>],
+) -> ToolOutcome {
     let answered = match value.map(ToolOutput::json) {
         Some(Ok(json)) => json,
         Some(Err(error)) => return failed("child_failed", error.to_string()),
-        None => ToolOutput::text(answer_text(output)),
+        None => ToolOutput::text(text_or_count(messages)),
     };
     let answered = answered
-        .with_metadata("run_id", &*output.run_id)
-        .with_metadata("turns", output.turns)
-        .with_metadata("total_tokens", output.usage.total);
+        .with_metadata("run_id", run_id)
+        .with_metadata("turns", turns)
+        .with_metadata("total_tokens", usage.total);
     answered.into()
 }
 
-fn answer_text(output: &RunOutput) -> String {
-    let text = output.text();
+fn text_or_count(messages: &[Arc<Message>]) -> String {
+    let text = answer_text(messages);
     if !text.is_empty() {
         return text;
     }
-    let calls = output.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+    let calls = messages.iter().filter(|message| message.as_tool_result().is_some()).count();
     format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
-fn failure(error: RunError) -> ToolOutcome {
+pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => failed("limit", format!("The sub-agent did not finish: {reached}.")),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),
@@ -398,6 +426,6 @@ fn failure(error: RunError) -> ToolOutcome {
     }
 }
 
-fn failed(code: &'static str, message: impl Into<String>) -> ToolOutcome {
+pub(super) fn failed(code: &'static str, message: impl Into<String>) -> ToolOutcome {
     ToolOutcome::failed(OutcomeCode::new(code), message)
 }

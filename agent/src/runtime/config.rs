@@ -57,6 +57,8 @@ pub(super) struct Config {
     pub(super) max_depth: u8,
     /// The maximum number of runs within a run of this assistant.
     pub(super) max_children: u32,
+    /// The maximum number of requests that runs within a run of this assistant make at the same time.
+    pub(super) max_requests_in_flight: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.

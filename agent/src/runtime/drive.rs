@@ -13,7 +13,7 @@ use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput, TOOL};
-use super::parent::ChildCall;
+use super::parent::{ChildCall, RunningChildren, snapshot_of_tree};
 use super::perform::Performer;
 use super::progress::{CallReport, Updates};
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
@@ -79,12 +79,19 @@ impl BegunRun {
         if let Some(source) = context.source() {
             config = for_source(source, config)?;
         }
-        let records =
-            config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
+        let records = config
+            .keeper
+            .as_ref()
+            .map(|keeper| RunRecords::new(keeper, &context, assistant.session(), false));
         let started =
             assistant.begin_run(run_id.clone(), start, state, cancel.clone(), is_watched, &config)?;
+        let children = RunningChildren::default();
+        if let Some(active) = &mut assistant.state().active {
+            let (run, children) = (started.run.clone(), children.clone());
+            active.copy_tree = Some(Arc::new(move || snapshot_of_tree(&run, &children)));
+        }
         if let Some(call) = &within {
-            run_begins(call, &started);
+            run_begins(call, &started, &children);
         }
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
@@ -92,7 +99,7 @@ impl BegunRun {
             Box::new(InProcessSteps::new(performer, assistant, run, StopSignal::new(cancel, None)));
         (steps.updates, steps.reader, steps.records) = (updates, reader, records);
         (steps.delivering, steps.resumption, steps.checks_again) = (taken, resumption, checks_again);
-        steps.parent = within.map(|call| call.parent.clone());
+        (steps.parent, steps.children) = (within.map(|call| call.parent.clone()), children);
         Ok(Self { steps, seen, interrupted, answer, in_tool: None })
     }
 
@@ -147,13 +154,13 @@ impl BegunRun {
 }
 
 /// A call of an assistant's tool has become a run.
-fn run_begins(call: &ChildCall, started: &StartedRun) {
+fn run_begins(call: &ChildCall, started: &StartedRun, children: &RunningChildren) {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {
         call.parent.budget.add(&run.spent());
     }
     run.set_tree(call.path.clone(), call.parent.budget.clone());
-    call.begun(&started.run);
+    call.begun(&started.run, children);
 }
 
 /// Gives the conversation back to the assistant, and returns the output of the run.

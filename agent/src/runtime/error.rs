@@ -331,6 +331,13 @@ pub enum BuildError {
     /// A [session](super::AssistantBuilder::session) needs a store.
     #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
+    /// The name of the [session](super::AssistantBuilder::session) has the form of those of sub-agents, `RUN/TURN/tool/POSITION`.
+    #[error("{message}")]
+    #[non_exhaustive]
+    ReservedName {
+        /// The error message, with the name.
+        message: String,
+    },
     /// The session could not be read.
     #[error("the session cannot be read: {0}")]
     Store(#[from] StoreError),

@@ -68,7 +68,7 @@ impl RunHandle {
     }
 
     /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. The
-    /// snapshot contains the secret arguments of calls.
+    /// snapshot contains the secret arguments of calls, and the runs of sub-agents as they are, unless those are stored.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};
@@ -87,9 +87,16 @@ impl RunHandle {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Option<SuspendedRun> {
-        let run = self.assistant.state().active.as_ref().map(|active| active.run.clone())?;
-        let run = run.lock();
-        let mut run = (*run.run_id() == self.run_id).then(|| run.snapshot())?;
+        let active = self.assistant.state();
+        let (run, copy_tree) =
+            active.active.as_ref().map(|active| (active.run.clone(), active.copy_tree.clone()))?;
+        drop(active);
+        if *run.lock().run_id() != self.run_id {
+            return None;
+        }
+        // With a store, sub-agents continue from their own sessions.
+        let copy_tree = copy_tree.filter(|_| self.assistant.config().keeper.is_none());
+        let mut run = copy_tree.map_or_else(|| run.lock().snapshot(), |copy| copy());
         self.assistant.config().sign(&mut run);
         Some(SuspendedRun::new(run))
     }

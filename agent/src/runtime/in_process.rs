@@ -14,7 +14,7 @@ use super::checked::CheckedArguments;
 use super::error::RunError;
 use super::hooks::{HookError, hook_error};
 use super::listener::EventSlot;
-use super::parent::ParentRun;
+use super::parent::{ParentRun, RunningChildren};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
@@ -73,6 +73,8 @@ pub(super) struct InProcessSteps {
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The runs of calls of this segment that continue, by the position of the call.
     pub(super) continued: HashMap<u32, (Box<AgentLoop>, Resumption)>,
+    /// The calls whose own runs have begun and not ended.
+    pub(super) children: RunningChildren,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }
@@ -119,6 +121,7 @@ impl Steps for InProcessSteps {
     ) -> Result<ModelReply, StepError> {
         // Dropped, so that the lists have one owner and grow in place.
         drop(messages);
+        let _place = self.request_place().await?;
         let span = self.turn_span();
         if !self.performer.config.prepares_requests() {
             return self.ask(key).instrument(span).await;
@@ -230,6 +233,7 @@ impl InProcessSteps {
             parent: None,
             as_parent: None,
             continued: HashMap::new(),
+            children: RunningChildren::default(),
             is_running: true,
         }
     }

@@ -16,6 +16,8 @@ mod compact;
 mod config;
 mod context;
 mod drive;
+#[cfg(feature = "durable-restate")]
+mod engine_child;
 mod entry;
 mod error;
 mod executor;
@@ -78,13 +80,15 @@ pub(crate) use approval::CheckedAgain;
 pub(crate) use clock::TokioClock;
 #[cfg(feature = "durable-restate")]
 pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
+#[cfg(feature = "durable-restate")]
+pub(crate) use engine_child::{ChildReport, is_child_handle, too_many_children, waiting_child};
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]
 pub(crate) use segment::{JournaledCall, mark_steered};
 #[cfg(feature = "durable-restate")]
-pub(crate) use served::ServedAssistant;
+pub(crate) use served::{ServedAssistant, UnservedAssistant};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::approval::{Approver, Resumption};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::approval::Resumption;
 use super::assistant::Assistant;
 use super::config::Config;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
-use super::records::StoreAccess;
 use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
 use crate::message::ToolCall;
 use crate::step_key::StepKey;
-use crate::steps::SharedLoop;
-use crate::tool::asking::Answerer;
+use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
@@ -22,22 +22,40 @@ pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
 /// The handle under which the record of a call waits whose child waits.
 pub(super) const CHILD_HANDLE: &str = "agent:child";
 
+/// The calls of a run whose own runs have begun and not ended, with their positions.
+pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
+
+/// Returns a copy of a run with those that its calls run. Their ends are recorded under the lock of the run, so that none is missing.
+pub(super) fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
+    let run = run.lock();
+    let mut copy = run.snapshot();
+    for (ord, call) in lock_children(children).iter() {
+        if let Some(child) = call.snapshot() {
+            copy.embed_child(*ord, Box::new(child));
+        }
+    }
+    copy
+}
+
+pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u32, Arc<ChildCall>)>> {
+    // Nothing that can panic runs while the lock is held.
+    children.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A run, as the runs within it see it.
 pub(super) struct ParentRun {
     /// Its listeners are notified of the events of its children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    pub(super) approver: Option<Approver>,
-    answerer: Option<Answerer>,
-    /// Where children are recorded, if this run is.
-    pub(super) keeper: Option<Arc<StoreAccess>>,
+    /// What children take from it.
+    config: Arc<Config>,
     /// Whether its messages are stored, and those of its children with them.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The number of further runs that may be within one another.
-    depth_left: u8,
+    /// The requests that the runs of the tree may make at the same time. A run makes none while those within it run.
+    requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
 
@@ -57,7 +75,7 @@ impl ParentRun {
 
     /// Whether no more runs may be within this one.
     pub(super) fn is_too_deep(&self) -> bool {
-        self.depth_left == 0
+        self.config.max_depth == 0
     }
 
     /// Notifies the listeners without waiting for them.
@@ -74,20 +92,27 @@ impl ParentRun {
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         let of = of.unwrap_or(&self.assistant);
-        let mut config = Config::clone(of.config());
-        config.approver = config.approver.or_else(|| self.approver.clone());
-        config.answerer = config.answerer.or_else(|| self.answerer.clone());
-        config.keeper.clone_from(&self.keeper);
+        Assistant::new(Arc::new(of.config().within(&self.config)), messages)
+    }
+}
+
+impl Config {
+    /// Returns the configuration of runs within a run that has the other one.
+    pub(super) fn within(&self, parent: &Self) -> Self {
+        let mut config = self.clone();
+        config.approver = config.approver.or_else(|| parent.approver.clone());
+        config.answerer = config.answerer.or_else(|| parent.answerer.clone());
+        config.keeper.clone_from(&parent.keeper);
         // The root signs the whole tree.
         config.signer = None;
-        config.max_depth = self.depth_left.saturating_sub(1);
+        config.max_depth = parent.max_depth.saturating_sub(1);
         if config.max_depth == 0 {
             let shown = |tool: &ToolDefinition| {
                 config.registry.get(tool.name()).is_none_or(|tool| !tool.is_of_assistant())
             };
             config.request.tools = config.request.tools.iter().filter(|tool| shown(tool)).cloned().collect();
         }
-        Assistant::new(Arc::new(config), messages)
+        config
     }
 }
 
@@ -109,6 +134,8 @@ struct Inner {
     continued: Option<(Box<AgentLoop>, Resumption)>,
     /// The run, once it has begun.
     run: Option<SharedLoop>,
+    /// The runs within it.
+    children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
 }
 
@@ -123,8 +150,20 @@ impl ChildCall {
     }
 
     /// Records that the run has begun.
-    pub(super) fn begun(&self, run: &SharedLoop) {
-        self.inner().run = Some(run.clone());
+    pub(super) fn begun(&self, run: &SharedLoop, children: &RunningChildren) {
+        let mut inner = self.inner();
+        inner.run = Some(run.clone());
+        inner.children = children.clone();
+    }
+
+    /// Returns a copy of the run as it is; `None` if it has not begun.
+    fn snapshot(&self) -> Option<AgentLoop> {
+        let inner = self.inner();
+        match (&inner.suspended, &inner.run) {
+            (Some(run), _) => Some((**run).clone()),
+            (None, Some(run)) => Some(snapshot_of_tree(run, &inner.children)),
+            (None, None) => inner.continued.as_ref().map(|(run, _)| (**run).clone()),
+        }
     }
 
     /// Records that the run waits.
@@ -149,7 +188,20 @@ impl InProcessSteps {
         let run_id: Arc<str> = key.to_string().into();
         let path = parent.path.with(&call.id, &call.name, &run_id);
         let inner = Inner { continued: self.continued.remove(&key.ord), ..Inner::default() };
-        Arc::new(ChildCall { parent, run_id, path, inner: Mutex::new(inner) })
+        let call = Arc::new(ChildCall { parent, run_id, path, inner: Mutex::new(inner) });
+        lock_children(&self.children).push((key.ord, call.clone()));
+        call
+    }
+
+    /// Waits until the run may make a request, if it is within another one.
+    ///
+    /// # Errors
+    /// The run is stopped.
+    pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
+        let Some(parent) = &self.parent else { return Ok(None) };
+        let place = Box::pin(parent.requests.clone().acquire_owned());
+        // The semaphore is never closed.
+        self.performer.until_stopped(place).await.map(Result::ok).ok_or_else(|| self.stopped())
     }
 
     /// Returns this run as its children see it.
@@ -165,14 +217,15 @@ impl InProcessSteps {
         let parent = Arc::new(ParentRun {
             assistant: self.assistant.clone(),
             reader: self.reader.clone(),
-            approver: config.approver.clone(),
-            answerer: config.answerer.clone(),
-            keeper: config.keeper.clone(),
+            config: config.clone(),
             has_session: self.assistant.session().is_some(),
             path,
             budget,
             max_children: self.parent.as_ref().map_or(config.max_children, |parent| parent.max_children),
-            depth_left: config.max_depth,
+            requests: match &self.parent {
+                Some(parent) => parent.requests.clone(),
+                None => Arc::new(Semaphore::new(config.max_requests_in_flight)),
+            },
             above: self.parent.clone(),
         });
         self.as_parent = Some(parent.clone());

@@ -11,8 +11,10 @@ use super::assistant::Assistant;
 use super::body::{CallBody, max_attempts};
 use super::cache::CallKey;
 use super::config::Config;
+#[cfg(feature = "durable-restate")]
+use super::engine_child::EngineChild;
 use super::in_process::InProcessSteps;
-use super::parent::{CHILD_GRACE, ChildCall, ChildHandle};
+use super::parent::{CHILD_GRACE, ChildCall, ChildHandle, lock_children};
 #[cfg(feature = "durable-restate")]
 use super::perform::Performer;
 use super::progress::CallReport;
@@ -20,6 +22,8 @@ use super::records::RunRecords;
 use super::spill::READ_RESULT;
 use crate::loop_core::{CallEnd, RecordError, SteeringPolicy, steered};
 use crate::message::{Message, ToolCall};
+#[cfg(feature = "durable-restate")]
+use crate::run_path::RunPath;
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 #[cfg(feature = "durable-restate")]
@@ -137,6 +141,9 @@ impl InProcessSteps {
             mark_steered(&mut end.outcome);
         }
         let mut run = self.run.lock();
+        if child.is_some() {
+            lock_children(&self.children).retain(|(other, _)| *other != ord);
+        }
         if let Some(state) = child.and_then(|child| child.take_state())
             && run.record_child(ord, state)?
         {
@@ -272,15 +279,19 @@ pub(crate) struct JournaledCall {
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether it may have begun before, and must not begin again.
     pub(crate) is_lost: bool,
+    /// The run that asks it, if that is a child.
+    pub(crate) path: RunPath,
+    /// How its own run ended, if it is a call of an assistant.
+    pub(crate) child: Option<ToolOutcome>,
 }
 
 #[cfg(feature = "durable-restate")]
 impl Performer {
     /// Runs a call, and records it in the assistant's store.
     pub(crate) async fn call(&self, served: JournaledCall) -> CallEnd {
-        let JournaledCall { key, call, reply, text, inputs, is_lost } = served;
+        let JournaledCall { key, call, reply, text, inputs, is_lost, path, child } = served;
         let config = &self.config;
-        let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None));
+        let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None, true));
         if is_lost {
             return match records {
                 Some(records) => records.end_lost(config, &key, &call, &self.context, &text).await,
@@ -289,9 +300,13 @@ impl Performer {
         }
         let max_attempts = max_attempts(config, &call.name);
         let answerer = config.answerer.clone();
-        let rules = AskRules { answerer, suspends: true, inputs: inputs.into(), ..AskRules::default() };
+        let rules = AskRules { answerer, suspends: true, inputs: inputs.into(), path, notify: None };
         let context = self.context.clone().with_idempotency_key(key.to_string()).with_ask_rules(rules);
         let context = context.with_attempt(1, max_attempts);
+        let context = match child {
+            Some(outcome) => context.adding_state(Arc::new(EngineChild::Ended(outcome))),
+            None => context,
+        };
         let reply = reply.filter(|_| !config.hooks.is_empty());
         let (config, begun) = (config.clone(), Instant::now());
         let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };

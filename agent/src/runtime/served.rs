@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use super::approval::{CheckedAgain, Decision, checked_again};
 use super::assistant::Assistant;
+use super::child::ChildSpec;
 use super::config::Config;
+use super::output::AnswerReader;
 use super::perform::{Performer, SoFar};
 use super::spill::{READ_RESULT, part_of_text, result_text};
-use super::state_types::StateType;
+use super::state_types::{StateType, StateTypes};
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, Prepared, Queue, ReadyCall, RecordedTurn,
-    RunState, StateError, SteeringPolicy,
+    RunState, StateError, SteeringPolicy, UsageLimits,
 };
 use crate::message::{Conversation, Message, ToolCall};
+use crate::model::OutputSchema;
 use crate::tool::{
     cancel::CancelToken, context::ToolContext, definition::ToolDefinition, outcome::ToolOutcome,
     policy::Effect, value::Tool,
@@ -23,27 +26,99 @@ use serde_json::Value;
 /// An assistant whose runs an engine drives. It remembers nothing from step to step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
+    /// The configuration as it was built, for calls with which an assistant runs itself.
+    plain: Arc<Config>,
     /// The state that tools need from the request of a run.
     needed_state: Vec<StateType>,
     conversation: Conversation,
-    /// The time limit for one reply.
-    pub(crate) model_timeout: Duration,
+    /// Whether the answers of its runs are values, because it is a tool with an output.
+    pub(super) is_typed: bool,
+    /// The assistant that has this one as a tool.
+    above: Option<Arc<Self>>,
 }
+
+/// An assistant that no engine can run: the names of the tools that lead to it, and the options that it has, in the words of the builder, each
+/// with the reason.
+pub(crate) struct UnservedAssistant {
+    pub(crate) path: String,
+    pub(crate) what: Vec<&'static str>,
+}
+
+const OUTPUT_SCHEMA: &str = "an output of a type whose schema cannot be used";
 
 const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
-    /// Serves this assistant.
+    /// Serves this assistant, and all that it has as tools.
     ///
     /// # Errors
-    /// Returns the options that no engine can provide, in the words of the builder, each with the reason.
-    pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
-        let config = assistant.config();
-        let (needed_state, is_complete) = config.state_types.of_requests(&config.registry);
+    /// Returns the first of them that no engine can run.
+    pub(crate) fn new(assistant: &Assistant) -> Result<Arc<Self>, UnservedAssistant> {
+        let at_root = |what| UnservedAssistant { path: String::new(), what };
+        if assistant.session().is_some() {
+            return Err(at_root(vec!["`session`, because the engine keeps the conversation"]));
+        }
+        let root = Self::serve(assistant.config(), assistant.messages(), None, None).map_err(at_root)?;
+        let mut root = Arc::new(root);
+        let mut needed = root.needed_state.clone();
+        root.visit("", &mut |served, _| needed.extend(served.needed_state.iter().cloned()))?;
+        if let Some(root) = Arc::get_mut(&mut root) {
+            // A request without what its children need is refused before its first step.
+            root.needed_state = needed;
+        }
+        Ok(root)
+    }
+
+    /// Calls a function with each assistant that this one has as a tool, at any depth, and the names of the tools that lead to it.
+    pub(crate) fn visit(
+        self: &Arc<Self>,
+        path: &str,
+        visit: &mut dyn FnMut(&Arc<Self>, &str),
+    ) -> Result<(), UnservedAssistant> {
+        for tool in self.config.registry.names() {
+            let Some(served) = self.child(tool).filter(|_| self.config.max_depth > 0) else { continue };
+            let separator = if path.is_empty() { "" } else { " > " };
+            let path = format!("{path}{separator}{tool}");
+            let served = match served {
+                Ok(served) => Arc::new(served),
+                Err(what) => return Err(UnservedAssistant { path, what }),
+            };
+            // An assistant that runs itself is the same at each depth.
+            if !Arc::ptr_eq(&served.plain.rules, &self.plain.rules) {
+                visit(&served, &path);
+                served.visit(&path, visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the assistant of a tool; `None` if it is none.
+    pub(crate) fn child(self: &Arc<Self>, tool: &str) -> Option<Result<Self, Vec<&'static str>>> {
+        let spec = ChildSpec::of(self.config.registry.get(tool)?)?;
+        let (config, messages) = match &spec.assistant {
+            Some(assistant) => (assistant.config(), assistant.messages()),
+            None => (&self.plain, Conversation::new()),
+        };
+        let config = Arc::new(config.within(&self.config));
+        Some(Self::serve(&config, messages, spec.output.clone(), Some(self.clone())))
+    }
+
+    fn serve(
+        config: &Arc<Config>,
+        conversation: Conversation,
+        output: Option<OutputSchema>,
+        above: Option<Arc<Self>>,
+    ) -> Result<Self, Vec<&'static str>> {
+        let given = match &above {
+            Some(above) => above.state_of_child(config, &RunState::default(), ToolContext::new()),
+            None => Ok(ToolContext::new()),
+        };
+        let given = given.unwrap_or_default();
+        let types = above.as_ref().map_or(&config.state_types, |above| above.state_types());
+        let (needed_state, is_complete) = types.of_requests(&config.registry, &given);
         let unsupported = [
             (config.spill.is_some(), "`spill_results`, because its files are those of one machine"),
             (config.source.is_some(), "`source`, because its value is that of one process"),
-            (assistant.session().is_some(), "`session`, because the engine keeps the conversation"),
             (
                 !is_complete,
                 "`state_per_prompt`, because a run may continue in another process (register the types with `serialized_state`)",
@@ -57,14 +132,43 @@ impl ServedAssistant {
         if !unsupported.is_empty() {
             return Err(unsupported);
         }
-        let mut config = config.clone();
-        if let Some(answer) = &config.answer {
-            config = Arc::new(
-                config.expecting(Arc::new(answer.expected_output())).map_err(|_| vec![OUTPUT_TOOL])?,
-            );
+        let (mut served, is_typed) = (config.clone(), output.is_some());
+        let output = output.map(AnswerReader::of_schema).transpose().map_err(|_| vec![OUTPUT_SCHEMA])?;
+        if let Some(answer) = output.map(Arc::new).or_else(|| config.answer.clone()) {
+            let expecting = config.expecting(Arc::new(answer.expected_output()));
+            let mut expecting = expecting.map_err(|_| vec![OUTPUT_TOOL])?;
+            expecting.answer = Some(answer);
+            served = Arc::new(expecting);
         }
-        let model_timeout = Duration::from_secs(600);
-        Ok(Self { config, needed_state, conversation: assistant.messages(), model_timeout })
+        Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
+    }
+
+    /// Returns the assistant that has all others as tools.
+    pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
+        self.above.as_ref().map_or(self, |above| above.root())
+    }
+
+    fn state_types(&self) -> &StateTypes {
+        self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
+    }
+
+    /// Adds the state of a run to its context: that of its request, and that of the assistants above it.
+    fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
+        match &self.above {
+            None => self.config.state_types.rebuild(state, context),
+            Some(above) => above.state_of_child(&self.config, state, context),
+        }
+    }
+
+    fn state_of_child(
+        &self,
+        child: &Config,
+        state: &RunState,
+        context: ToolContext,
+    ) -> Result<ToolContext, StateError> {
+        let own = self.with_state(state, context.clone())?;
+        let all = self.config.registry.context(&own).all_state();
+        Ok(context.with_states(&all.without(child.registry.state())))
     }
 
     /// Returns a run at its beginning; without a history, it continues the assistant's conversation.
@@ -94,7 +198,7 @@ impl ServedAssistant {
         state: &RunState,
     ) -> Result<Performer, StateError> {
         let context = ToolContext::new().with_run_id(run.clone()).with_cancel(cancel.clone());
-        let context = self.config.state_types.rebuild(state, context)?;
+        let context = self.with_state(state, context)?;
         if let Some(missing) = self.needed_state.iter().find(|needed| !context.has(&needed.key)) {
             return Err(StateError::Missing { name: missing.name.to_string(), state: missing.key.name() });
         }
@@ -119,21 +223,23 @@ impl ServedAssistant {
         reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
-    /// Returns the longest time that a step may take.
-    pub(crate) fn longest_step(&self) -> Duration {
+    /// Returns the longest time that a call may take.
+    pub(crate) fn longest_call(&self) -> Duration {
         let timeout = |tool: &Tool| {
             tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
         };
         let names = self.config.registry.names();
-        let tools = names.filter_map(|name| self.config.registry.get(name)).map(timeout).max();
-        tools.unwrap_or_default().max(self.model_timeout) + self.config.cancel_grace
+        let tools = names.filter_map(|name| self.config.registry.get(name));
+        let tools = tools.filter(|tool| !tool.is_of_assistant()).map(timeout).max();
+        tools.unwrap_or_default() + self.config.cancel_grace
     }
 
     /// Returns the tools without a time limit, which a step needs.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =
-            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Some(Duration::MAX));
+            |tool: &Tool| tool.policy().timeout == Some(Duration::MAX) && !tool.is_of_assistant();
+        let is_unlimited = |name: &&str| registry.get(name).is_some_and(is_unlimited);
         registry.names().filter(is_unlimited).map(str::to_owned).collect()
     }
 
@@ -157,6 +263,24 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
+    /// Returns the limits that the runs of its tree share, and the number of runs that calls may start. Without limits there is nothing to
+    /// count, nor if no assistant is a tool.
+    pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
+        let root = &self.root().config;
+        let is_tree = || {
+            let mut tools = root.registry.names().filter_map(|name| root.registry.get(name));
+            tools.any(Tool::is_of_assistant)
+        };
+        let limits = UsageLimits { wall_time: None, ..root.rules.limits.clone() };
+        let limits = Some(limits).filter(|limits| *limits != UsageLimits::default() && is_tree());
+        (limits, root.max_children)
+    }
+
+    /// Whether its runs have a time limit, of their own or of a run above them.
+    pub(crate) fn has_time_limit(&self) -> bool {
+        self.wall_time().is_some() || self.above.as_ref().is_some_and(|above| above.has_time_limit())
+    }
+
     pub(crate) fn steering_policy(&self) -> SteeringPolicy {
         self.config.rules.steering
     }
@@ -171,9 +295,12 @@ impl ServedAssistant {
         self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
     }
 
-    /// Notifies the assistant's listeners.
+    /// Notifies the assistant's listeners, and those of the assistants above it.
     pub(crate) fn notify(&self, event: &Event) {
         self.config.listeners.notify(event);
+        if let Some(above) = &self.above {
+            above.notify(event);
+        }
     }
 
     /// Returns the end of a call that reads a result of the conversation; `None` for any other call.

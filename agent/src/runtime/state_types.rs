@@ -74,10 +74,10 @@ impl StateTypes {
             .ok_or_else(|| StateError::Unregistered { state: type_name::<T>().to_owned() })
     }
 
-    /// Returns the registered types that tools need and no value was given for, and whether these are all that is missing.
+    /// Returns the registered types that tools need and this context does not have, and whether these are all that is missing.
     #[cfg(feature = "durable-restate")]
-    pub(super) fn of_requests(&self, registry: &Registry) -> (Vec<StateType>, bool) {
-        let Err(error) = registry.check_state(&ToolContext::new()) else { return (Vec::new(), true) };
+    pub(super) fn of_requests(&self, registry: &Registry, given: &ToolContext) -> (Vec<StateType>, bool) {
+        let Err(error) = registry.check_state(given) else { return (Vec::new(), true) };
         let mut needed: Vec<StateType> = Vec::new();
         for problem in error.problems() {
             let RegistryProblem::MissingState { state, .. } = problem else { return (needed, false) };

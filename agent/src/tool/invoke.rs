@@ -191,7 +191,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
 
 /// Only the library gives the handles under which its own calls wait.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
-    if !tool.options().is_of_assistant
+    if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
     {
         tracing::error!(

@@ -9,6 +9,7 @@ use super::source::Source;
 use crate::args::{CoercionPolicy, PlanOptions, UnknownKeys};
 use crate::message::{Part, ToolArguments, ToolResultMessage};
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +61,8 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    pub(crate) is_of_assistant: bool,
+    /// Set if a call of the tool is a run of an assistant: what the runtime needs of it.
+    pub(crate) of_assistant: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 type Prepare = dyn Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync;

@@ -145,7 +145,13 @@ impl Tool {
 
     /// Whether a call of the tool is a run of an assistant.
     pub(crate) fn is_of_assistant(&self) -> bool {
-        self.options().is_of_assistant
+        self.options().of_assistant.is_some()
+    }
+
+    /// Returns what the runtime needs of the assistant whose run a call is.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn assistant_spec(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
+        self.options().of_assistant.as_deref()
     }
 
     pub(super) fn options(&self) -> &ToolOptions {

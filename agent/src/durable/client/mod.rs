@@ -144,7 +144,7 @@ impl DurableClient {
         self.request(run, "cancel", json!({"reason": reason})).await
     }
 
-    /// Returns the decisions and results that the run waits for.
+    /// Returns the decisions and results that the run waits for, and the runs of its [sub-agents](crate::Assistant::as_tool) at any depth.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
@@ -152,7 +152,7 @@ impl DurableClient {
         self.http.post(&[AGENT, run, "pending"], None, &()).await
     }
 
-    /// Decides on a call. The first decision counts, and [`Decision::Later`] denies the call.
+    /// Decides on a call of the run, or of one below it. The first decision counts, and [`Decision::Later`] denies the call.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.

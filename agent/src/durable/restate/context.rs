@@ -1,5 +1,6 @@
 //! Journals on the context of an invocation.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,15 +17,16 @@ use restate_sdk::serde::Json;
 use serde_json::Value;
 
 use super::super::journal::{
-    Answers, BatchEnd, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable, RetryPolicy,
-    RunJournal, StepResult, ToolRequest, Transient, Work,
+    Answers, BatchEnd, ChildWait, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable,
+    RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
 use super::super::play::SharedService;
-use super::TOOLS;
-use super::handlers::inbox;
+use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
-use crate::durable::PendingAsk;
-use crate::loop_core::CallEnd;
+use super::{AGENT, TOOLS};
+use crate::durable::{Outcome, PendingAsk, RunRequest};
+use crate::loop_core::{CallEnd, ReservedPart, TreeReservation};
+use crate::runtime::ChildReport;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 
@@ -40,6 +42,23 @@ pub(super) struct RunInvocation<'c> {
     run: Arc<str>,
     /// `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
+    children: Mutex<ChildRuns<'c>>,
+}
+
+/// The runs that a run has started for its calls, and those that it will start.
+#[derive(Default)]
+struct ChildRuns<'c> {
+    names: Vec<String>,
+    running: Vec<EngineFuture<'c, FirstReady<WaitEnd>>>,
+    next: VecDeque<(usize, RunRequest)>,
+}
+
+/// An end of a wait.
+enum WaitEnd {
+    Answer(Value),
+    /// No further answers are awaited.
+    Late,
+    Child(Box<ChildReport>),
 }
 
 /// A future that the engine completes.
@@ -138,7 +157,8 @@ impl<'c> RunInvocation<'c> {
             has_stepped: false,
             has_inbox: false,
         };
-        Self { context, served, run, receiver: Mutex::new(Some(receiver)) }
+        let receiver = Mutex::new(Some(receiver));
+        Self { context, served, run, receiver, children: Mutex::default() }
     }
 
     fn receiver(&self) -> MutexGuard<'_, Option<NoticeReceiver<'c>>> {
@@ -178,6 +198,31 @@ impl<'c> RunInvocation<'c> {
             NoticeKind::Mail | NoticeKind::Closed => FirstReady::Mail,
         });
         Some((slot, Box::pin(notice)))
+    }
+
+    /// Starts the run of a call, which is the one at this position.
+    fn start_child(&self, at: usize, request: RunRequest) -> EngineFuture<'c, FirstReady<WaitEnd>> {
+        let target = RequestTarget::workflow(AGENT, &request.run, "run");
+        let called = self.context.request::<_, Json<Outcome>>(target, Json(request)).call();
+        Box::pin(called.map(move |ended| {
+            let report = match ended {
+                Ok(Json(outcome)) => outcome.report,
+                Err(error) => {
+                    tracing::error!(%error, "the engine lost the run of a call");
+                    None
+                }
+            };
+            Ok(FirstReady::Done(at, report.map(WaitEnd::Child)))
+        }))
+    }
+
+    /// Cancels the runs that were started.
+    fn cancel_children<'n>(&self, names: impl Iterator<Item = &'n String>, reason: &Arc<str>) {
+        for name in names {
+            let target = RequestTarget::workflow(AGENT, name, "cancel");
+            let request = Json(CancelRequest { reason: Some(reason.clone()) });
+            drop(self.context.request::<_, Json<bool>>(target, request).send());
+        }
     }
 
     /// Starts a call with its own invocation.
@@ -358,38 +403,106 @@ impl RunJournal for RunInvocation<'_> {
         })
     }
 
-    fn wait(&self, asks: Vec<PendingAsk>, timeout: Duration) -> BoxFuture<'_, Result<Answers, StepError>> {
+    fn reserve(
+        &self,
+        root: Arc<str>,
+        wanted: TreeReservation,
+    ) -> BoxFuture<'_, Result<ReservedPart, StepError>> {
         Box::pin(async move {
+            self.record_step(root == self.run);
+            let reserved =
+                self.context.request::<_, Json<ReservedPart>>(inbox(&root, "reserve"), Json(wanted));
+            reserved.call().await.map(|Json(reserved)| reserved).map_err(step_error)
+        })
+    }
+
+    fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>> {
+        Box::pin(async move {
+            let names: Vec<String> = children.iter().map(|child| child.run.clone()).collect();
+            let () = self.call_inbox("children", names.clone()).await?;
+            let mut next: VecDeque<_> = children.into_iter().enumerate().collect();
+            let first = next.len().min(self.served.assistant.max_concurrency());
+            let running = next.drain(..first).map(|(at, request)| self.start_child(at, request)).collect();
+            *lock(&self.children) = ChildRuns { names, running, next };
+            Ok(())
+        })
+    }
+
+    fn wait(
+        &self,
+        asks: Vec<PendingAsk>,
+        timeout: Duration,
+        children: ChildWait,
+    ) -> BoxFuture<'_, Result<Answers, StepError>> {
+        Box::pin(async move {
+            let ChildRuns { names, running, mut next } = match children {
+                ChildWait::Apart => ChildRuns::default(),
+                ChildWait::Ended | ChildWait::Stopped(_) => std::mem::take(&mut *lock(&self.children)),
+            };
+            let mut reports: Vec<Option<ChildReport>> = names.iter().map(|_| None).collect();
             let mut answers: Vec<Option<Value>> = asks.iter().map(|_| None).collect();
-            let mut waiting: DurableFuturesUnordered<EngineFuture<'_, FirstReady<Value>>> =
+            let mut waiting: DurableFuturesUnordered<EngineFuture<'_, FirstReady<WaitEnd>>> =
                 DurableFuturesUnordered::new();
             let mut requests = Vec::with_capacity(asks.len());
             for (at, ask) in asks.into_iter().enumerate() {
                 let (promise, answer) = self.context.awakeable::<Json<Value>>();
                 requests.push((ask, promise));
-                waiting.push(Box::pin(answer.map_ok(move |Json(value)| FirstReady::Done(at, Some(value)))));
+                let answered = move |Json(value)| FirstReady::Done(at, Some(WaitEnd::Answer(value)));
+                waiting.push(Box::pin(answer.map_ok(answered)));
             }
-            let mut outstanding = requests.len();
-            let () = self.call_inbox("ask", requests).await?;
+            let (asked, mut unanswered) = (requests.len(), requests.len());
+            if asked > 0 {
+                let () = self.call_inbox("ask", requests).await?;
+            }
             let mut watched = self.watch_slot(None).map(|(slot, notice)| {
                 waiting.push(notice);
                 slot
             });
-            waiting.push(Box::pin(self.context.sleep(timeout).map_ok(|()| FirstReady::TimedOut)));
+            if asked > 0 {
+                let late = |()| FirstReady::Done(0, Some(WaitEnd::Late));
+                waiting.push(Box::pin(self.context.sleep(timeout).map_ok(late)));
+            }
+            let mut open: BTreeSet<usize> = (0..running.len()).collect();
+            for child in running {
+                waiting.push(child);
+            }
             let mut stop = None;
-            while outstanding > 0 {
+            let mut stopping = match children {
+                ChildWait::Stopped(reason) => Some(reason),
+                ChildWait::Apart | ChildWait::Ended => None,
+            };
+            loop {
+                if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
+                    // None of the others is started, and the answers no longer count.
+                    (unanswered, stop) = (0, Some(reason.clone()));
+                    next.clear();
+                    self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
+                    let grace = self.served.assistant.cancel_grace() + CHILD_GRACE;
+                    waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| FirstReady::TimedOut)));
+                }
+                if unanswered == 0 && open.is_empty() {
+                    break;
+                }
                 let Some((_, first)) = waiting.next().await.map_err(step_error)? else { break };
                 match first.map_err(step_error)? {
-                    FirstReady::Done(at, answer) => {
-                        outstanding -= 1;
+                    FirstReady::Done(at, Some(WaitEnd::Answer(answer))) => {
+                        unanswered = unanswered.saturating_sub(1);
                         if let Some(slot) = answers.get_mut(at) {
-                            *slot = answer;
+                            *slot = Some(answer);
                         }
                     }
-                    FirstReady::Stop(reason) => {
-                        stop = Some(reason);
-                        break;
+                    FirstReady::Done(_, Some(WaitEnd::Late)) => unanswered = 0,
+                    FirstReady::Done(at, child) => {
+                        open.remove(&at);
+                        if let (Some(slot), Some(WaitEnd::Child(report))) = (reports.get_mut(at), child) {
+                            *slot = Some(*report);
+                        }
+                        if let Some((at, request)) = next.pop_front() {
+                            open.insert(at);
+                            waiting.push(self.start_child(at, request));
+                        }
                     }
+                    FirstReady::Stop(reason) => stopping = Some(reason),
                     FirstReady::Mail => {
                         watched = self.watch_slot(watched).map(|(slot, notice)| {
                             waiting.push(notice);
@@ -399,13 +512,18 @@ impl RunJournal for RunInvocation<'_> {
                     FirstReady::TimedOut => break,
                 }
             }
-            // The run no longer waits, so that late answers are refused.
-            let none: Vec<(PendingAsk, String)> = Vec::new();
-            let () = self.call_inbox("ask", none).await?;
-            Ok(Answers { answers, stop })
+            if asked > 0 {
+                // The run no longer waits, so that late answers are refused.
+                let none: Vec<(PendingAsk, String)> = Vec::new();
+                let () = self.call_inbox("ask", none).await?;
+            }
+            Ok(Answers { from_outside: answers, children: reports, stop })
         })
     }
 }
+
+/// The time for which a cancelled run waits for those that it has started, beyond that for calls.
+const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The status of invocations that the engine cancelled.
 const CANCELLED: u16 = 409;

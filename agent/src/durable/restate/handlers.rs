@@ -13,15 +13,16 @@ use restate_sdk::{object, service, workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::inbox::{Inbox, PushOutcome};
+use super::super::inbox::{Inbox, PushOutcome, run_of};
 use super::super::journal::{InboxBatch, InboxRequest, StepResult, ToolRequest};
 use super::super::play::{SharedService, call_tool, play};
 use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
 use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, TreeReservation};
 use crate::message::Message;
+use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
 
 /// The workflow that performs runs and receives requests to them.
@@ -43,9 +44,9 @@ fn steering() -> Queue {
 
 /// The body of `cancel`.
 #[derive(Debug, Serialize, Deserialize)]
-struct CancelRequest {
+pub(super) struct CancelRequest {
     #[serde(default)]
-    reason: Option<Arc<str>>,
+    pub(super) reason: Option<Arc<str>>,
 }
 
 /// The body of `answer`: a decision or a result, with the id of its request.
@@ -58,6 +59,9 @@ struct AnswerRequest {
 
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
+
+/// The same for the run of a call, whose name begins with that of the run that made the call.
+const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// Refuses messages of other roles than `user`: from outside, replies of the model and results of calls would be forged.
 fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
@@ -90,11 +94,21 @@ impl AgentHandlers {
         let Json(mut request) = request;
         let run: Arc<str> = context.key().into();
         let refused = |text: String| Err(TerminalError::new_with_code(400, text).into());
-        if run.is_empty() || run.len() > MAX_NAME {
+        let path = request.path();
+        let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &call.run_id));
+        if own.is_some_and(|own| *own != run) {
+            return refused(format!(
+                "the request is that of the run {own:?}, and its address has the name {run:?}"
+            ));
+        }
+        if run.is_empty() || run.len() > if is_child { MAX_CHILD_NAME } else { MAX_NAME } {
             return refused(format!(
                 "the name of the run has {} bytes; give it a name of 1 to {MAX_NAME} bytes",
                 run.len()
             ));
+        }
+        if !is_child && let Err(reserved) = refuse_reserved_name(&run) {
+            return refused(reserved);
         }
         if !request.run.is_empty() && *request.run != *run {
             return refused(format!(
@@ -112,8 +126,9 @@ impl AgentHandlers {
         request.run = run.to_string();
         let active = self.served.running.enter(&run);
         let slot = NoticeSlot::default();
-        let invocation = RunInvocation::new(&context, &slot, self.served.clone(), run);
-        let outcome = play(&self.served, &invocation, request, active.token.clone()).await;
+        let served = self.served.at(&path).map_err(handler_error)?;
+        let invocation = RunInvocation::new(&context, &slot, served.clone(), run);
+        let outcome = play(&served, &invocation, request, active.token.clone()).await;
         Ok(Json(outcome.map_err(handler_error)?))
     }
 
@@ -150,17 +165,28 @@ impl AgentHandlers {
         Ok(Json(is_active || is_notified))
     }
 
-    /// Returns the decisions and results that a run waits for.
+    /// Returns the decisions and results that a run waits for, and the runs that it has started.
     #[handler]
     async fn pending(
         &self,
         context: SharedWorkflowContext<'_>,
         nothing: Json<()>,
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
-        Ok(context.request(inbox(context.key(), "pending"), nothing).call().await?)
+        let own = context.request(inbox(context.key(), "pending"), nothing).call();
+        let Json((mut asks, children)): Json<(Vec<PendingAsk>, Vec<String>)> = own.await?;
+        // All are asked at once.
+        let children = children.into_iter().map(|child| {
+            let target = RequestTarget::workflow(AGENT, child, "pending");
+            context.request::<_, Json<Vec<PendingAsk>>>(target, Json(())).call()
+        });
+        for child in children.collect::<Vec<_>>() {
+            let Json(of_child) = child.await?;
+            asks.extend(of_child);
+        }
+        Ok(Json(asks))
     }
 
-    /// Passes a decision or a result to a run. Returns false if the run does not wait for it.
+    /// Passes a decision or a result to a run, or to one below it that the id names. Returns false if none of them waits for it.
     #[handler]
     async fn answer(
         &self,
@@ -168,13 +194,31 @@ impl AgentHandlers {
         request: Json<AnswerRequest>,
     ) -> Result<Json<bool>, HandlerError> {
         let Json(AnswerRequest { id, value }) = request;
-        let found = context.request(inbox(context.key(), "answer"), Json(id)).call();
+        let own = context.key();
+        let is_below = |run: &str| run.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'));
+        let below = run_of(&id).filter(|run| is_below(run));
+        let run = below.as_deref().unwrap_or(own);
+        let found = context.request(inbox(run, "answer"), Json(id.clone())).call();
         let Json(promise): Json<Option<String>> = found.await?;
-        let is_accepted = promise.is_some();
         if let Some(promise) = promise {
             context.resolve_awakeable(&promise, Json(value));
+            return Ok(Json(true));
         }
-        Ok(Json(is_accepted))
+        if below.is_some() {
+            return Ok(Json(false));
+        }
+        // A handle that a tool gave names no run.
+        let children = context.request(inbox(own, "pending"), Json(())).call();
+        let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
+        for child in children {
+            let target = RequestTarget::workflow(AGENT, child, "answer");
+            let request = Json(AnswerRequest { id: id.clone(), value: value.clone() });
+            let Json(is_accepted) = context.request::<_, Json<bool>>(target, request).call().await?;
+            if is_accepted {
+                return Ok(Json(true));
+            }
+        }
+        Ok(Json(false))
     }
 
     /// Puts a notice of the inbox into a slot of the run, and returns whether the run receives it. The run may have closed the slot first.
@@ -209,8 +253,9 @@ impl ToolHandlers {
         let Json(request) = request;
         let run = request.key.run.to_string();
         let active = self.served.running.enter(&run);
+        let served = self.served.at(&request.path).map_err(handler_error)?;
         let invocation = CallInvocation { context };
-        let ended = call_tool(&self.served, &invocation, request, None, active.token.clone()).await;
+        let ended = call_tool(&served, &invocation, request, None, active.token.clone()).await;
         Ok(Json(ended.map_err(handler_error)?))
     }
 }
@@ -298,15 +343,36 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
+    /// Takes a part of the limits of a tree.
+    #[handler]
+    async fn reserve(
+        &self,
+        context: ObjectContext<'_>,
+        wanted: Json<TreeReservation>,
+    ) -> Result<Json<ReservedPart>, HandlerError> {
+        Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
+    }
+
+    /// Sets the runs that a run has started.
+    #[handler]
+    async fn children(
+        &self,
+        context: ObjectContext<'_>,
+        children: Json<Vec<String>>,
+    ) -> Result<Json<()>, HandlerError> {
+        Ok(Json(update(&context, |inbox| inbox.set_children(children.0)).await?))
+    }
+
     #[handler]
     async fn pending(
         &self,
         context: SharedObjectContext<'_>,
         nothing: Json<()>,
-    ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
+    ) -> Result<Json<(Vec<PendingAsk>, Vec<String>)>, HandlerError> {
         let Json(()) = nothing;
         let stored = context.get::<Json<Inbox>>(STATE).await?;
-        Ok(Json(stored.map(|Json(inbox)| inbox.pending()).unwrap_or_default()))
+        let waits = |Json(inbox): Json<Inbox>| (inbox.pending(), inbox.children().to_vec());
+        Ok(Json(stored.map(waits).unwrap_or_default()))
     }
 
     #[handler]

@@ -73,7 +73,7 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
     // A step that takes longer than both timeouts together is discarded at its end and begins again.
-    let timeout = served.assistant.longest_step() + MARGIN;
+    let timeout = served.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()
             .inactivity_timeout(timeout)

@@ -46,7 +46,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let messages =
             if self.performer.manages_context() { self.context.view.messages().clone() } else { messages };
         let (performer, time_limit) = (self.asking().clone(), self.time_limit);
-        let (served, timeout) = (self.served.clone(), self.served.assistant.model_timeout);
+        let (served, timeout) = (self.served.clone(), self.served.model_timeout);
         let work = Box::pin(async move {
             let reply = performer.whole_reply(key, messages, tools, timeout).await;
             let mut reply = reply.map_err(|error| Transient(error.to_string()))?;

@@ -19,6 +19,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         calls: Vec<(StepKey, ToolCall)>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
+        let calls = self.start_children(calls, run).await?;
         let mut calls = self.read_results(calls, run)?;
         let mut restart = 0;
         while !calls.is_empty() {
@@ -83,6 +84,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                 state: run.state().clone(),
                 inputs: run.inputs_of(key.ord).to_vec(),
                 restart,
+                path: run.path().clone(),
             };
             calls.iter().map(request).collect::<Vec<_>>()
         };

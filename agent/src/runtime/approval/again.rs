@@ -38,6 +38,10 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
+            // A call whose run continues was checked before that began.
+            if self.continued.contains_key(&key.ord) {
+                continue;
+            }
             let asked = ready.call_for_hooks(&call).clone();
             let prepared =
                 Box::pin(self.prepare_call(key.ord, &asked)).await.ok_or_else(|| self.stopped())?;

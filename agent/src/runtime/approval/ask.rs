@@ -90,11 +90,11 @@ impl InProcessSteps {
         &mut self,
         resumption: Resumption,
     ) -> Result<(), StepError> {
+        // With records of calls, it is known which of them had begun.
+        if self.records.is_none() {
+            self.give_up_lost().await?;
+        }
         if resumption.is_empty() {
-            // With records of calls, it is known which of them had begun.
-            if self.records.is_none() {
-                self.give_up_lost().await?;
-            }
             return Ok(());
         }
         let Resumption { decided, arrived, answered, children } = resumption;
@@ -137,7 +137,12 @@ impl InProcessSteps {
         let next = self.run.lock().next();
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
-            let effect = self.performer.config.registry.get(&call.name).map(|tool| tool.policy().effect);
+            let tool = self.performer.config.registry.get(&call.name);
+            // The snapshot has the run of a call that had begun.
+            if tool.is_some_and(Tool::is_of_assistant) {
+                continue;
+            }
+            let effect = tool.map(|tool| tool.policy().effect);
             if effect.unwrap_or_default() == crate::tool::policy::Effect::Once {
                 let reason = crate::message::LOST.to_owned();
                 let lost = ToolOutcome::Interrupted { code: OutcomeCode::LOST, reason };

@@ -159,7 +159,8 @@ impl TreeInput {
         for (ord, path, child) in run.waiting_children(path) {
             let of_child = self.of_run(child, &path)?;
             let asks = self.can_ask && !child.approval_requests().is_empty();
-            if asks || !of_child.is_empty() {
+            // One that worked when the snapshot was taken continues by itself.
+            if asks || !of_child.is_empty() || child.pending().is_empty() {
                 resumption.children.push((ord, of_child));
             }
         }

@@ -54,6 +54,29 @@ impl AssistantBuilder {
         self
     }
 
+    /// Sets how many requests to models runs of [assistants as tools](super::Assistant::as_tool) make at the same time, at all depths of a run: 16
+    /// by default, at least 1. A run that waits for others makes none. The number of the outermost run counts. On a durable engine its own limits
+    /// hold instead.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let expert = Assistant::builder(ScriptedModel::from_fn(|_| reply().text("At 8:15."))).build()?;
+    /// let asks = reply().tool_call("ask", r#"{"task": "When?"}"#).tool_call("ask", r#"{"task": "And back?"}"#);
+    /// let model = ScriptedModel::new([asks, reply().text("At a quarter past eight.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(expert.as_tool("ask", "Knows trains."))
+    ///     .max_requests_in_flight(1)               // the provider takes one after the other
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("When?").await?.text(), "At a quarter past eight.");
+    /// # Ok(()) }
+    /// ```
+    pub fn max_requests_in_flight(mut self, requests: usize) -> Self {
+        self.max_requests_in_flight = requests.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
+        self
+    }
+
     /// Adds the assistant itself as a tool, whose calls are runs with conversations of their own, down to the [depth
     /// limit](Self::max_depth).
     ///

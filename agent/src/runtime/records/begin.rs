@@ -31,6 +31,8 @@ pub(in crate::runtime) struct RunRecords {
     pub(super) keeper: StoreAccess,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
+    /// Whether an engine remembers the runs that calls are.
+    is_on_engine: bool,
     inner: Mutex<Inner>,
 }
 
@@ -64,10 +66,11 @@ impl RunRecords {
         keeper: &StoreAccess,
         context: &ToolContext,
         session: Option<Arc<str>>,
+        is_on_engine: bool,
     ) -> Arc<Self> {
         let source = context.source().and_then(|source| source.label()).map(Arc::from);
         let keeper = keeper.for_run(context.cancel_token());
-        Arc::new(Self { keeper, session, source, inner: Mutex::default() })
+        Arc::new(Self { keeper, session, source, is_on_engine, inner: Mutex::default() })
     }
 
     /// Sets when the run reaches its time limit.
@@ -217,9 +220,10 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // A run of its own knows which of its steps were taken: from its session, or from the suspended run that has it.
-        let is_waiting = found.handle.as_deref() == Some(CHILD_HANDLE);
-        let is_child = tool.is_some_and(Tool::is_of_assistant) && (is_waiting || self.session.is_some());
+        // A run of its own knows which of its steps were taken: from its session, its journal, or the suspended run that has it.
+        let is_known =
+            self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
+        let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
         // Nothing has taken effect before the question of a tool.
         let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {

@@ -13,7 +13,7 @@ use crate::runtime::assistant::Assistant;
 use crate::runtime::builder::AssistantBuilder;
 use crate::runtime::config::Config;
 use crate::runtime::error::BuildError;
-use crate::step_key::{StepKey, StepKind};
+use crate::step_key::{StepKey, StepKind, refuse_reserved_name};
 use crate::store::{EntryKind, InvocationStatus, SessionEntry, Store, StoreError};
 use crate::tool::output::Control;
 
@@ -91,9 +91,12 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails if the assistant cannot be [built](Self::build), if it has no store, or if the session cannot be read.
+    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the form of
+    /// those of sub-agents, `RUN/TURN/tool/POSITION`.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
-        self.build()?.into_session(id.into()).await
+        let id = id.into();
+        refuse_reserved_name(&id).map_err(|message| BuildError::ReservedName { message })?;
+        self.build()?.into_session(id).await
     }
 }
 

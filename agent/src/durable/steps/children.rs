@@ -1,0 +1,145 @@
+//! Calls of assistants: each is a run of its own on the engine, which this one starts and waits for.
+
+use std::sync::Arc;
+
+use super::JournalSteps;
+use crate::durable::RunRequest;
+use crate::durable::journal::{ChildWait, RetryPolicy, RunJournal};
+use crate::durable::run::ChildLink;
+use crate::loop_core::{CallEnd, ChildState};
+use crate::message::{ToolCall, UserMessage};
+use crate::runtime::{ChildReport, JournaledCall, too_many_children, waiting_child};
+use crate::step_key::StepKey;
+use crate::steps::{SharedLoop, StepError};
+use crate::tool::outcome::ToolOutcome;
+
+impl<J: RunJournal> JournalSteps<'_, J> {
+    /// Starts the runs of the calls that are of assistants, and returns the other calls.
+    pub(super) async fn start_children(
+        &mut self,
+        calls: Vec<(StepKey, ToolCall)>,
+        run: &SharedLoop,
+    ) -> Result<Vec<(StepKey, ToolCall)>, StepError> {
+        let is_child = |(_, call): &(StepKey, ToolCall)| self.performer.is_child(&call.name);
+        let (children, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(is_child);
+        let (path, state) = {
+            let run = run.lock();
+            (run.path().clone(), run.state().clone())
+        };
+        let mut requests = Vec::with_capacity(children.len());
+        for (key, call) in children {
+            let message = self.child_message(key.clone(), call.clone(), path.calls().len()).await?;
+            match message {
+                Ok(message) => {
+                    let name: Arc<str> = key.to_string().into();
+                    let path = path.with(&call.id, &call.name, &name);
+                    let mut request = RunRequest::new(&*name, "").with_message(message);
+                    request.state = state.clone();
+                    request.child = Some(ChildLink { path, time_limit: self.time_limit });
+                    requests.push(request);
+                    self.children.push((key, call));
+                }
+                Err(end) => run.lock().record_call_end(key.ord, *end)?,
+            }
+        }
+        if !requests.is_empty() {
+            // Nothing is started for a run that was cancelled meanwhile.
+            if let Some(reason) = &self.stop {
+                self.children.clear();
+                return Err(StepError::cancelled(&**reason));
+            }
+            let may_begin = self.reserve_runs(requests.len()).await?;
+            requests.truncate(may_begin);
+            let refused = self.children.split_off(may_begin);
+            if may_begin > 0 {
+                self.journal.start_children(requests).await?;
+            }
+            let mut run = run.lock();
+            for (key, _) in refused {
+                run.record_call_end(key.ord, too_many_children(self.limits.max_runs))?;
+            }
+            for (key, _) in &self.children {
+                run.record_call_end(key.ord, waiting_child())?;
+            }
+        }
+        Ok(others)
+    }
+
+    /// Returns the message with which the run of a call begins. It is remembered, because the application makes it.
+    async fn child_message(
+        &mut self,
+        key: StepKey,
+        call: ToolCall,
+        depth: usize,
+    ) -> Result<Result<UserMessage, Box<CallEnd>>, StepError> {
+        let (performer, name) = (self.performer.clone(), format!("{key}/message"));
+        let work = Box::pin(async move { Ok(performer.child_message(&key, &call, depth).await) });
+        self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
+    }
+
+    /// Returns the ends of the calls whose runs ended, in call order.
+    pub(super) async fn end_children(
+        &mut self,
+        reports: Vec<Option<ChildReport>>,
+    ) -> Result<Vec<CallEnd>, StepError> {
+        let mut ends = Vec::with_capacity(reports.len());
+        for ((key, call), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
+            let Some(ChildReport { outcome, spent }) = report else {
+                ends.push(CallEnd::new(ToolOutcome::lost()));
+                continue;
+            };
+            self.run.lock().record_child(key.ord, ChildState::Ended(Box::new(spent)))?;
+            let (performer, reply, name) = (self.performer.clone(), self.reply.clone(), key.to_string());
+            let text = reply.as_ref().filter(|_| key.ord == 0).map(|reply| reply.text()).unwrap_or_default();
+            let path = self.run.lock().path().clone();
+            let (inputs, child) = (Vec::new(), Some(outcome));
+            let ended = JournaledCall { key, call, reply, text, inputs, is_lost: false, path, child };
+            let work = Box::pin(async move { Ok(performer.call(ended).await) });
+            ends.push(self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?);
+        }
+        Ok(ends)
+    }
+
+    /// Ends the runs that were started, because this one ends. What they used counts.
+    pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
+        if self.children.is_empty() {
+            return Ok(());
+        }
+        let stopped = ChildWait::Stopped(reason);
+        let waited = self.journal.wait(Vec::new(), std::time::Duration::ZERO, stopped).await?;
+        self.record_stopped(waited.children)
+    }
+
+    /// Records the ends of runs that ended because this one does.
+    pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
+        let mut run = self.run.lock();
+        for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
+            if let Some(ChildReport { outcome, spent }) = report {
+                run.record_child(key.ord, ChildState::Ended(Box::new(spent)))?;
+                run.record_call_end(key.ord, CallEnd::ran(outcome, 0))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for results from outside, and for the runs of calls, by the handles of the calls.
+    pub(super) async fn await_calls(
+        &mut self,
+        deferred: Vec<(StepKey, String)>,
+    ) -> Result<Vec<CallEnd>, StepError> {
+        let is_child = |handle: &str| crate::runtime::is_child_handle(handle);
+        let from_outside = deferred.iter().filter(|(_, handle)| !is_child(handle));
+        let asks = from_outside.map(|(step, handle)| crate::durable::PendingAsk::Deferred {
+            step: step.clone(),
+            handle: handle.clone(),
+        });
+        let (answers, reports) = self.wait_for(asks.collect(), true).await?;
+        let mut children = self.end_children(reports).await?.into_iter();
+        let mut answers = answers.into_iter().map(super::delivered);
+        let end = |(_, handle): (StepKey, String)| {
+            let next = if is_child(&handle) { children.next() } else { answers.next() };
+            next.unwrap_or_else(|| CallEnd::new(ToolOutcome::lost()))
+        };
+        Ok(deferred.into_iter().map(end).collect())
+    }
+}

@@ -1,0 +1,24 @@
+//! The part of one run in the limits that the runs of its tree share.
+
+use std::sync::Arc;
+
+use crate::loop_core::{TreeBudget, UsageLimits};
+use crate::runtime::ServedAssistant;
+
+/// The part of a run in the limits of its tree.
+pub(super) struct TreeLimits {
+    /// The limits, if there are any to share.
+    pub(super) shared: Option<UsageLimits>,
+    /// The number of runs that calls of the tree may start.
+    pub(super) max_runs: u32,
+    /// The calls that this run may make, and the tokens that it has used since it reserved last.
+    pub(super) calls: Arc<TreeBudget>,
+}
+
+impl TreeLimits {
+    pub(super) fn new(assistant: &Arc<ServedAssistant>) -> Self {
+        let (shared, max_runs) = assistant.tree_limits();
+        let calls = Arc::new(TreeBudget::of_calls(shared.as_ref().and_then(|limits| limits.tool_calls)));
+        Self { shared, max_runs, calls }
+    }
+}

@@ -1,0 +1,116 @@
+//! Assistants as tools on an engine: the run of a call is a run of its own there, which the run that makes the call starts and waits for.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::child::{answer, failed, failure, too_deep, too_many};
+use super::error::RunError;
+use super::parent::CHILD_HANDLE;
+use super::perform::Performer;
+use super::served::ServedAssistant;
+use crate::loop_core::{AgentLoop, CallEnd, End, Spent};
+use crate::message::{ToolCall, UserMessage};
+use crate::step_key::StepKey;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::value::Tool;
+
+/// A call of an assistant whose run the engine performs, for its body. The body runs once before that run and once after it.
+pub(super) enum EngineChild {
+    /// The run has not begun. It begins with this message.
+    Begins(Mutex<Option<UserMessage>>),
+    /// The run ended.
+    Ended(ToolOutcome),
+}
+
+impl EngineChild {
+    pub(super) fn outcome(&self, message: UserMessage) -> ToolOutcome {
+        match self {
+            Self::Begins(first) => {
+                *first.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+                ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
+            }
+            Self::Ended(outcome) => outcome.clone(),
+        }
+    }
+}
+
+/// How the run of a call ended, for the run that started it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ChildReport {
+    pub(crate) outcome: ToolOutcome,
+    pub(crate) spent: Spent,
+}
+
+/// The handle under which a call of an assistant waits for its run.
+pub(crate) fn is_child_handle(handle: &str) -> bool {
+    handle == CHILD_HANDLE
+}
+
+/// Returns the end of a call whose run has begun.
+pub(crate) fn waiting_child() -> CallEnd {
+    CallEnd::new(ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() })
+}
+
+/// Returns the end of a call whose run does not begin, because this number of them have begun.
+pub(crate) fn too_many_children(max: u32) -> CallEnd {
+    CallEnd::ran(too_many(max), 0)
+}
+
+impl Performer {
+    /// Whether a call of the tool is a run of an assistant.
+    pub(crate) fn is_child(&self, tool: &str) -> bool {
+        self.config.registry.get(tool).is_some_and(Tool::is_of_assistant)
+    }
+
+    /// Returns the message with which the run of a call begins, of a run at this depth.
+    ///
+    /// # Errors
+    /// Returns the end of a call whose run does not begin.
+    pub(crate) async fn child_message(
+        &self,
+        key: &StepKey,
+        call: &ToolCall,
+        depth: usize,
+    ) -> Result<UserMessage, Box<CallEnd>> {
+        if self.config.max_depth == 0 {
+            return Err(Box::new(CallEnd::ran(too_deep(depth), 0)));
+        }
+        let child = std::sync::Arc::new(EngineChild::Begins(Mutex::default()));
+        let context = self.context.clone().with_idempotency_key(key.to_string()).adding_state(child.clone());
+        let result = self.config.registry.call(call, &context).await;
+        let message = match &*child {
+            EngineChild::Begins(first) => first.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            EngineChild::Ended(_) => None,
+        };
+        match (&result.outcome, message) {
+            (ToolOutcome::Deferred { handle }, Some(message)) if is_child_handle(handle) => Ok(message),
+            _ => Err(Box::new(CallEnd::ran(result.outcome, 0).with_coercions(result.coercions))),
+        }
+    }
+}
+
+impl ServedAssistant {
+    /// Returns how a run of this assistant ended, for the call that it is.
+    pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
+        let outcome = match run.end() {
+            Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),
+            Some(End::Aborted { reason }) => ToolOutcome::aborted(reason),
+            Some(End::Error { message }) => {
+                failed("child_failed", format!("The sub-agent failed: {message}."))
+            }
+            _ => match value {
+                Err(error) => failed("child_failed", format!("The sub-agent failed: {error}.")),
+                Ok(None) if self.is_typed => {
+                    failed("child_failed", "The sub-agent ended without the answer that it was asked for.")
+                }
+                Ok(value) => {
+                    let value = value.as_ref().filter(|_| self.is_typed);
+                    answer(value, run.run_id(), run.turn(), run.usage(), run.added())
+                }
+            },
+        };
+        ChildReport { outcome, spent: run.spent() }
+    }
+}

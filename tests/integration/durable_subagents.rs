@@ -1,0 +1,372 @@
+//! Assistants as tools on an engine: each call is a run of its own there, wherever the process dies.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent::durable::{Outcome, Rehearsal, RunRequest, Service, ServiceError};
+use agent::message::Usage;
+use agent::model::reply;
+use agent::run::BuildError;
+use agent::store::MemoryStore;
+use agent::tool::QuestionInput;
+use agent::{
+    Assistant, AssistantBuilder, Decision, Event, EventKind, RunStop, ScriptedModel, ToolArgs, ToolContext,
+    ToolError, ToolOutcome, ToolOutput, UsageLimits, json, tool, tools,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::subagents::{Log, obedient, one};
+
+/// Books a place.
+#[tool(approval = "always", idempotent)]
+fn book(to: String, log: &Log) -> String {
+    log.add(format!("book {to}"));
+    format!("booked {to}")
+}
+
+/// Chooses a seat.
+#[tool(idempotent)]
+async fn seat(to: String, cx: &ToolContext, log: &Log) -> Result<String, ToolError> {
+    let coach: u8 = cx.ask(format!("Which coach to {to}?")).await?;
+    log.add(format!("seat {to} {coach}"));
+    Ok(format!("coach {coach}"))
+}
+
+/// Orders a ticket, which comes later.
+#[tool(idempotent)]
+fn order(to: String, log: &Log) -> ToolOutcome {
+    log.add(format!("order {to}"));
+    ToolOutcome::Deferred { handle: format!("order {to}") }
+}
+
+/// Looks something up.
+#[tool(read_only)]
+fn look(what: String, log: &Log) -> String {
+    log.add(format!("look {what}"));
+    format!("{what} found")
+}
+
+/// Pays; nobody knows what happens if it is paid twice.
+#[tool(name = "order")]
+fn pay(to: String, log: &Log) -> String {
+    log.add(format!("pay {to}"));
+    format!("paid {to}")
+}
+
+fn expert(log: &Arc<Log>) -> AssistantBuilder {
+    Assistant::builder(obedient()).tools(tools![book, seat, order, look]).shared_state(log.clone())
+}
+
+/// An assistant with an expert at each of three depths.
+pub(crate) fn tree(log: &Arc<Log>) -> AssistantBuilder {
+    let third = expert(log).build().unwrap();
+    let second = expert(log).tools(third.as_tool("third", "Knows more.")).build().unwrap();
+    let first = expert(log).tools(second.as_tool("second", "Knows things.")).build().unwrap();
+    expert(log).tools(first.as_tool("first", "Knows things."))
+}
+
+/// Two runs side by side, one of them three deep, with a decision, a question and a result from outside.
+fn rehearsal(assistant: &Assistant) -> Rehearsal {
+    let third = json!(["third", [[["book", "Rome"], ["look", "a"]]]]);
+    let prompt = json!([
+        [
+            ["first", [[["second", [[third, ["seat", "Bern"]]]]]]],
+            ["first", one("order", "Oslo")],
+            ["look", "it"]
+        ],
+        [["look", "again"]],
+    ]);
+    let rehearsal =
+        Rehearsal::new(Service::new(assistant).unwrap(), RunRequest::new("trip", prompt.to_string()));
+    rehearsal.decide("trip/1/tool/0/1/tool/0/1/tool/0/1/approval/0", Decision::Allow);
+    rehearsal.answer("trip/1/tool/0/1/tool/0/1/tool/1/ask/0", QuestionInput::Accept(json!(7)));
+    rehearsal.deliver("order Oslo", ToolOutput::text("ticket"));
+    rehearsal
+}
+
+#[tokio::test]
+async fn names_of_sub_agents_are_reserved() {
+    let log = Arc::new(Log::default());
+    let assistant = tree(&log).build().unwrap();
+    let run = |name: &str| Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new(name, "[]"));
+    let error = run("trip/1/tool/0").play().await.unwrap_err();
+    assert!(error.to_string().contains("reserved_name: `trip/1/tool/0`"), "{error}");
+    assert!(run("trip/1/tool").play().await.is_ok());
+    let opened = tree(&log).store(MemoryStore::new()).session("ann/7/tool/12").await;
+    assert!(matches!(opened, Err(BuildError::ReservedName { .. })));
+    assert!(tree(&log).store(MemoryStore::new()).session("ann/7/tool/a").await.is_ok());
+}
+
+const ANSWER: &str = "[[[[booked Rome, a found], coach 7]], [ticket], it found, again found]";
+
+fn texts(outcome: &Outcome) -> Vec<String> {
+    outcome.messages.iter().map(|message| message.text()).collect()
+}
+
+#[tokio::test]
+async fn a_tree_waits_at_each_depth_and_ends_alike_wherever_it_dies() {
+    let log = Arc::new(Log::default());
+    let undisturbed = rehearsal(&tree(&log).build().unwrap());
+    let whole = undisturbed.play().await.unwrap();
+    assert_eq!(whole.text(), ANSWER);
+    let steps = undisturbed.steps().len();
+    let wanted = log.lines();
+    assert_eq!(wanted, ["book Rome", "look a", "look again", "look it", "order Oslo", "seat Bern 7"]);
+    for step in 0..steps {
+        let log = Arc::new(Log::default());
+        let rehearsal = rehearsal(&tree(&log).build().unwrap());
+        assert!(rehearsal.crash_before_step(step).await.unwrap().is_none(), "killed before step {step}");
+        let outcome = rehearsal.play().await.unwrap();
+        assert_eq!(texts(&outcome), texts(&whole), "killed before step {step}");
+        let mut lines = log.lines();
+        lines.dedup();
+        assert_eq!(lines, wanted, "killed before step {step}");
+        assert_eq!(outcome.usage, whole.usage);
+    }
+    // Once more behind the work of each step, and then before the next ones.
+    for name in undisturbed.steps() {
+        let log = Arc::new(Log::default());
+        let rehearsal = rehearsal(&tree(&log).build().unwrap());
+        let _ = rehearsal.crash_after(&*name).await.unwrap();
+        let _ = rehearsal.crash_before_step(2).await.unwrap();
+        assert_eq!(texts(&rehearsal.play().await.unwrap()), texts(&whole), "killed after {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_must_not_run_twice_is_lost_in_its_own_run_alone() {
+    let log = Arc::new(Log::default());
+    let child =
+        || Assistant::builder(obedient()).tools(tools![pay]).shared_state(log.clone()).build().unwrap();
+    let middle = expert(&log).tools(child().as_tool("second", "Pays.")).build().unwrap();
+    let root = expert(&log).tools(middle.as_tool("first", "Knows things.")).build().unwrap();
+    let prompt = one("first", one("second", one("order", "Rome"))).to_string();
+    let rehearsal = Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", prompt));
+    assert!(rehearsal.crash_after("r/1/tool/0/1/tool/0/1/tool/0").await.unwrap().is_none());
+    let text = rehearsal.play().await.unwrap().text();
+    assert!(text.starts_with("[[[No result of this call was recorded."), "{text}");
+    assert_eq!(log.lines(), ["pay Rome"]);
+}
+
+#[tokio::test]
+async fn a_child_without_a_decision_tells_its_own_model() {
+    let log = Arc::new(Log::default());
+    let prompt = one("first", one("book", "Rome")).to_string();
+    let service = Service::new(&tree(&log).build().unwrap()).unwrap();
+    let rehearsal = Rehearsal::new(service, RunRequest::new("r", prompt));
+    rehearsal.decide("r/1/tool/0/1/approval/0", Decision::Deny("too far".to_owned()));
+    assert_eq!(rehearsal.play().await.unwrap().text(), "[[too far]]");
+    assert!(log.lines().is_empty());
+}
+
+/// Waits until it is cancelled.
+#[tool(name = "look", idempotent)]
+async fn wait(what: String, cx: &ToolContext, log: &Log) -> Result<String, ToolError> {
+    log.add(format!("waits {what}"));
+    cx.cancelled().await;
+    log.add(format!("stops {what}"));
+    Err(ToolError::new("stopped"))
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_after_its_children() {
+    let log = Arc::new(Log::default());
+    let child =
+        || Assistant::builder(obedient()).tools(tools![wait]).shared_state(log.clone()).build().unwrap();
+    let middle = expert(&log).tools(child().as_tool("second", "Waits.")).build().unwrap();
+    let (events, record) = recorder();
+    let root = expert(&log).tools(middle.as_tool("first", "Knows things.")).on_event(record).build().unwrap();
+    let prompt = json!([[["first", one("second", one("look", "a"))], ["first", one("look", "b")]]]);
+    let rehearsal = Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", prompt.to_string()));
+    let cancel = async {
+        while log.lines() != ["look b", "waits a"] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        rehearsal.cancel("enough");
+    };
+    let (outcome, ()) = tokio::join!(rehearsal.play(), cancel);
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Aborted, Some("enough")));
+    assert_eq!(log.lines(), ["look b", "stops a", "waits a"]);
+    // Each of the four runs has ended, the inner ones first, and each call has a result.
+    let events = events.lock().unwrap().clone();
+    let ends: Vec<usize> = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::AgentEnd { .. }))
+        .map(|event| event.path.calls().len())
+        .collect();
+    assert_eq!(ends, [1, 2, 1, 0]);
+    assert_eq!(texts(&outcome).len(), 4);
+
+    // A cancel that comes before a child begins prevents it.
+    let log = Arc::new(Log::default());
+    let service = Service::new(&tree(&log).build().unwrap()).unwrap();
+    let rehearsal = Rehearsal::new(service, RunRequest::new("r", one("first", one("look", "a")).to_string()));
+    assert!(rehearsal.crash_after("r/1/tool/0/message").await.unwrap().is_none());
+    rehearsal.cancel("enough");
+    assert_eq!(rehearsal.play().await.unwrap().stop, RunStop::Aborted);
+    assert!(log.lines().is_empty() && !rehearsal.steps().contains(&"children".to_owned()));
+}
+
+fn recorder() -> (Arc<Mutex<Vec<Event>>>, impl Fn(&Event) + Send + Sync + 'static) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let sink = events.clone();
+    (events, move |event: &Event| sink.lock().unwrap().push(event.clone()))
+}
+
+#[tokio::test]
+async fn listeners_and_usage_of_the_root_have_the_children() {
+    let log = Arc::new(Log::default());
+    let (events, record) = recorder();
+    let rehearsal = rehearsal(&tree(&log).on_event(record).build().unwrap());
+    rehearsal.play().await.unwrap();
+    let mut by_run: BTreeMap<String, Vec<Event>> = BTreeMap::new();
+    for event in events.lock().unwrap().iter() {
+        by_run.entry(event.run_id.to_string()).or_default().push(event.clone());
+    }
+    assert_eq!(by_run.len(), 5);
+    for (run, events) in &by_run {
+        assert_eq!(events[0].path.calls().len(), run.matches("/tool/").count());
+        assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as u64), "{run}");
+    }
+
+    let model = ScriptedModel::from_fn(|request| {
+        let said = match request.messages.len() {
+            1 if request.messages[0].text() == "go" => reply().tool_call("ask", r#"{"task": "a"}"#),
+            _ => reply().text("done"),
+        };
+        let mut usage = Usage::default();
+        (usage.input, usage.output) = (100, 10);
+        said.usage(usage)
+    });
+    let child = Assistant::builder(model.clone()).build().unwrap();
+    let root = Assistant::builder(model).tools(child.as_tool("ask", "Thinks.")).build().unwrap();
+    let outcome =
+        Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", "go")).play().await.unwrap();
+    assert_eq!((outcome.usage.input, outcome.usage.output), (300, 30));
+}
+
+#[derive(Serialize, Deserialize)]
+struct Customer {
+    id: u64,
+}
+
+struct House(&'static str);
+
+/// Returns the customer.
+#[tool(read_only)]
+fn customer(customer: &Customer, house: &House) -> String {
+    format!("{} of {}", customer.id, house.0)
+}
+
+#[derive(ToolArgs)]
+struct Trip {
+    to: String,
+}
+
+#[derive(ToolArgs)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Train {
+    changes: u8,
+}
+
+#[tokio::test]
+async fn a_child_has_its_own_arguments_and_answer_and_the_state_above_it() {
+    let model = ScriptedModel::from_fn(|request| {
+        if request.messages.len() == 1 {
+            return reply().tool_call("customer", "{}");
+        }
+        let seen: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
+        assert_eq!((&*seen[0], &*seen[2]), ("To Rome?", "7 of Bern"));
+        reply().tool_call("structured_output", r#"{"changes": 1}"#)
+    });
+    let expert = Assistant::builder(model)
+        .tools(tools![customer])
+        .state_per_prompt::<Customer>()
+        .state_per_prompt::<House>()
+        .build()
+        .unwrap();
+    let find = expert.as_tool("find", "Finds a train.").input(|trip: Trip| format!("To {}?", trip.to));
+    let find = find.output::<Train>();
+    let root = |model: ScriptedModel| Assistant::builder(model).tools(find.clone()).state(House("Bern"));
+    let model =
+        || ScriptedModel::new([reply().tool_call("find", r#"{"to": "Rome"}"#), reply().text("Once.")]);
+    let error = Service::new(&root(model()).build().unwrap()).unwrap_err();
+    assert!(
+        matches!(&error, ServiceError::Unsupported { path, what, .. } if path == "find" && what[0].contains("state_per_prompt")),
+        "{error}"
+    );
+    let root = root(model()).serialized_state::<Customer>("customer").build().unwrap();
+    let request = RunRequest::new("r", "Rome");
+    let missing = Rehearsal::new(Service::new(&root).unwrap(), request.clone()).play().await.unwrap_err();
+    assert!(missing.to_string().contains("customer"), "{missing}");
+    let request = request.with_serialized_state("customer", &Customer { id: 7 }).unwrap();
+    let outcome = Rehearsal::new(Service::new(&root).unwrap(), request).play().await.unwrap();
+    assert_eq!(outcome.messages[2].text(), r#"{"changes":1}"#);
+    assert_eq!(outcome.text(), "Once.");
+}
+
+#[tokio::test]
+async fn an_assistant_runs_itself_down_to_the_limit() {
+    let log = Arc::new(Log::default());
+    let assistant = expert(&log).self_as_tool("self", "Does a part.").max_depth(2).build().unwrap();
+    let prompt = one("self", one("self", one("self", one("look", "a")))).to_string();
+    let rehearsal = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", prompt));
+    let text = rehearsal.play().await.unwrap().text();
+    assert!(text.contains("this run is at depth 2, the limit"), "{text}");
+    assert!(log.lines().is_empty());
+}
+
+#[tokio::test]
+async fn a_tree_with_an_assistant_that_cannot_be_durable_is_refused_with_its_path() {
+    let log = Arc::new(Log::default());
+    let third = expert(&log).spill_results(std::env::temp_dir()).build().unwrap();
+    let second = expert(&log).tools(third.as_tool("third", "Knows more.")).build().unwrap();
+    let root = expert(&log).tools(second.as_tool("second", "Knows things.")).build().unwrap();
+    let error = Service::new(&root).unwrap_err();
+    assert!(
+        error.to_string().contains("build the assistant of the tool `second > third` without"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn limits_of_the_root_hold_for_all_runs_side_by_side() {
+    let width = 32;
+    let calls = json!([vec![json!(["first", one("look", "tea")]); width]]).to_string();
+    let root = |log: &Arc<Log>, limits| {
+        let first = expert(log).build().unwrap();
+        let root = expert(log).tools(first.as_tool("first", "Knows things."));
+        root.max_concurrency(width).without_loop_guard().limits(limits)
+    };
+    for allowed in [0_u8, 9, 40, 64] {
+        let log = Arc::new(Log::default());
+        let limits = UsageLimits { tool_calls: Some(allowed.into()), ..UsageLimits::default() };
+        let service = Service::new(&root(&log, limits).build().unwrap()).unwrap();
+        let outcome = Rehearsal::new(service, RunRequest::new("r", &*calls)).play().await.unwrap();
+        let ran = log.lines().len() + usize::min(allowed.into(), width);
+        assert_eq!(ran, usize::from(allowed), "{:?}", log.lines());
+        assert_eq!(outcome.stop == RunStop::Limit, usize::from(allowed) < width, "{:?}", outcome.stop);
+    }
+    // 32 children would make 64 requests beside the two of the root.
+    for allowed in [1_u64, 2, 20] {
+        let log = Arc::new(Log::default());
+        let limits = UsageLimits { requests: Some(allowed), ..UsageLimits::default() };
+        let service = Service::new(&root(&log, limits).build().unwrap()).unwrap();
+        let rehearsal = Rehearsal::new(service, RunRequest::new("r", &*calls));
+        let outcome = rehearsal.play().await.unwrap();
+        assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("requests")));
+        let asked = rehearsal.steps().iter().filter(|step| step.contains("/model/")).count();
+        assert_eq!(asked as u64, allowed);
+    }
+    let log = Arc::new(Log::default());
+    let limits = UsageLimits { requests: Some(1000), ..UsageLimits::default() };
+    let assistant = root(&log, limits).max_children(5).build().unwrap();
+    let rehearsal = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", &*calls));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!(log.lines().len(), 5);
+    let refused =
+        texts(&outcome).into_iter().filter(|text| text.contains("the run has started 5, the limit"));
+    assert_eq!(refused.count(), width - 5 + 1);
+}
