@@ -93,6 +93,8 @@ extern crate self as agent;
 #[cfg(any(feature = "http", feature = "mcp-client", feature = "durable-restate"))]
 mod address;
 pub mod args;
+#[cfg(feature = "runtime")]
+mod canonical;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
 mod error_text;

@@ -175,5 +175,4 @@ async fn rules_of_tools_are_asked_again_after_a_wait_on_an_engine_without_hooks(
     let texts: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
     assert_eq!(texts[2], "1 paid");
     assert!(texts[3].contains("No decision on this call arrived in time"), "{texts:?}");
-    assert_eq!(run.play().await.unwrap(), outcome);
 }

@@ -18,6 +18,9 @@ use crate::run_path::RunPath;
 /// The maximum number of runs within one another in a stored run.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: usize = 8;
+/// The handle under which the record of a call waits whose child waits.
+#[cfg(feature = "runtime")]
+pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
 /// What a call of an assistant leaves behind.
 #[cfg(feature = "runtime")]

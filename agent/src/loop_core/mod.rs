@@ -75,7 +75,7 @@ pub(crate) use budget::TreeBudget;
 #[cfg(feature = "durable-restate")]
 pub(crate) use budget::{ReservedPart, Spent, TreeReservation};
 #[cfg(feature = "runtime")]
-pub(crate) use child::{ChildState, MAX_DEPTH};
+pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH};
 pub use config::LoopConfig;
 #[cfg(feature = "runtime")]
 pub(crate) use config::UsageLimits;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::checked::CheckedArguments;
 use super::hooks::Hooks;
+use crate::canonical::canonical;
 use crate::tool::context::ToolContext;
 use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
@@ -251,41 +252,6 @@ pub(super) fn uncached<'t>(
         tracing::info!(tools = %reasons.join("; "), "`cache_results` keeps no results of some tools");
     }
     uncached
-}
-
-/// Returns a text that is the same for equal values, regardless of the order of their keys.
-pub(crate) fn canonical(value: &Value) -> String {
-    let mut text = String::new();
-    write_canonical(value, &mut text);
-    text
-}
-
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for item in items {
-                write_canonical(item, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            out.push('{');
-            for (key, value) in entries {
-                // Keys are quoted, so that their ends are unambiguous.
-                let _ = write!(out, "{}:", Value::from(key.as_str()));
-                write_canonical(value, out);
-                out.push(',');
-            }
-            out.push('}');
-        }
-        scalar => {
-            let _ = write!(out, "{scalar}");
-        }
-    }
 }
 
 #[cfg(test)]

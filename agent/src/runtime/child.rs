@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::assistant::Assistant;
 use super::begin::RunStart;
-#[cfg(feature = "durable-restate")]
-use super::engine_child::EngineChild;
 use super::error::RunError;
 use super::output::{AnswerReader, TOOL};
-use super::parent::{CHILD_HANDLE, ChildCall, ChildHandle};
+#[cfg(feature = "durable-restate")]
+use super::parent::EngineChild;
+use super::parent::{ChildCall, ChildHandle};
 use super::prompt::Prompt;
 use super::records::StoredRun;
 use crate::args::{InvalidArguments, Plan, PlanOptions};
@@ -378,7 +378,7 @@ fn waits(call: Option<&ChildCall>, run: crate::loop_core::AgentLoop) -> ToolOutc
     match call {
         Some(call) => {
             call.suspended(run);
-            ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
+            ToolOutcome::Deferred { handle: crate::loop_core::CHILD_HANDLE.to_owned() }
         }
         None => failed(
             "needs_decision",

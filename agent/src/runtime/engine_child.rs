@@ -7,34 +7,14 @@ use serde_json::Value;
 
 use super::child::{answer, failed, failure, too_deep, too_many};
 use super::error::RunError;
-use super::parent::CHILD_HANDLE;
+use super::parent::EngineChild;
 use super::perform::Performer;
 use super::served::ServedAssistant;
-use crate::loop_core::{AgentLoop, CallEnd, End, Spent};
+use crate::loop_core::{AgentLoop, CHILD_HANDLE, CallEnd, End, Spent};
 use crate::message::{ToolCall, UserMessage};
 use crate::step_key::StepKey;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::value::Tool;
-
-/// A call of an assistant whose run the engine performs, for its body. The body runs once before that run and once after it.
-pub(super) enum EngineChild {
-    /// The run has not begun. It begins with this message.
-    Begins(Mutex<Option<UserMessage>>),
-    /// The run ended.
-    Ended(ToolOutcome),
-}
-
-impl EngineChild {
-    pub(super) fn outcome(&self, message: UserMessage) -> ToolOutcome {
-        match self {
-            Self::Begins(first) => {
-                *first.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-                ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
-            }
-            Self::Ended(outcome) => outcome.clone(),
-        }
-    }
-}
 
 /// How the run of a call ended, for the run that started it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

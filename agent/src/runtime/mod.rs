@@ -58,7 +58,6 @@ pub use budget::Budget;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
 #[cfg(feature = "mcp-server")]
-pub(crate) use cache::canonical;
 pub use child::ChildTool;
 pub use compact::Compaction;
 pub use context::ContextError;

@@ -10,17 +10,20 @@ use super::assistant::Assistant;
 use super::config::Config;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
+#[cfg(feature = "durable-restate")]
+use crate::loop_core::CHILD_HANDLE;
 use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
 use crate::message::ToolCall;
+#[cfg(feature = "durable-restate")]
+use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
+#[cfg(feature = "durable-restate")]
+use crate::tool::outcome::ToolOutcome;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
 pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
-
-/// The handle under which the record of a call waits whose child waits.
-pub(super) const CHILD_HANDLE: &str = "agent:child";
 
 /// The calls of a run whose own runs have begun and not ended, with their positions.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
@@ -230,5 +233,27 @@ impl InProcessSteps {
         });
         self.as_parent = Some(parent.clone());
         parent
+    }
+}
+
+/// A call of an assistant whose run the engine performs, for its body. The body runs once before that run and once after it.
+#[cfg(feature = "durable-restate")]
+pub(super) enum EngineChild {
+    /// The run has not begun. It begins with this message.
+    Begins(Mutex<Option<UserMessage>>),
+    /// The run ended.
+    Ended(ToolOutcome),
+}
+
+#[cfg(feature = "durable-restate")]
+impl EngineChild {
+    pub(super) fn outcome(&self, message: UserMessage) -> ToolOutcome {
+        match self {
+            Self::Begins(first) => {
+                *first.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+                ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
+            }
+            Self::Ended(outcome) => outcome.clone(),
+        }
     }
 }

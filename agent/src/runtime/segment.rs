@@ -11,9 +11,9 @@ use super::assistant::Assistant;
 use super::body::{CallBody, max_attempts};
 use super::cache::CallKey;
 use super::config::Config;
-#[cfg(feature = "durable-restate")]
-use super::engine_child::EngineChild;
 use super::in_process::InProcessSteps;
+#[cfg(feature = "durable-restate")]
+use super::parent::EngineChild;
 use super::parent::{CHILD_GRACE, ChildCall, ChildHandle, lock_children};
 #[cfg(feature = "durable-restate")]
 use super::perform::Performer;

@@ -91,7 +91,7 @@ pub(super) fn questions(
 /// Returns the text to which the state of a call is bound: its caller, its tool, and its arguments.
 pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
     let fingerprint = admitted.tools.get(&call.name).map(|tool| tool.definition().fingerprint());
-    let arguments = call.args.value().map(|args| crate::runtime::canonical(&args));
+    let arguments = call.args.value().map(|args| crate::canonical::canonical(&args));
     let arguments = arguments.unwrap_or_else(|| call.args.text().to_owned());
     let caller = admitted.caller.is_known().then(|| admitted.caller.id());
     serde_json::json!([1, caller, call.name, fingerprint, arguments]).to_string()

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::canonical::canonical;
 use crate::loop_core::{AgentLoop, CallEnd, Prepared, ReadyCall, RecordError, Step};
 use crate::message::{ToolArguments, ToolCall};
-use crate::runtime::cache::canonical;
 use crate::runtime::config::Config;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;

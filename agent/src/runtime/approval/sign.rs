@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::canonical::canonical;
 use crate::loop_core::{AgentLoop, SignedCall};
 use crate::message::ToolArguments;
-use crate::runtime::cache::canonical;
 
 /// The minimum length of a key in bytes: that of the hash, as RFC 2104 (section 3) recommends.
 #[cfg(feature = "approvals-signed")]

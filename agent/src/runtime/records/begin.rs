@@ -8,12 +8,11 @@ use tokio::time::Instant;
 
 use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
-use crate::loop_core::CallEnd;
+use crate::loop_core::{CHILD_HANDLE, CallEnd};
 use crate::message::{ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
-use crate::runtime::parent::CHILD_HANDLE;
 use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, StoreError};
 use crate::tool::asking::ASK_HANDLE;
