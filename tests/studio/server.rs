@@ -147,7 +147,7 @@ impl Store for Hanging {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> Answer<'a, Vec<SessionSummary>> {
         unless_hanging(containing, self.0.list_sessions(containing, after, limit))

@@ -23,11 +23,11 @@ impl Assistant {
         self.fork().into_session(id).await
     }
 
-    /// Lists the sessions of the assistant's store, at most `limit`. `None` if it has no store.
+    /// Lists the sessions of the assistant's store, the latest first, at most `limit`. `None` if it has no store.
     pub(crate) async fn stored_sessions(
         &self,
         containing: &str,
-        after: Option<&str>,
+        after: Option<&SessionSummary>,
         limit: usize,
     ) -> Option<Result<Vec<SessionSummary>, StoreError>> {
         Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)

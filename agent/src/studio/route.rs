@@ -102,8 +102,9 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         ["api", "runs"] => shared.run_list(),
         ["api", "sessions"] => json!({"open": shared.open_conversations()}),
         ["api", "stored"] => {
-            let (text, after) = (query(head, "query").unwrap_or_default(), query(head, "after"));
-            shared.stored_sessions(&text, after.as_deref()).await?
+            let text = query(head, "query").unwrap_or_default();
+            let with_children = query(head, "children").is_some();
+            shared.stored_sessions(&text, query(head, "after").as_deref(), with_children).await?
         }
         ["api", "sessions", id] => {
             let after = query(head, "after").and_then(|after| after.parse().ok()).unwrap_or(0);

@@ -322,23 +322,37 @@ async fn a_session_of_the_store_is_continued_by_another_studio() {
 async fn sessions_of_the_store_are_listed_in_pages() {
     let store = MemoryStore::new();
     for at in 0..120 {
-        let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
-        store.append(&format!("ann/{at:03}"), 0, vec![entry.written_by("w", at)]).await.unwrap();
+        // The session of a sub-agent between two others.
+        for name in [format!("ann/{at:03}"), format!("ann/run_{at}/1/tool/0/2/tool/1")] {
+            let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
+            store.append(&name, 0, vec![entry.written_by("w", at)]).await.unwrap();
+        }
     }
     let assistant = Assistant::builder(ScriptedModel::new(["Hello."])).store(store).build().unwrap();
     let studio = Client::of(assistant).await;
-    let (mut names, mut after) = (Vec::new(), String::new());
-    loop {
-        let page = json_of(&studio.get(&format!("/api/stored?query=ANN%2f{after}")).await);
-        let sessions = page["sessions"].as_array().unwrap().clone();
-        assert!(sessions.len() <= 50, "{page}");
-        names.extend(sessions);
-        let Some(next) = page["next"].as_str() else { break };
-        after = format!("&after={}", next.replace('/', "%2f"));
+    for (with_children, count) in [("", 120), ("&children=1", 240)] {
+        let (mut listed, mut after) = (Vec::new(), String::new());
+        loop {
+            let page =
+                json_of(&studio.get(&format!("/api/stored?query=ANN%2f{with_children}{after}")).await);
+            let sessions = page["sessions"].as_array().unwrap().clone();
+            assert!(sessions.len() <= 50, "{page}");
+            listed.extend(sessions);
+            let Some(next) = page["next"].as_str() else { break };
+            after = format!("&after={}", next.replace('/', "%2f"));
+        }
+        let (times, children): (Vec<_>, Vec<_>) = listed
+            .iter()
+            .map(|one| (one["at"].as_i64().unwrap(), one["is_of_child"] == true))
+            .unzip();
+        assert!(times.is_sorted_by(|one, next| one >= next), "the latest first: {times:?}");
+        assert_eq!((listed.len(), children.iter().filter(|is_of_child| **is_of_child).count()), (count, count - 120));
     }
-    assert_eq!(names.len(), 120);
-    assert_eq!(names[7], json!({"id": "ann/007", "entries": 1, "at": 7, "title": "Hi, 7."}));
-    let one = json_of(&studio.get("/api/stored?query=/11").await);
+    let page = json_of(&studio.get("/api/stored?query=ANN%2f").await);
+    let seventh = json!({"id": "ann/112", "entries": 1, "at": 112, "title": "Hi, 112.", "is_of_child": false});
+    assert_eq!(page["sessions"][7], seventh);
+    assert!(studio.get("/api/stored?after=nonsense").await.contains("400"));
+    let one = json_of(&studio.get("/api/stored?query=ann/11").await);
     assert_eq!(one["sessions"].as_array().unwrap().len(), 10, "{one}");
     let without = Client::new().await;
     assert!(json_of(&without.get("/api/stored").await)["cannot_list"].as_str().unwrap().contains("no store"));
