@@ -73,8 +73,11 @@ impl ParentRun {
     /// Returns the assistant of a child: a fork of this one, or one like that of this run, with no messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
-        let of = of.unwrap_or(&self.assistant);
-        let mut config = Config::clone(of.config());
+        let mut config = Config::clone(of.unwrap_or(&self.assistant).config());
+        #[cfg(feature = "studio")]
+        if let (Some(_), Some(wrap)) = (of, &self.assistant.config().wrap_model) {
+            config.wrap_models(wrap.clone());
+        }
         config.approver = config.approver.or_else(|| self.approver.clone());
         config.answerer = config.answerer.or_else(|| self.answerer.clone());
         config.keeper.clone_from(&self.keeper);

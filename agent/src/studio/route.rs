@@ -129,11 +129,11 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         }
         ["api", "runs", id, "steps", turn, attempt] => {
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
+            // A run within this one, if the page names it.
+            let run = query(head, "run").unwrap_or_else(|| (*id).to_owned());
             let requests = shared.requests.of_run(id);
-            let request = requests.iter().find(|request| request.is_of(turn, attempt));
-            request
-                .ok_or_else(|| Rejection::not_found("request"))?
-                .shown(&shared.secrets, shared.template.model_handle())
+            let request = requests.iter().find(|request| request.is_of(&run, turn, attempt));
+            request.ok_or_else(|| Rejection::not_found("request"))?.shown(&shared.secrets)
         }
         ["api", "runs", id, "calls", call] => {
             let run = shared.conversations.run(id)?;
@@ -209,6 +209,7 @@ fn info(shared: &StudioShared) -> Value {
     let model = shared.template.model();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "instance": shared.instance,
         "provider": model.provider,
         "model": model.model,
         "has_store": shared.template.has_store(),

@@ -63,7 +63,9 @@ async fn page(
     for _ in 0..PAGES {
         let page = match assistant.stored_sessions(text, after.as_ref(), PAGE).await {
             None => {
-                return Ok(nothing("The assistant has no store, so that conversations end with the program."));
+                return Ok(nothing(
+                    "The assistant has no store, so that conversations end with the program.",
+                ));
             }
             Some(Err(error)) if error.kind() == StoreErrorKind::Unsupported => {
                 return Ok(nothing("The store cannot list its sessions. Open one by its name."));

@@ -333,23 +333,24 @@ async fn sessions_of_the_store_are_listed_in_pages() {
     for (with_children, count) in [("", 120), ("&children=1", 240)] {
         let (mut listed, mut after) = (Vec::new(), String::new());
         loop {
-            let page =
-                json_of(&studio.get(&format!("/api/stored?query=ANN%2f{with_children}{after}")).await);
+            let page = json_of(&studio.get(&format!("/api/stored?query=ANN%2f{with_children}{after}")).await);
             let sessions = page["sessions"].as_array().unwrap().clone();
             assert!(sessions.len() <= 50, "{page}");
             listed.extend(sessions);
             let Some(next) = page["next"].as_str() else { break };
             after = format!("&after={}", next.replace('/', "%2f"));
         }
-        let (times, children): (Vec<_>, Vec<_>) = listed
-            .iter()
-            .map(|one| (one["at"].as_i64().unwrap(), one["is_of_child"] == true))
-            .unzip();
+        let (times, children): (Vec<_>, Vec<_>) =
+            listed.iter().map(|one| (one["at"].as_i64().unwrap(), one["is_of_child"] == true)).unzip();
         assert!(times.is_sorted_by(|one, next| one >= next), "the latest first: {times:?}");
-        assert_eq!((listed.len(), children.iter().filter(|is_of_child| **is_of_child).count()), (count, count - 120));
+        assert_eq!(
+            (listed.len(), children.iter().filter(|is_of_child| **is_of_child).count()),
+            (count, count - 120)
+        );
     }
     let page = json_of(&studio.get("/api/stored?query=ANN%2f").await);
-    let seventh = json!({"id": "ann/112", "entries": 1, "at": 112, "title": "Hi, 112.", "is_of_child": false});
+    let seventh =
+        json!({"id": "ann/112", "entries": 1, "at": 112, "title": "Hi, 112.", "is_of_child": false});
     assert_eq!(page["sessions"][7], seventh);
     assert!(studio.get("/api/stored?after=nonsense").await.contains("400"));
     let one = json_of(&studio.get("/api/stored?query=ann/11").await);
@@ -379,7 +380,7 @@ async fn a_request_has_its_body_without_secrets() {
     let key = crate::step_key::StepKey::new("run-1", 1, crate::step_key::StepKind::Model, 0);
     let request = ModelRequest::new(messages).with_tools(assistant.registry().definitions());
     drop(shared.template.model_handle().stream(&StepCx::new().with_key(key), &request));
-    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets, shared.template.model_handle());
+    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets);
     let body = shown["body"].as_str().unwrap();
     assert!(body.contains(r#""model":"gpt-5""#) && body.contains("Did you?"), "{body}");
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use super::exchange::LoggableRequest;
 use super::options::{HttpOptions, ProxyChoice, SharedConnections};
 use super::retry::Retries;
 use super::secret::{Secret, searchable};
@@ -70,7 +71,7 @@ impl HttpClient {
         let url = request.url(base_url);
         let mut retries = Retries::default();
         loop {
-            let response = self.attempt(&url, request, secrets, deadline, None).await;
+            let response = self.attempt(&url, request, secrets, deadline, &LoggableRequest::default()).await;
             let error = match &response {
                 Ok(response) => response.failure(),
                 Err(error) => Some(error.clone()),
@@ -100,19 +101,20 @@ impl HttpClient {
         tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Sends a request once. `logged` is the body without secrets; without it, only the length is logged.
+    /// Sends a request once. Of a request without a body that may be shown, only the length is logged.
     pub(super) async fn attempt(
         &self,
         url: &str,
         request: &HttpRequest,
         secrets: &[(&str, Secret)],
         deadline: Instant,
-        logged: Option<&str>,
+        loggable: &LoggableRequest,
     ) -> Result<StreamingResponse, ModelError> {
         let body = request.text();
         let shown = shown_address(url);
-        tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
-        let reported_body = self.options.on_traffic.is_some().then(|| body.clone());
+        tracing::debug!(url = shown, body = loggable.body, bytes = body.len(), "request");
+        let listeners: Vec<_> = self.options.on_traffic.iter().chain(&loggable.traffic).cloned().collect();
+        let reported_body = (!listeners.is_empty()).then(|| body.clone());
         let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -133,8 +135,7 @@ impl HttpClient {
             .chain(request.headers.iter().cloned());
         let headers = reported_body.is_some().then(|| headers.collect());
         let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| secret_forms(secret)).collect();
-        let mut tap =
-            self.options.on_traffic.as_ref().map(|listener| TrafficReporter::new(listener, &shown, &secrets));
+        let mut tap = reported_body.is_some().then(|| TrafficReporter::new(listeners, &shown, &secrets));
         if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, reported_body) {
             tap.request(request.method, &shown, headers, &body);
         }

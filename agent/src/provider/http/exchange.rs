@@ -19,6 +19,7 @@ use crate::message::Usage;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
+use crate::traffic::OnTraffic;
 
 /// The attempts for one reply. Dropping it ends the exchange.
 pub(super) struct Exchange {
@@ -43,6 +44,8 @@ pub(super) struct LoggableRequest {
     pub(super) body: Option<String>,
     /// The request, if calls in it may have secrets, which the provider may quote in an error.
     pub(super) quotable: Option<ModelRequest>,
+    /// A listener to the exchanges, beside that of the options.
+    pub(super) traffic: Option<OnTraffic>,
 }
 
 enum ExchangePhase {
@@ -134,7 +137,7 @@ impl Exchange {
         let url = self.request.url(&self.model.base_url);
         let secrets: Vec<(&str, Secret)> =
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
-        match client.attempt(&url, &self.request, &secrets, deadline, self.shown.body.as_deref()).await {
+        match client.attempt(&url, &self.request, &secrets, deadline, &self.shown).await {
             Ok(response) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
                 let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());

@@ -12,7 +12,8 @@ use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
-const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
+const APPEND: &str =
+    "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
     where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $5";
 
 const APPEND_MORE: &str =

@@ -86,7 +86,7 @@ function workbench(tool, { schema, examples, secrets }) {
     result.classList.remove("stale");
     result.replaceChildren(h("p", { class: "dim" }, "Running…"));
     try {
-      const answer = await post(`${path}/call`, { text: editor.area.value, confirmed });
+      const answer = await post(`${path}/call`, { text: editor.area.value, confirmed }, 0);
       result.replaceChildren(answer.result ? callOutcome(answer.result, answer.duration_ms) : h("p", { class: "dim" }, "Not called: the arguments are refused."));
     } catch (error) {
       if (error.code !== "needs_confirmation") return result.replaceChildren(h("p", { class: "bad" }, error.message));
