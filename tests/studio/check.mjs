@@ -196,6 +196,20 @@ await shows("The concierge has seen to it.");
 await page.reload();
 await page.getByRole("group", { name: "Run of concierge" }).getByText("the person declined to answer").waitFor();
 
+// Its turns and calls have lanes under the lane of the call.
+await view("Timeline");
+const innerLanes = page.getByRole("group", { name: "Run of concierge" }).getByRole("button");
+await innerLanes.nth(2).waitFor();
+assert.deepEqual((await innerLanes.evaluateAll((all) => all.map((one) => one.querySelector(".label").textContent))), ["concierge · turn 1", "reserve_table", "concierge · turn 2"]);
+await innerLanes.nth(2).press("k");
+await page.keyboard.press("Enter");
+await page.getByRole("region", { name: "Details" }).getByText("the person declined to answer").first().waitFor();
+await innerLanes.first().click();
+await page.getByRole("region", { name: "Details" }).getByText("You are the concierge of a small hotel.", { exact: true }).waitFor();
+await pictureOf("sub-agent-timeline");
+await page.setViewportSize({ width: 1600, height: 1000 });
+await view("Run");
+
 // A result that is delivered here, and a reply that fails.
 await say("order a letter");
 await page.getByRole("textbox", { name: "Result to deliver" }).fill("It is printed.");

@@ -145,6 +145,24 @@ for (const name of ["Tools", "Run", "Timeline", "Sessions", "Window"]) {
   assert.equal(await page.locator("main img, main script, main b, main iframe").count(), 0, name);
 }
 
+// A sub-agent whose provider is busy twice: attempts in its lane, and the response as it was received.
+await view("Run");
+await anew();
+await say("remote");
+await runEnds();
+await view("Timeline");
+await page.getByText("3 requests").waitFor();
+assert.equal(await page.locator(".lane.inner .bar.failed").count(), 2);
+await shows("2 retried");
+await page.getByRole("button", { name: /^remote · turn 1/ }).click();
+const attempts = page.getByRole("list", { name: "Attempts" });
+await attempts.getByText("status 503").nth(1).waitFor();
+assert.equal(await attempts.getByRole("listitem").count(), 3);
+await page.getByRole("region", { name: "Details" }).getByText("Response, as it was received").click();
+await page.getByText("data: [DONE]").waitFor();
+assert.equal(await page.locator("main img, main script").count(), 0);
+await page.screenshot({ path: `${shots}/attempts.png` });
+
 // No width makes a page scroll sideways.
 for (const name of ["Tools", "Run", "Timeline", "Sessions", "Window"]) {
   await view(name);

@@ -386,6 +386,88 @@ async fn a_request_has_its_body_without_secrets() {
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");
 }
 
+/// A provider that fails once, and then gives these replies of Chat Completions, one for each request.
+#[cfg(feature = "openai")]
+async fn provider(replies: Vec<String>) -> String {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let busy = "HTTP/1.1 503 Busy\r\nretry-after-ms: 1\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+        .to_owned();
+    let streams = replies.into_iter().map(|reply| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        format!("{head}data: {reply}\n\ndata: [DONE]\n\n")
+    });
+    let responses: Vec<String> = std::iter::once(busy).chain(streams).collect();
+    tokio::spawn(async move {
+        for response in responses {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 64 << 10];
+            let _ = stream.read(&mut request).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[cfg(feature = "openai")]
+#[tokio::test(flavor = "current_thread")]
+async fn requests_of_sub_agents_have_their_attempts_and_responses() {
+    use crate::provider::http::{HttpModel, HttpOptions};
+    let delta = |delta: Value, reason: &str| {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}).to_string()
+    };
+    let call = |name: &str, args: &str| json!({"tool_calls": [{"index": 0, "id": name, "function": {"name": name, "arguments": args}}]});
+    let url = provider(vec![
+        delta(call("add", r#"{"a": 1, "b": 2}"#), "tool_calls"),
+        delta(call("pay", r#"{"amount": "few", "pin": "hunter2"}"#), "tool_calls"),
+        delta(json!({"content": "It is done."}), "stop"),
+    ])
+    .await;
+    let model = HttpModel::builder("openai/gpt-5")
+        .protocol(crate::provider::openai::OpenAiChat::default())
+        .key("sk-0123456789")
+        .base_url(url)
+        .options(HttpOptions::default().without_proxy());
+    let expert = Assistant::builder(model.build().unwrap()).tools(tools![add, pay]).build().unwrap();
+    let model = ScriptedModel::new([
+        reply().tool_call_with_id("c1", "ask", r#"{"task": "Add."}"#),
+        reply().text("Good."),
+    ]);
+    let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Adds.")).build().unwrap();
+    let studio = Client::of(assistant).await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi"})).await);
+    let run = begun["run"].as_str().unwrap();
+    let events = studio.get(&format!("/api/runs/{run}/events")).await;
+    assert!(events.contains("It is done.") && events.contains("event: over"), "{events}");
+
+    let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
+    let within = format!("{run}/1/tool/0");
+    let runs: Vec<_> = steps.as_array().unwrap().iter().map(|step| step["run"].as_str().unwrap()).collect();
+    assert_eq!(runs, [run, &within, &within, &within, run]);
+    let statuses: Vec<_> =
+        steps[1]["exchanges"].as_array().unwrap().iter().map(|one| one["status"].clone()).collect();
+    assert_eq!(statuses, [503, 200], "{steps}");
+    assert_eq!(steps[0]["exchanges"], json!([]));
+
+    let mut received = Vec::new();
+    for turn in 1..=3 {
+        let path = format!("/api/runs/{run}/steps/{turn}/1?run={}", within.replace('/', "%2f"));
+        let shown = json_of(&studio.get(&path).await);
+        assert!(shown["body"].as_str().unwrap().contains(r#""model":"gpt-5""#), "{shown}");
+        for secret in ["hunter2", "sk-0123456789"] {
+            assert!(!shown.to_string().contains(secret), "{turn}: {shown}");
+        }
+        assert!(shown["received"]["length"].as_u64().unwrap() > 50, "{shown}");
+        received.push(shown["received"]["body"].clone());
+    }
+    assert!(received[0].as_str().unwrap().contains("tool_calls"), "{received:?}");
+    assert_eq!(received[1], Value::Null, "a call with secret arguments");
+    assert!(
+        received[2].as_str().unwrap().contains("It is done.")
+            && received[2].as_str().unwrap().contains("[DONE]")
+    );
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn a_failed_reply_is_told_with_its_error() {
     let error = ModelError::new(ModelErrorKind::Overloaded, "too much");

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
+use super::super::encode::is_shown_of_child;
 use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
 use super::client_tools::ClientTools;
 use super::earlier::{EarlierMessage, with_turns};
@@ -199,13 +200,14 @@ impl UiThread {
 
     /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
-        // The numbers of a sub-agent are those of another run. A page shows it when the run waits for it.
-        if !event.is_own() {
+        if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
         }
         let mut state = self.lock();
         state.log.push(event.clone());
-        if let EventKind::MessageEnd { message, .. } = &event.kind {
+        if let EventKind::MessageEnd { message, .. } = &event.kind
+            && event.is_own()
+        {
             let label =
                 MessageLabel { run_id: event.run_id.clone(), turn: event.turn, message: message.clone() };
             state.labels.insert(Arc::as_ptr(message).addr(), label);
