@@ -5,6 +5,7 @@ import { chip, empty, h } from "./dom.js";
 /** Time without a key before the store is searched. */
 const SEARCH_AFTER = 250;
 
+const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 const when = (at) => at > 0 ? new Date(at).toLocaleString() : "";
 
 function row(id, title, ...facts) {
@@ -29,7 +30,7 @@ export async function showSessions(view, _, leaving) {
     h("h2", {}, "Open in this studio"), openList,
     h("div", { class: "run-head" }, h("h2", {}, "In the store"), h("label", { class: "inline dim" }, children, "with those of sub-agents"), search), state, stored, h("p", { class: "center" }, more));
   const { open } = await get("/api/sessions");
-  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, `${one.messages} messages`), one.is_active ? chip("active", "warn") : "")));
+  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, counted(one.messages, "message", "messages")), one.is_active ? chip("active", "warn") : "")));
   if (!open.length) openList.append(h("p", { class: "dim" }, "None. A conversation is opened under ", h("a", { href: "#run" }, "Run"), ", or from the list below."));
   let turn = 0;
   let after = null;
@@ -43,7 +44,7 @@ export async function showSessions(view, _, leaving) {
       // Another search has begun.
       if (mine !== turn || leaving.aborted) return;
       if (isFirst) stored.replaceChildren();
-      stored.append(...page.sessions.map((one) => row(one.id, one.title, one.is_of_child ? chip("sub-agent") : "", h("span", { class: "number dim" }, `${one.entries} entries`), h("span", { class: "number dim time" }, when(one.at)))));
+      stored.append(...page.sessions.map((one) => row(one.id, one.title, one.is_of_child ? chip("sub-agent") : "", h("span", { class: "number dim" }, counted(one.entries, "entry", "entries")), h("span", { class: "number dim time" }, when(one.at)))));
       after = page.next;
       more.hidden = !page.next;
       state.replaceChildren(page.cannot_list ? empty("No list", page.cannot_list) : stored.firstChild ? ""

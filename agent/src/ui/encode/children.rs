@@ -243,8 +243,11 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         for at in (0..self.children.len()).rev() {
-            let outermost = self.children.get(at).and_then(|child| self.calls.get(child.outermost));
+            let Some(child) = self.children.get(at) else { continue };
+            let outermost = self.calls.get(child.outermost);
             if of.is_none_or(|id| outermost.is_some_and(|call| call.id == id)) {
+                let run_id = child.run_id.clone();
+                self.end_calls_of(w, format, |call| call.child.as_ref() == Some(&run_id));
                 self.child_end(at, &ChildEnd::Stopped("interrupted"), w, format);
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, cut};
-use super::calls::{CallEnding, CallProgress};
+use super::calls::{CallEnding, CallProgress, UiCall};
 use super::children::id_of_child_call;
 use super::wire::{RunEnding, WaitingCall, Wants, WireFormat};
 use super::{ResponsePhase, UiEncoder};
@@ -97,11 +97,18 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         self.end_children(Some(call_id), w, format);
+        self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
+    }
+
+    /// Ends the calls for which a condition holds, without a result.
+    pub(super) fn end_calls_of(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+        is_ended: impl Fn(&UiCall) -> bool,
+    ) {
         for at in self.calls.open_calls() {
-            let Some(call) = self.calls.get_mut(at).filter(|call| call.within.as_deref() == Some(call_id))
-            else {
-                continue;
-            };
+            let Some(call) = self.calls.get_mut(at).filter(|call| is_ended(call)) else { continue };
             let input =
                 call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
             let shown = ShownEnd::Output(json!({"outcome": "ended"}));

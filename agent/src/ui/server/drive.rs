@@ -81,6 +81,10 @@ impl UiServer {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
         }
+        // Without the tools that its page declared, calls of them would end as those of unknown tools.
+        if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
+            return Ok(());
+        }
         // Another request is continuing it.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
