@@ -119,13 +119,17 @@ fn count(word: String, #[arg(secret)] key: String) -> usize {
     word.len() + key.len()
 }
 
+/// Arguments that differ, so that no call is a repetition.
+fn word(n: usize) -> String {
+    format!(r#"{{"word": "w{n:03}", "key": "hunter2"}}"#)
+}
+
 /// A run within a run within a run: the chief asks an editor, who asks a reader, who counts and fails once.
 fn chief(replies: usize) -> Assistant {
     let reader = ScriptedModel::from_fn(move |request| match request.messages.len() {
-        n if n < 2 * replies => {
-            reply().text(format!("Reading {n}.")).tool_call("count", r#"{"word": "abc", "key": "hunter2"}"#)
-        }
-        _ => reply().text("All read.").tool_call("lose", "{}"),
+        n if n < 2 * replies => reply().text(format!("Reading {n}.")).tool_call("count", word(n)),
+        n if n < 2 * replies + 2 => reply().tool_call("lose", "{}"),
+        _ => reply().text("All read."),
     });
     let reader = Assistant::builder(reader).max_turns(12).tools(tools![count]).build().unwrap();
     let editor = ScriptedModel::from_fn(|request| match request.messages.len() {
@@ -172,11 +176,11 @@ async fn pages_see_the_runs_of_sub_agents() {
         }
         let calls = parts(&page.message, "data-agent-run-call");
         let counted: Vec<_> = calls.iter().filter(|call| call["tool"] == "count").collect();
-        assert_eq!(counted.len(), 2);
-        let output = if shows_texts { json!("10") } else { json!({"outcome": "completed"}) };
+        assert_eq!(counted.len(), 4);
+        let output = if shows_texts { json!("11") } else { json!({"outcome": "completed"}) };
         for call in counted {
             assert_eq!((&call["state"], &call["output"]), (&json!("completed"), &output), "{call}");
-            assert_eq!(call["input"]["word"], "abc");
+            assert!(call["input"]["word"].as_str().unwrap().starts_with('w'), "{call}");
         }
         assert!(
             calls.iter().any(|call| call["tool"] == "lose" && call["code"] == "unknown_tool"),
@@ -211,7 +215,7 @@ async fn pages_see_the_runs_of_sub_agents() {
             "{old}"
         );
         let named = |name: &str| page.custom.iter().filter(|(of, _)| of == name).count();
-        assert_eq!((named("agent.run"), named("agent.run-call")), (8, 12));
+        assert_eq!((named("agent.run"), named("agent.run-call")), (8, 16));
     }
 }
 
@@ -223,10 +227,16 @@ async fn a_reader_gets_the_rest_of_a_sub_agents_run_at_every_chunk() {
         let whole = all(ui.post(protocol, &body).await).await;
         let frames: Vec<&str> =
             whole.split_inclusive("\n\n").filter(|frame| frame.starts_with("id: ")).collect();
-        // Deltas of replies that are complete come as one.
+        // Deltas of replies that are complete come as one, with the number of the last.
         let lines = |frames: &[&str]| -> Vec<String> {
-            let is_kept = |frame: &&&str| !frame.contains("_CONTENT\"") && !frame.contains("-delta\"");
-            frames.iter().filter(is_kept).map(|frame| (*frame).to_owned()).collect()
+            let is_kept = |frame: &&&str| {
+                ["_CONTENT\"", "_ARGS\"", "-delta\""].iter().all(|kind| !frame.contains(kind))
+            };
+            let shown = frames.iter().filter(is_kept).map(|frame| {
+                let is_of_child = frame.contains("/1/tool/0\"") || frame.contains("data-agent-run");
+                if is_of_child { (*frame).to_owned() } else { frame.split_once('\n').unwrap().1.to_owned() }
+            });
+            shown.collect()
         };
         let mut rests = 0;
         for (at, frame) in frames.iter().enumerate() {
@@ -306,9 +316,7 @@ async fn a_sub_agent_that_waits_is_suspended_and_continues() {
 #[tokio::test]
 async fn the_log_of_a_sub_agent_is_bounded() {
     let model = ScriptedModel::from_fn(|request| match request.messages.len() {
-        n if n < 200 => {
-            reply().text("word ".repeat(2_000)).tool_call("count", r#"{"word": "abc", "key": "hunter2"}"#)
-        }
+        n if n < 200 => reply().text("word ".repeat(2_000)).tool_call("count", word(n)),
         _ => reply().text("Enough.").hang(),
     });
     let expert = Assistant::builder(model).max_turns(1_000).tools(tools![count]).build().unwrap();

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::exchange::LoggableRequest;
 use super::options::{HttpOptions, ProxyChoice, SharedConnections};
 use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
 use crate::address::shown_address;
-use crate::model::{ModelError, ModelErrorKind};
+use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 use crate::provider::HttpRequest;
+use crate::traffic::OnTraffic;
 
 /// An HTTP client for providers. Clones share its connections.
 ///
@@ -23,6 +23,17 @@ use crate::provider::HttpRequest;
 pub(in crate::provider) struct HttpClient {
     client: reqwest::Client,
     options: HttpOptions,
+}
+
+/// The parts of a request that may be shown.
+#[derive(Default)]
+pub(in crate::provider) struct LoggableRequest {
+    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
+    pub(super) body: Option<String>,
+    /// The request, if calls in it may have secrets, which the provider may quote in an error.
+    pub(super) quotable: Option<ModelRequest>,
+    /// A listener to the exchanges, beside that of the options.
+    pub(super) traffic: Option<OnTraffic>,
 }
 
 /// A response whose body is being received.

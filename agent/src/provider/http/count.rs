@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 
-use super::exchange::LoggableRequest;
+use super::client::LoggableRequest;
 use super::model::{HttpModel, ModelEndpoint};
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use tracing::subscriber::NoSubscriber;
 
-use super::client::HttpClient;
-use super::exchange::{Exchange, LoggableRequest};
+use super::client::{HttpClient, LoggableRequest};
+use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};

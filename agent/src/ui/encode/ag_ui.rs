@@ -6,7 +6,7 @@ use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, content_value};
 use super::calls::{CallEnding, UiCall};
-use super::children::{ChildEnd, ChildRun, call_facts, run_facts};
+use super::child_run::{ChildEnd, ChildRun, call_facts, run_facts};
 use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, Wants, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::Part;

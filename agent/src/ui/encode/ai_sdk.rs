@@ -6,7 +6,7 @@ use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, file_of, is_web};
 use super::calls::{CallEnding, CallProgress, UiCall};
-use super::children::{ChildEnd, ChildRun, call_facts, run_facts};
+use super::child_run::{ChildEnd, ChildRun, call_facts, run_facts};
 use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};

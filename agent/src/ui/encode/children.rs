@@ -1,53 +1,17 @@
 //! Runs of sub-agents within a run: their calls and texts, each as a whole, and how they ended.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::chunk::ChunkWriter;
 use super::super::options::ResultView;
 use super::UiEncoder;
 use super::calls::{CallEnding, CallProgress};
+use super::child_run::{ChildEnd, ChildRun};
 use super::wire::{TextKind, WaitingCall, WireFormat};
 use crate::loop_core::{Event, EventKind, RunStop};
 use crate::message::{AssistantMessage, Content, ToolCall};
 use crate::run_path::{PathCall, RunPath};
 use crate::tool::outcome::ToolResult;
-
-/// The run of a sub-agent.
-#[derive(Clone)]
-pub(super) struct ChildRun {
-    pub(super) run_id: String,
-    /// The tool that it is.
-    pub(super) tool: String,
-    /// The id of the call that began it, without repetitions.
-    pub(super) call_id: String,
-    /// The run that made the call, if that is within another one.
-    pub(super) parent: Option<String>,
-    /// The id of its current reply.
-    pub(super) message_id: String,
-    /// The position of the outermost call that it is in.
-    outermost: usize,
-    /// Whether the response that began or continued it has ended.
-    is_suspended: bool,
-}
-
-/// How the run of a sub-agent ended.
-pub(super) enum ChildEnd<'a> {
-    Completed,
-    /// It did not: the word for it.
-    Stopped(&'a str),
-    /// It waits for what has these ids.
-    Suspended(Vec<String>),
-}
-
-impl ChildEnd<'_> {
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Self::Completed => "completed",
-            Self::Stopped(word) => word,
-            Self::Suspended(_) => "suspended",
-        }
-    }
-}
 
 /// Whether an encoder reads this event of a sub-agent. The others need not be kept.
 pub(in crate::ui) fn is_shown_of_child(kind: &EventKind) -> bool {
@@ -276,40 +240,4 @@ impl UiEncoder {
             }
         }
     }
-}
-
-/// Returns the facts of a sub-agent's run that both formats send.
-pub(super) fn run_facts(child: &ChildRun, call_id: &str, state: &str) -> Value {
-    let mut facts = json!({"runId": child.run_id, "tool": child.tool, "toolCallId": call_id, "state": state});
-    if let Some(parent) = &child.parent {
-        facts["parentRunId"] = json!(parent);
-    }
-    facts
-}
-
-/// Returns the facts of a call of a sub-agent.
-pub(super) fn call_facts(
-    child: &ChildRun,
-    tool: &str,
-    call_id: &str,
-    input: &Value,
-    end: Option<&CallEnding>,
-) -> Value {
-    use super::super::view::ShownEnd;
-
-    let mut facts = json!({"runId": child.run_id, "toolCallId": call_id, "tool": tool, "input": input});
-    let Some(end) = end else {
-        facts["state"] = json!("running");
-        return facts;
-    };
-    facts["state"] = json!(end.outcome);
-    if let Some(code) = &end.code {
-        facts["code"] = json!(code);
-    }
-    match &end.shown {
-        ShownEnd::Output(output) => facts["output"] = output.clone(),
-        ShownEnd::Refused { text, .. } | ShownEnd::Error(text) => facts["errorText"] = json!(text),
-        ShownEnd::Denied => {}
-    }
-    facts
 }

@@ -5,6 +5,7 @@ pub(super) mod ag_ui;
 #[cfg(feature = "ui-ai-sdk")]
 mod ai_sdk;
 mod calls;
+mod child_run;
 mod children;
 mod ends;
 mod reply;
@@ -16,7 +17,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use self::calls::{CallProgress, UiCalls};
-use self::children::ChildRun;
+use self::child_run::ChildRun;
 pub(in crate::ui) use self::children::is_shown_of_child;
 use self::reply::OpenText;
 use self::wire::{WaitingCall, WireFormat};

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::calls::{CallEnding, UiCall};
-use super::children::{ChildEnd, ChildRun};
+use super::child_run::{ChildEnd, ChildRun};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
