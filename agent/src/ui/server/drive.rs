@@ -187,7 +187,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     let mut next = Some(first);
     let mut last = None;
     while let Some(event) = next {
-        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+        if event.is_own() && matches!(event.kind, EventKind::AgentEnd { .. }) {
             // The kind of an error is known when the run returned.
             last = Some(event);
         } else {

@@ -154,21 +154,20 @@ impl ReplayLog {
     /// Leaves out the older half of the events of sub-agents. A call of one may last for long, and its messages are in no conversation here.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
-        let (mut from, mut to, mut last_own) = (None, 0, 0);
+        let (mut last_own, mut until) = (0, 0);
         self.events.retain(|event| {
             if event.is_own() {
                 last_own = event.seq;
-                return true;
             }
-            if surplus == 0 {
+            if event.is_own() || surplus == 0 {
                 return true;
             }
             surplus = surplus.saturating_sub(event_bytes(event));
-            from.get_or_insert(last_own);
-            to = last_own + 1;
+            until = last_own + 1;
             false
         });
-        self.compacted.extend(from.map(|from| (from, to)));
+        // No earlier reader can get the rest alone.
+        self.compacted.push((0, until));
         self.count();
     }
 
