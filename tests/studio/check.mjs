@@ -201,11 +201,12 @@ await page.getByRole("group", { name: "Run of concierge" }).getByText("the perso
 await view("Timeline");
 const innerLanes = page.getByRole("group", { name: "Run of concierge" }).getByRole("button");
 await innerLanes.nth(2).waitFor();
-assert.deepEqual((await innerLanes.evaluateAll((all) => all.map((one) => one.querySelector(".label").textContent))), ["concierge · turn 1", "reserve_table", "concierge · turn 2"]);
+assert.deepEqual((await innerLanes.evaluateAll((all) => all.map((one) => one.querySelector(".label").textContent))), ["Turn 1", "reserve_table", "Turn 2"]);
 await innerLanes.nth(2).press("k");
 await page.keyboard.press("Enter");
 await page.getByRole("region", { name: "Details" }).getByText("the person declined to answer").first().waitFor();
 await innerLanes.first().click();
+await page.getByRole("heading", { name: "concierge · turn 1" }).waitFor();
 await page.getByRole("region", { name: "Details" }).getByText("You are the concierge of a small hotel.", { exact: true }).waitFor();
 await pictureOf("sub-agent-timeline");
 await page.setViewportSize({ width: 1600, height: 1000 });

@@ -154,7 +154,7 @@ await view("Timeline");
 await page.getByText("3 requests").waitFor();
 assert.equal(await page.locator(".lane.inner .bar.failed").count(), 2);
 await shows("2 retried");
-await page.getByRole("button", { name: /^remote · turn 1/ }).click();
+await page.getByRole("group", { name: "Run of remote" }).getByRole("button", { name: /^Turn 1/ }).click();
 const attempts = page.getByRole("list", { name: "Attempts" });
 await attempts.getByText("status 503").nth(1).waitFor();
 assert.equal(await attempts.getByRole("listitem").count(), 3);

@@ -12,7 +12,7 @@ const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
 /// The times of entries, by which sessions are listed.
 const TIMES: [&str; 2] = [
     "alter table agent_session_entry add column written_at bigint not null default 0",
-    "create index agent_session_entry_by_time on agent_session_entry (written_at, session_id)",
+    "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
 ];
 
 /// The last entry of each session that has no time yet.

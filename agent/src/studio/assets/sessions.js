@@ -1,11 +1,10 @@
 // Sessions: the conversations of this studio, and those of the store.
 import { get } from "./api.js";
-import { chip, empty, h } from "./dom.js";
+import { chip, counted, empty, h } from "./dom.js";
 
 /** Time without a key before the store is searched. */
 const SEARCH_AFTER = 250;
 
-const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 const when = (at) => at > 0 ? new Date(at).toLocaleString() : "";
 
 function row(id, title, ...facts) {
@@ -28,9 +27,9 @@ export async function showSessions(view, _, leaving) {
   view.replaceChildren(
     h("div", { class: "run-head" }, h("h1", {}, "Sessions"), h("form", { class: "inline", onsubmit: goTo }, name, h("button", {}, "Open by name"))),
     h("h2", {}, "Open in this studio"), openList,
-    h("div", { class: "run-head" }, h("h2", {}, "In the store"), h("label", { class: "inline dim" }, children, "with those of sub-agents"), search), state, stored, h("p", { class: "center" }, more));
+    h("div", { class: "run-head" }, h("h2", {}, "In the store"), h("div", { class: "inline" }, h("label", { class: "inline dim" }, children, "with those of sub-agents"), search)), state, stored, h("p", { class: "center" }, more));
   const { open } = await get("/api/sessions");
-  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, counted(one.messages, "message", "messages")), one.is_active ? chip("active", "warn") : "")));
+  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, counted(one.messages, "message")), one.is_active ? chip("active", "warn") : "")));
   if (!open.length) openList.append(h("p", { class: "dim" }, "None. A conversation is opened under ", h("a", { href: "#run" }, "Run"), ", or from the list below."));
   let turn = 0;
   let after = null;

@@ -1,7 +1,7 @@
 // Timeline: the turns and calls of a run on a time axis, and what was sent and received.
 import { follow, get } from "./api.js";
 import { coercions, longText, outcomeKind, textOf } from "./calls.js";
-import { chip, duration, empty, escaped, h, later, perFrame, pretty, usageText } from "./dom.js";
+import { chip, counted, duration, empty, escaped, h, later, perFrame, pretty, usageText } from "./dom.js";
 import { parseJson, writeJson } from "./json.js";
 import { tryArguments } from "./tools.js";
 
@@ -26,10 +26,10 @@ export async function showTimeline(view, of, leaving) {
 }
 
 /** A row of the chart: a label, bars on the time axis, and facts. Times are in milliseconds since the run began. */
-function lane(label, kind, depth, onclick) {
+function lane(label, kind, depth, name, onclick) {
   const track = h("span", { class: "track" });
   const facts = h("span", { class: "facts number dim" });
-  const element = h("button", { class: `lane ${kind}${depth ? " inner" : ""}`, onclick: () => onclick(element) }, h("span", { class: "label clip", title: label }, label), track, facts);
+  const element = h("button", { class: `lane ${kind}${depth ? " inner" : ""}`, onclick: () => onclick(element) }, h("span", { class: "label clip", title: name }, label), track, facts);
   element.style.setProperty("--depth", depth);
   const bars = new Map();
   const set = (name, from, to, style, title) => {
@@ -85,7 +85,7 @@ function draw(area, run, firstTurn, leaving) {
     const turnOf = (number, at) => {
       if (!turns.has(number)) {
         const name = depth ? `${path[depth - 1].tool} · turn ${number}` : `Turn ${number}`;
-        const row = lane(name, "model", depth, (element) => choose(element, () => turnDetail(run, id, name, number, turns.get(number))));
+        const row = lane(`Turn ${number}`, "model", depth, name, (element) => choose(element, () => turnDetail(run, id, name, number, turns.get(number))));
         turns.set(number, { at, row });
         place().append(row.element);
         if (!depth && number === firstTurn) row.element.click();
@@ -123,7 +123,7 @@ function draw(area, run, firstTurn, leaving) {
       },
       tool_execution_start: (event) => {
         const one = { ...event };
-        one.row = lane(event.tool, "tool", depth, (element) => choose(element, () => callDetail(run, one, depth)));
+        one.row = lane(event.tool, "tool", depth, event.tool, (element) => choose(element, () => callDetail(run, one, depth)));
         turnOf(event.turn, event.at);
         calls.set(event.call_id, one);
         place().append(one.row.element);
@@ -146,10 +146,12 @@ function draw(area, run, firstTurn, leaving) {
     } };
   };
   const drawCall = (one) => {
-    const from = one.end == null ? one.at : one.ran === false ? one.at : Math.max(one.at, one.end - (one.duration_ms || 0));
+    // A run within it works from the beginning, also if the call was resumed later.
+    const lasted = one.inner ? one.end - one.at : one.duration_ms || 0;
+    const from = one.end == null || one.ran === false ? one.at : Math.max(one.at, one.end - lasted);
     if (one.asked != null || from - one.at > 5) one.row.set("wait", one.at, one.decided ?? from, "wait", one.asked != null ? "waited for a decision" : "waited for its turn");
     one.row.set("run", one.decided != null && one.end == null ? one.decided : from, one.end, one.outcome ? outcomeKind(one.outcome) : "running", one.outcome || "running");
-    one.row.facts(h("span", {}, one.end != null ? duration(one.duration_ms || 0) : ""), one.code ? h("span", { class: "bad" }, one.code) : one.outcome !== "completed" && h("span", { class: "warn" }, one.outcome || ""),
+    one.row.facts(h("span", {}, one.end != null ? duration(lasted) : ""), one.code ? h("span", { class: "bad" }, one.code) : one.outcome !== "completed" && h("span", { class: "warn" }, one.outcome || ""),
       one.attempt > 1 && h("span", { class: "bad" }, `attempt ${one.attempt}`), one.cached && h("span", {}, "cached"));
   };
   const lanesOf = (path) => {
@@ -165,7 +167,7 @@ function draw(area, run, firstTurn, leaving) {
     const sum = turns.reduce((usage, { usage: one }) => ({ input: usage.input + (one?.input || 0), output: usage.output + (one?.output || 0), cache_read: usage.cache_read + (one?.cache_read || 0),
       cost: one?.cost ? { total: (usage.cost?.total || 0) + one.cost.total } : usage.cost }), { input: 0, output: 0, cache_read: 0, cost: null });
     const usage = usageText(end?.usage || sum);
-    summary.replaceChildren(...[chip(end ? end.stop : "active", !end ? "warn" : end.stop === "completed" ? "good" : "bad"), chip(duration(end ? end.at : last)), chip(`${turns.length} turns`), chip(`${all.length} calls`),
+    summary.replaceChildren(...[chip(end ? end.stop : "active", !end ? "warn" : end.stop === "completed" ? "good" : "bad"), chip(duration(end ? end.at : last)), chip(counted(turns.length, "turn")), chip(counted(all.length, "call")),
       usage && chip(usage), failed > 0 && chip(`${failed} failed`, "bad"), retried > 0 && chip(`${retried} retried`, "warn"), end?.detail && chip(end.detail, "bad")].filter(Boolean));
   };
   const redraw = perFrame(() => {
@@ -218,7 +220,7 @@ async function turnDetail(run, of, name, number, turn) {
   const own = (await get(`/api/runs/${run}/steps`)).filter((step) => step.run === of && step.turn === number);
   const requests = await Promise.all(own.map(async (step) => {
     const sent = await get(`/api/runs/${run}/steps/${number}/${step.attempt}?run=${encodeURIComponent(of)}`).catch(() => null);
-    return h("details", { open: own.length === 1 }, h("summary", {}, `Request${own.length > 1 ? ` ${step.attempt}` : ""}, ${step.messages} messages`),
+    return h("details", { open: own.length === 1 }, h("summary", {}, `Request${own.length > 1 ? ` ${step.attempt}` : ""}, ${counted(step.messages, "message")}`),
       step.error && h("p", { class: "bad" }, step.error),
       step.exchanges.length > 0 && h("ol", { class: "exchanges", "aria-label": "Attempts" }, step.exchanges.map((one) => h("li", { class: isFailed(one) ? "bad" : "" }, exchangeText(one),
         one.end != null && h("span", { class: "dim" }, ` · ${duration(one.end - one.at)}`)))), sent ? requestDetail(sent) : h("p", { class: "dim" }, "It is not kept any more."));
@@ -254,7 +256,7 @@ function requestDetail(sent) {
       one.open = at + 1 === sent.messages.length;
       return one;
     }),
-    h("p", { class: "dim" }, `${sent.tools.length} tools: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
+    h("p", { class: "dim" }, `${counted(sent.tools.length, "tool")}: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
     options.length > 0 && h("p", { class: "dim" }, options.map((key) => `${key}: ${JSON.stringify(sent[key])}`).join(" · ")),
     sent.body && later("Body, as the provider gets it", () => longText(indented(sent.body))),
     sent.received && later("Response, as it was received", () => receivedText(sent.received)),
