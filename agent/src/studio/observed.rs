@@ -44,6 +44,7 @@ struct RequestEnd {
     at: Instant,
     error: Option<String>,
     /// The tools that the reply calls.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses of HTTP are shown"))]
     calls: Vec<String>,
 }
 
