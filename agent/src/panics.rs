@@ -98,6 +98,13 @@ impl<F: ?Sized> Clone for Observer<F> {
     }
 }
 
+#[cfg(any(feature = "http", feature = "mcp-client"))]
+impl<F: ?Sized> std::fmt::Debug for Observer<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").field("option", &self.option).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

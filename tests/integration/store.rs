@@ -154,6 +154,33 @@ async fn what_was_stored_is_there_for_the_next_process() {
 }
 
 #[tokio::test]
+async fn sessions_of_an_earlier_version_are_listed_by_their_time() {
+    use sqlx::Connection as _;
+    let folder = Folder::new();
+    let path = folder.path("earlier.db");
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    for (name, at) in [("a", 5), ("b", 9), ("c", 7)] {
+        let entries = [1, at].map(|at| entry("Hi").written_by("w", at));
+        store.append(name, 0, entries.to_vec()).await.unwrap();
+    }
+    store.close().await;
+    // As version 2 had it.
+    let mut other = sqlx::AnyConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    for statement in [
+        "drop index agent_session_entry_by_time",
+        "alter table agent_session_entry drop column written_at",
+        "update agent_schema set version = 2",
+    ] {
+        sqlx::query(statement).execute(&mut other).await.unwrap();
+    }
+    other.close().await.unwrap();
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    let listed = store.list_sessions("", None, 9).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|one| (one.session.as_str(), one.entries, one.at)).collect();
+    assert_eq!(listed, [("b", 2, 9), ("c", 2, 7), ("a", 2, 5)]);
+}
+
+#[tokio::test]
 async fn a_store_in_memory_can_be_bounded() {
     let store = MemoryStore::with_room_for(2);
     store.append("s", 0, vec![entry("a")]).await.unwrap();

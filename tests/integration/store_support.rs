@@ -224,7 +224,7 @@ impl Store for Faulty {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         self.ask(self.inner.list_sessions(containing, after, limit))

@@ -140,8 +140,34 @@ async fn check_reply(row: &str) -> bool {
     true
 }
 
+async fn check_sub_agents() {
+    let model = ScriptedModel::new([
+        reply()
+            .text("A long text.")
+            .tool_call("add", r#"{"a": "1", "b": 2}"#)
+            .tool_call("add", r#"{"a": "x"}"#),
+        reply().text("3"),
+    ]);
+    let expert = builder(model.with_chunk_size(3)).build().unwrap();
+    let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "Add."}"#), reply().text("ok")]);
+    let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Adds.")).build().unwrap();
+    let events = events_of(&assistant).await;
+    let hidden = streams_of(&assistant, &events);
+    assert!(
+        hidden.neither("A long text.") && hidden.neither("text_to_integer") && hidden.neither("agent.report"),
+        "{}",
+        hidden.ai
+    );
+    let [ai, ag] = [UiProtocol::AiSdk, UiProtocol::AgUi]
+        .map(|protocol| lines(&encoded(protocol, &assistant, &UiOptions::default().show_results(), &events)));
+    let shown = Streams::of(ai, ag);
+    assert!(shown.both("A long text."), "it does not come in pieces: {}", shown.ag);
+    assert!(shown.ai.contains("data-agent-run") && shown.ag_ui_page.subagents.len() == 1);
+}
+
 async fn check_call(row: &str) -> bool {
     match row {
+        "sub-agents" => check_sub_agents().await,
         "arguments while they grow" => {
             let both = streams([
                 reply()

@@ -272,6 +272,12 @@ pub(crate) struct AgUiReader {
     open: BTreeSet<String>,
     steps: BTreeSet<String>,
     is_failed: bool,
+    /// The sub-agents of this response: the one that each is within, its name, and whether it is active.
+    pub(crate) subagents: BTreeMap<String, (Option<String>, String, bool)>,
+    /// The interrupts of those that wait.
+    pub(crate) suspended: Vec<(String, Vec<String>)>,
+    /// The sub-agent of each message and call.
+    tags: BTreeMap<String, Option<String>>,
 }
 
 /// Each type of event, with its required and its optional fields.
@@ -296,6 +302,9 @@ const EVENTS: &[(&str, &[&str], &[&str])] = &[
     ("MESSAGES_SNAPSHOT", &["messages"], &[]),
     ("ACTIVITY_SNAPSHOT", &["messageId", "activityType", "content"], &["replace"]),
     ("CUSTOM", &["name", "value"], &[]),
+    ("SUBAGENT_STARTED", &["subagentRunId", "name", "parentToolCallId"], &["parentSubagentRunId"]),
+    ("SUBAGENT_FINISHED", &["subagentRunId", "outcome"], &[]),
+    ("SUBAGENT_ERROR", &["subagentRunId", "message", "code"], &[]),
 ];
 
 impl AgUiReader {
@@ -314,14 +323,20 @@ impl AgUiReader {
         }
         for (key, value) in fields.iter().filter(|(key, _)| *key != "type") {
             let is_known = required.contains(&key.as_str()) || optional.contains(&key.as_str());
-            assert!(is_known && !(value.is_null() && key != "value"), "`{key}` in {event}");
+            assert!(
+                (is_known || key == "subagentRunId") && !(value.is_null() && key != "value"),
+                "`{key}` in {event}"
+            );
         }
+        self.check_tag(kind, event);
         assert!(self.is_open || ["RUN_STARTED", "RUN_ERROR"].contains(&kind), "outside of a run: {event}");
         assert!(!self.is_failed || kind == "RUN_STARTED", "after an error: {event}");
         match kind {
             "RUN_STARTED" => {
                 assert!(!std::mem::replace(&mut self.is_open, true), "a run in a run");
                 (self.is_failed, self.outcome, self.error) = (false, Value::Null, None);
+                self.subagents.clear();
+                self.suspended.clear();
             }
             "RUN_FINISHED" => {
                 self.assert_closed();
@@ -330,6 +345,21 @@ impl AgUiReader {
                     assert!(!self.outcome["interrupts"].as_array().unwrap().is_empty());
                 }
                 self.is_open = false;
+            }
+            "SUBAGENT_STARTED" => self.subagent_start(event),
+            "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => {
+                let id = text(event, "subagentRunId");
+                let (.., is_active) = self.subagents.get_mut(id).expect("it has started");
+                assert!(std::mem::take(is_active), "not active: {event}");
+                if event["outcome"]["type"] == "suspended" {
+                    let ids: Vec<String> = event["outcome"]["interruptIds"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|id| id.as_str().unwrap().to_owned())
+                        .collect();
+                    self.suspended.push((id.to_owned(), ids));
+                }
             }
             "RUN_ERROR" => {
                 self.error = Some(text(event, "message").to_owned());
@@ -349,6 +379,35 @@ impl AgUiReader {
             "CUSTOM" => self.custom.push((text(event, "name").to_owned(), event["value"].clone())),
             _ if kind.starts_with("TOOL_CALL") => self.call(kind, event),
             _ => self.text(kind, event),
+        }
+    }
+
+    fn subagent_start(&mut self, event: &Value) {
+        let id = text(event, "subagentRunId").to_owned();
+        let parent = event.get("parentSubagentRunId").map(|parent| parent.as_str().unwrap().to_owned());
+        assert!(parent.as_ref().is_none_or(|parent| self.subagents.contains_key(parent)), "{event}");
+        assert!(self.find_call(text(event, "parentToolCallId")).is_some(), "of an unknown call: {event}");
+        let started = self.subagents.insert(id, (parent, text(event, "name").to_owned(), true));
+        assert!(started.is_none(), "an id that is used again: {event}");
+    }
+
+    /// An event of a message or call has the tag with which that began, of a sub-agent that is active.
+    fn check_tag(&mut self, kind: &str, event: &Value) {
+        if kind.starts_with("SUBAGENT") || kind.starts_with("RUN_") {
+            return;
+        }
+        let tag = event.get("subagentRunId").map(|tag| tag.as_str().unwrap().to_owned());
+        if let Some(tag) = &tag {
+            assert!(self.subagents.get(tag).is_some_and(|(.., is_active)| *is_active), "not active: {event}");
+        }
+        let id = event.get("toolCallId").or(event.get("messageId")).and_then(Value::as_str);
+        if let Some(id) = id.filter(|_| kind != "ACTIVITY_SNAPSHOT") {
+            let known = self.tags.entry(id.to_owned()).or_insert_with(|| tag.clone());
+            assert_eq!(*known, tag, "another tag: {event}");
+        }
+        if let Some(parent) = event.get("parentMessageId").and_then(Value::as_str) {
+            let known = self.tags.entry(parent.to_owned()).or_insert_with(|| tag.clone());
+            assert_eq!(*known, tag, "another tag than that of its message: {event}");
         }
     }
 
@@ -427,6 +486,7 @@ impl AgUiReader {
 
     fn assert_closed(&self) {
         assert!(self.open.is_empty() && self.steps.is_empty(), "{:?} {:?}", self.open, self.steps);
+        assert!(self.subagents.values().all(|(.., is_active)| !is_active), "{:?}", self.subagents);
     }
 
     pub(crate) fn assert_ended(&self) {

@@ -247,6 +247,57 @@ async fn a_page_declares_tools_and_runs_them_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_page_that_attaches_does_not_continue_a_run_without_its_tools() {
+    let (store, calls, model) = (MemoryStore::new(), Arc::default(), picks());
+    let before = server(&store, &calls, &model);
+    let first = ag_messages(&all(before.post(UiProtocol::AgUi, &declares(&pick(), "go")).await).await);
+    let pending = first.outcome["pendingToolCallIds"][0].clone();
+    drop(before);
+    let after = server(&store, &calls, &model);
+    assert_eq!(after.attach(UiProtocol::AgUi, "c", None).await.status(), 204);
+    let history = after.messages(UiProtocol::AgUi, "c").await.unwrap();
+    let ids =
+        |messages: &[Value]| -> Vec<Value> { messages.iter().map(|message| message["id"].clone()).collect() };
+    assert_eq!(ids(&history.as_array().unwrap()[1..]), ids(&first.messages), "as the page has them");
+    let answer = |tools: &Value| {
+        let messages = json!([{"id": "a", "role": "assistant"}, {"id": "t", "role": "tool", "toolCallId": pending, "content": "ok"}]);
+        let mut body =
+            json!({"threadId": "c", "runId": "r2", "protocolVersion": "1.0", "messages": messages});
+        if tools.is_array() {
+            body["tools"] = tools.clone();
+        }
+        body.to_string()
+    };
+    let without = after.post(UiProtocol::AgUi, answer(&Value::Null).as_bytes()).await;
+    assert_rejected(without, 409, "not_pending").await;
+    assert_eq!(model.requests().len(), 2, "nothing ran");
+    let second = all(after.post(UiProtocol::AgUi, answer(&pick()).as_bytes()).await).await;
+    assert!(second.contains("done") && !second.contains("unknown_tool"), "{second}");
+}
+
+#[tokio::test]
+async fn messages_keep_their_ids_after_a_restart() {
+    let (store, calls) = (MemoryStore::new(), Arc::default());
+    let model = model(|results| match results {
+        0 => reply().text("First. ").tool_call("count", "{}"),
+        _ => reply().text("done"),
+    });
+    let before = server(&store, &calls, &model);
+    for text in ["go", "again"] {
+        all(before.post(UiProtocol::AiSdk, &says(text)).await).await;
+    }
+    let after = server(&store, &calls, &model);
+    for protocol in [UiProtocol::AiSdk, UiProtocol::AgUi] {
+        let known = before.messages(protocol, "c").await.unwrap();
+        assert_eq!(after.messages(protocol, "c").await.unwrap(), known);
+    }
+    let known = after.messages(UiProtocol::AiSdk, "c").await.unwrap();
+    all(after.post(UiProtocol::AiSdk, &says("more")).await).await;
+    let longer = after.messages(UiProtocol::AiSdk, "c").await.unwrap();
+    assert_eq!(longer.as_array().unwrap()[..4], known.as_array().unwrap()[..]);
+}
+
+#[tokio::test]
 async fn declared_tools_that_cannot_be_used_are_rejected_and_nothing_runs() {
     let (store, calls, model) = (MemoryStore::new(), Arc::default(), picks());
     let ui = server(&store, &calls, &model);

@@ -88,6 +88,7 @@ await page.getByRole("combobox", { name: "payment: alternative" }).selectOption(
 await field("payment last_digits").fill("4242");
 assert.match(await args.inputValue(), /onerror=alert\(1\)>\\u202e\\u0007"/, "marks are escapes in the text");
 assert.deepEqual(await text(), { room: 1, guest: { name: hostile, children: [7] }, payment: { method: "card", last_digits: "4242" } });
+await page.getByRole("group", { name: "Check" }).getByText("Accepted").waitFor();
 await pictureOf("tools");
 await page.setViewportSize({ width: 1600, height: 1000 });
 await button("Call").click();
@@ -196,6 +197,21 @@ await shows("The concierge has seen to it.");
 await page.reload();
 await page.getByRole("group", { name: "Run of concierge" }).getByText("the person declined to answer").waitFor();
 
+// Its turns and calls have lanes under the lane of the call.
+await view("Timeline");
+const innerLanes = page.getByRole("group", { name: "Run of concierge" }).getByRole("button");
+await innerLanes.nth(2).waitFor();
+assert.deepEqual((await innerLanes.evaluateAll((all) => all.map((one) => one.querySelector(".label").textContent))), ["Turn 1", "reserve_table", "Turn 2"]);
+await innerLanes.nth(2).press("k");
+await page.keyboard.press("Enter");
+await page.getByRole("region", { name: "Details" }).getByText("the person declined to answer").first().waitFor();
+await innerLanes.first().click();
+await page.getByRole("heading", { name: "concierge · turn 1" }).waitFor();
+await page.getByRole("region", { name: "Details" }).getByText("You are the concierge of a small hotel.", { exact: true }).waitFor();
+await pictureOf("sub-agent-timeline");
+await page.setViewportSize({ width: 1600, height: 1000 });
+await view("Run");
+
 // A result that is delivered here, and a reply that fails.
 await say("order a letter");
 await page.getByRole("textbox", { name: "Result to deliver" }).fill("It is printed.");
@@ -235,7 +251,11 @@ await view("Sessions");
 await page.getByRole("searchbox").fill("ANN/");
 await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 1);
 await page.getByRole("searchbox").fill("");
+await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 2);
+assert.equal(await page.locator(".view-sessions .list").nth(1).getByRole("link").first().locator("code").innerText(), "ann/1", "the latest is the first");
+await page.getByRole("checkbox", { name: "with those of sub-agents" }).check();
 await page.waitForFunction(() => document.querySelectorAll(".view-sessions .list")[1].children.length === 3);
+await page.locator(".view-sessions .list").nth(1).getByText("sub-agent", { exact: true }).waitFor();
 await pictureOf("sessions");
 await page.setViewportSize({ width: 1600, height: 1000 });
 await page.getByRole("searchbox").fill("nobody");

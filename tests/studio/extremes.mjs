@@ -145,6 +145,24 @@ for (const name of ["Tools", "Run", "Timeline", "Sessions", "Window"]) {
   assert.equal(await page.locator("main img, main script, main b, main iframe").count(), 0, name);
 }
 
+// A sub-agent whose provider is busy twice: attempts in its lane, and the response as it was received.
+await view("Run");
+await anew();
+await say("remote");
+await runEnds();
+await view("Timeline");
+await page.getByText("3 requests").waitFor();
+assert.equal(await page.locator(".lane.inner .bar.failed").count(), 2);
+await shows("2 retried");
+await page.getByRole("group", { name: "Run of remote" }).getByRole("button", { name: /^Turn 1/ }).click();
+const attempts = page.getByRole("list", { name: "Attempts" });
+await attempts.getByText("status 503").nth(1).waitFor();
+assert.equal(await attempts.getByRole("listitem").count(), 3);
+await page.getByRole("region", { name: "Details" }).getByText("Response, as it was received").click();
+await page.getByText("data: [DONE]").waitFor();
+assert.equal(await page.locator("main img, main script").count(), 0);
+await page.screenshot({ path: `${shots}/attempts.png` });
+
 // No width makes a page scroll sideways.
 for (const name of ["Tools", "Run", "Timeline", "Sessions", "Window"]) {
   await view(name);
@@ -184,6 +202,31 @@ await page.keyboard.press("Enter");
 await shows("This cannot be shown");
 await button("Try again").waitFor();
 
+// A process that hangs in the middle of a run: the page says so, keeps what was typed, and continues with it.
+await view("Run");
+await anew();
+await say("sleep");
+await page.getByText("running").waitFor();
+const typed = page.getByRole("textbox", { name: "Message", exact: true });
+await typed.fill("typed meanwhile");
+running.kill("SIGSTOP");
+await shows("The studio does not answer.");
+await page.screenshot({ path: `${shots}/hangs.png` });
+running.kill("SIGCONT");
+await page.waitForFunction(() => document.getElementById("notice").hidden, null, { timeout: 30_000 });
+assert.equal(await typed.inputValue(), "typed meanwhile");
+await button("Steer").click();
+await page.locator(".queued").getByText("typed meanwhile").waitFor();
+await button("Cancel").click();
+await shows(/^aborted: cancelled in the studio/);
+// In a view that follows nothing, too.
+await view("Window");
+await shows("What fills the next request");
+running.kill("SIGSTOP");
+await shows("The studio does not answer.");
+running.kill("SIGCONT");
+await page.waitForFunction(() => document.getElementById("notice").hidden, null, { timeout: 30_000 });
+
 // A server that goes away in the middle of a run, and comes back.
 await view("Run");
 await anew();
@@ -214,4 +257,4 @@ await browser.close();
 await end(running);
 assert.deepEqual(faults, []);
 for (const [name, figures] of Object.entries(found)) console.log(`studio: ${name}: ${figures}`);
-console.log("studio: hostile texts, two pages, a store that hangs, and a server that goes away");
+console.log("studio: hostile texts, two pages, a store that hangs, and a server that hangs or goes away");

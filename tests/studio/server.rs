@@ -1,11 +1,14 @@
 //! What `.ci/studio` runs the page of the studio against: an assistant that does what the message of the user names, and a store that hangs
-//! for sessions whose name contains `hang`. Arguments: the port, the token, and the file of the store.
+//! for sessions whose name contains `hang`; for `remote`, a sub-agent whose provider fails twice. Arguments: the port, the token, and the
+//! file of the store.
 
 use std::error::Error;
 use std::time::Duration;
 
 use agent::message::{Message, UserMessage};
 use agent::model::{ModelRequest, ScriptedReply, reply};
+use agent::provider::http::{HttpModel, HttpOptions};
+use agent::provider::openai::OpenAiChat;
 use agent::steps::StepKey;
 use agent::store::{
     InvocationEnd, InvocationQuery, InvocationRecord, SessionEntry, SessionSummary, SqlStore, Store,
@@ -13,6 +16,8 @@ use agent::store::{
 };
 use agent::studio::Studio;
 use agent::{Assistant, BoxFuture, RunTool, ScriptedModel, ToolContext, json, tool, tools};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 /// Markup, control characters, marks of direction, and a link.
 const HOSTILE: &str = "<img src=x onerror=alert(1)><script>alert(2)</script>\u{202e}\u{7}\u{1b}[31m javascript:alert(3) ${7*7} \u{0}";
@@ -88,9 +93,33 @@ fn answer(request: &ModelRequest) -> ScriptedReply {
             .tool_call("echo", json!({"text": HOSTILE}).to_string())
             .tool_call("echo", format!("{{\"{}\": 1", HOSTILE.replace('\u{0}', ""))),
         "sleep" => reply().tool_call("sleep", "{}"),
+        "remote" => reply().tool_call("remote", r#"{"task": "Say something."}"#),
         "change" => reply().tool_call("change", r#"{"what": "x", "pin": "hunter2"}"#),
         _ => reply().text(format!("I heard {} messages.", request.messages.len())),
     }
+}
+
+/// Returns a sub-agent whose provider is busy twice before each reply.
+async fn remote() -> Result<Assistant, Box<dyn Error>> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let url = format!("http://{}/v1", listener.local_addr()?);
+    tokio::spawn(async move {
+        let busy =
+            "HTTP/1.1 503 Busy\r\nretry-after-ms: 200\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": format!("From afar. {HOSTILE}")}, "finish_reason": "stop"}]});
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let whole = format!("{head}data: {chunk}\n\ndata: [DONE]\n\n");
+        for at in 1_u32.. {
+            let Ok((mut stream, _)) = listener.accept().await else { return };
+            let mut request = vec![0; 64 << 10];
+            let _ = stream.read(&mut request).await;
+            let response = if at % 3 == 0 { whole.as_str() } else { busy };
+            let _ = stream.write_all(response.as_bytes()).await;
+        }
+    });
+    let model = HttpModel::builder("openai/gpt-5").protocol(OpenAiChat::default()).key("sk-0123456789");
+    let options = HttpOptions::default().without_proxy();
+    Ok(Assistant::builder(model.base_url(url).options(options).build()?).tools(tools![echo]).build()?)
 }
 
 /// A store that never answers about some sessions.
@@ -147,7 +176,7 @@ impl Store for Hanging {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> Answer<'a, Vec<SessionSummary>> {
         unless_hanging(containing, self.0.list_sessions(containing, after, limit))
@@ -178,6 +207,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let port: u16 = port.parse()?;
     let assistant = Assistant::builder(ScriptedModel::from_fn(answer).with_chunk_size(1).without_record())
         .tools(tools![echo, large, sleep, change, Notes])
+        .tools(remote().await?.as_tool("remote", "Asks a model that is far away."))
         .store(Hanging(SqlStore::sqlite(file).await?))
         .store_timeout(Duration::from_secs(2))
         .max_concurrency(16)

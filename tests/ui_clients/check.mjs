@@ -142,6 +142,23 @@ const cases = {
     assert.equal(tools(declined.lastMessage)[1].state, "output-error");
     await validateUIMessages({ messages: declined.messages });
   },
+  async "a sub-agent, and one that waits"() {
+    const answer = await ask("sub");
+    const data = (message, kind) => message.parts.filter(part => part.type === `data-agent-${kind}`).map(part => part.data);
+    assert.deepEqual(data(answer, "run").map(run => [run.tool, run.state]), [["ask", "completed"]]);
+    assert.deepEqual(data(answer, "run-text").map(one => one.text), ["I add.", "Adding. ", "done: call"]);
+    assert.deepEqual(data(answer, "run-call").map(call => [call.tool, call.state, call.output]), [["add", "completed", "3"]]);
+    assert.equal(tools(answer)[0].output, "done: call");
+    await validateUIMessages({ messages: [answer] });
+    const chat = new Chat({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+    await within(chat.sendMessage(said("sub approve")), "the question");
+    assert.equal(data(chat.lastMessage, "run")[0].state, "suspended");
+    await chat.addToolApprovalResponse({ id: tools(chat.lastMessage).find(part => part.type === "tool-send").approval.id, approved: true });
+    await chat.settled(({ lastMessage }) => texts(lastMessage).includes("done: sub approve"), "the rest");
+    assert.deepEqual([chat.requests, chat.messages.length, data(chat.lastMessage, "run")[0].state], [2, 2, "completed"]);
+    assert.equal(tools(chat.lastMessage).find(part => part.type === "tool-send").output, "5 to Ann");
+    await validateUIMessages({ messages: chat.messages });
+  },
   async "two approvals"() {
     const chat = new Chat({ sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
     await within(chat.sendMessage(said("two")), "the questions");
@@ -192,6 +209,8 @@ for (const [version, { HttpAgent }] of Object.entries(agUi)) {
       onRunErrorEvent: ({ event }) => { seen.errors.push(event.message); },
       onRunFinishedEvent: ({ event }) => { seen.finished++; seen.outcome = event.outcome; },
       onCustomEvent: ({ event }) => { seen.custom.push(event.name); },
+      onSubagentStartedEvent: ({ event }) => { seen.custom.push(`started ${event.name}`); },
+      onSubagentFinishedEvent: ({ event }) => { seen.custom.push(event.outcome.type); },
     }), "the run");
     return { ...seen, messages: result.newMessages };
   };
@@ -241,6 +260,26 @@ for (const [version, { HttpAgent }] of Object.entries(agUi)) {
       const last = await resume(second, { status: "cancelled" });
       assert.equal(last.finished, 1);
       assert.ok(client.messages.some(one => one.role === "tool" && one.content === "the person dismissed the question"));
+    },
+    async [`AG-UI ${version}: a sub-agent, and one that waits`]() {
+      const isCurrent = version === "1.0.0";
+      const { messages, finished, custom } = await run(agent("sub"));
+      assert.equal(finished, 1);
+      assert.deepEqual(custom.filter(name => /^started|success|^agent\.run$/.test(name)), isCurrent ? ["started ask", "success"] : ["agent.run", "agent.run"]);
+      assert.equal(messages.filter(one => one.subagentRunId).length > 0, isCurrent);
+      assert.equal(messages.at(-1).content, "done: sub");
+      const client = agent("sub approve");
+      const first = await run(client);
+      const [interrupt] = first.outcome.interrupts;
+      assert.equal(Boolean(interrupt.subagentRunId), isCurrent);
+      if (isCurrent) assert.ok(first.custom.includes("suspended"), first.custom);
+      const second = await run(client, { resume: [{ interruptId: interrupt.id, status: "resolved", payload: { approved: true } }] });
+      assert.equal(second.finished, 1);
+      assert.ok(client.messages.some(one => one.role === "tool" && one.content === "5 to Ann"), JSON.stringify(client.messages));
+      assert.equal(client.messages.at(-1).content, "done: sub approve");
+      // The next message of the same thread: the client sends back what it has.
+      client.addMessage({ id: crypto.randomUUID(), role: "user", content: "call" });
+      assert.equal((await run(client)).messages.at(-1).content, "done: call");
     },
     async [`AG-UI ${version}: a tool of the browser`]() {
       const client = agent("browser");

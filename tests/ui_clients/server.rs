@@ -103,6 +103,8 @@ fn answer(asked: &str, results: usize) -> ScriptedReply {
         ("secret", 0) => reply().tool_call("log_in", r#"{"user": "ann", "password": "hunter2"}"#),
         ("progress", 0) => reply().tool_call("read", "{}"),
         ("big", 0) => reply().tool_call("much", "{}"),
+        ("sub", 0) => reply().text("I ask. ").tool_call("ask", r#"{"task": "call"}"#),
+        ("sub approve", 0) => reply().tool_call("ask", r#"{"task": "approve"}"#),
         ("wait", 0) => reply().text("Waiting. ").tool_call("wait", "{}"),
         ("same ids", 0 | 1) => reply().tool_call_with_id("c", "add", r#"{"a": 1, "b": 2}"#),
         ("hostile", 0) => {
@@ -136,7 +138,12 @@ type Ui = State<UiServer>;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let tools = tools![add, send, book, log_in, scroll, read, much, wait, nap];
-    let assistant = Assistant::builder(model()).tools(tools).max_result_bytes(20 << 20).build()?;
+    let expert = Assistant::builder(model()).tools(tools![add, send]).build()?;
+    let assistant = Assistant::builder(model())
+        .tools(tools)
+        .tools(expert.as_tool("ask", "Asks an expert."))
+        .max_result_bytes(20 << 20)
+        .build()?;
     let ui = UiServer::new(assistant)
         .options(UiOptions::default().show_results().run_in_browser(["scroll"]))
         .reconnect_time(Duration::from_secs(60))

@@ -80,6 +80,14 @@ impl Event {
     }
 }
 
+#[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+impl Event {
+    /// Returns arguments of a call as they may be shown.
+    pub(crate) fn without_secrets(&self, tool: &str, args: &ToolArguments) -> ToolArguments {
+        self.shown.secrets.arguments(tool, args).unwrap_or_else(|| args.clone())
+    }
+}
+
 #[cfg(all(feature = "runtime", any(feature = "ui-ai-sdk", feature = "ui-ag-ui")))]
 impl Event {
     /// Creates an event that no loop emitted, for a reader that treats secrets itself.

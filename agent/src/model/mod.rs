@@ -27,7 +27,7 @@ pub(crate) mod scripted;
 mod stream;
 mod thinking;
 mod tokens;
-mod wrapped;
+pub(crate) mod wrapped;
 
 pub use arguments::ArgumentChange;
 pub use context_rules::ContextRules;
@@ -483,12 +483,22 @@ pub struct StepCx {
     pub cancel: CancelToken,
     /// Whether the caller retries. Then the client does not, because attempts would multiply.
     pub is_retried: bool,
+    /// A listener of this library to the HTTP exchanges of the step.
+    #[cfg(feature = "http")]
+    pub(crate) traffic: Option<crate::traffic::OnTraffic>,
 }
 
 impl StepCx {
     /// Creates the context of a first attempt, without a key, whose token is never cancelled.
     pub fn new() -> Self {
-        Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
+        Self {
+            key: None,
+            attempt: 1,
+            cancel: CancelToken::new(),
+            is_retried: false,
+            #[cfg(feature = "http")]
+            traffic: None,
+        }
     }
 
     /// Creates the context of a first attempt that this token cancels.

@@ -57,7 +57,7 @@ pub struct ModelStream {
 
 /// A function that is told how a reply ended: with an error, or whole.
 #[cfg(feature = "studio")]
-type OnStreamEnd = Box<dyn FnOnce(Option<&ModelError>) + Send>;
+type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send>;
 
 impl ModelStream {
     /// Creates a reply from the events of an adapter. The stream does what is the same for all adapters:
@@ -90,7 +90,10 @@ impl ModelStream {
 
     /// Sets a function of this library that is told how the reply ended.
     #[cfg(feature = "studio")]
-    pub(crate) fn with_on_end(mut self, on_end: impl FnOnce(Option<&ModelError>) + Send + 'static) -> Self {
+    pub(crate) fn with_on_end(
+        mut self,
+        on_end: impl FnOnce(&AssistantMessage, Option<&ModelError>) + Send + 'static,
+    ) -> Self {
         self.on_end = Some(Box::new(on_end));
         self
     }
@@ -236,7 +239,7 @@ impl ModelStream {
         // Nothing follows an error.
         self.ready.clear();
         #[cfg(feature = "studio")]
-        self.on_end.take().into_iter().for_each(|on_end| on_end(Some(&error)));
+        self.on_end.take().into_iter().for_each(|on_end| on_end(self.accumulator.message(), Some(&error)));
         self.error = Some(error.clone());
         Poll::Ready(Some(Err(error)))
     }
@@ -285,7 +288,10 @@ impl Stream for ModelStream {
                 None if this.accumulator.is_stopped() => {
                     this.events = None;
                     #[cfg(feature = "studio")]
-                    this.on_end.take().into_iter().for_each(|on_end| on_end(None));
+                    this.on_end
+                        .take()
+                        .into_iter()
+                        .for_each(|on_end| on_end(this.accumulator.message(), None));
                 }
                 None => return this.fail(ModelError::protocol("the reply broke off before its end")),
             }

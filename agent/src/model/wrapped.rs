@@ -9,6 +9,40 @@ use futures_core::Stream as _;
 use super::{ModelError, ModelEvent, ModelStream};
 use crate::message::AssistantMessage;
 
+/// The functions of a model that another one answers, which is its field `model`.
+macro_rules! answered_by_model {
+    () => {
+        fn info(&self) -> &$crate::model::ModelInfo {
+            self.model.info()
+        }
+
+        fn candidates(&self) -> Vec<$crate::model::ModelInfo> {
+            self.model.candidates()
+        }
+
+        fn context_window(&self) -> Option<u64> {
+            self.model.context_window()
+        }
+
+        fn max_output(&self) -> Option<u64> {
+            self.model.max_output()
+        }
+
+        fn request_body(&self, request: &$crate::model::ModelRequest) -> Option<String> {
+            self.model.request_body(request)
+        }
+
+        fn count_tokens(
+            &self,
+            cx: &$crate::model::StepCx,
+            request: &$crate::model::ModelRequest,
+        ) -> $crate::tool::BoxFuture<'static, Result<Option<u64>, $crate::model::ModelError>> {
+            self.model.count_tokens(cx, request)
+        }
+    };
+}
+pub(crate) use answered_by_model;
+
 pub(super) type NextEvent = Option<Result<ModelEvent, ModelError>>;
 
 /// A reply whose events are passed on through a second [`ModelStream`], which builds the same message.

@@ -544,6 +544,8 @@ impl AssistantBuilder {
             output_tool: Arc::from(""),
             capture: self.capture,
             source: self.source,
+            #[cfg(feature = "studio")]
+            wrap_model: None,
             keeper,
             budgets,
             max_concurrency: self.max_concurrency,

@@ -94,9 +94,23 @@ pub(super) struct Config {
     pub(super) capture: Option<Arc<Capture>>,
     /// The source of calls if a prompt names none.
     pub(super) source: Option<Source>,
+    /// Wraps the models of this assistant, and those of the assistants within its runs.
+    #[cfg(feature = "studio")]
+    pub(super) wrap_model: Option<ModelWrap>,
 }
 
+#[cfg(feature = "studio")]
+pub(crate) type ModelWrap = Arc<dyn Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
+
 impl Config {
+    /// Wraps all models.
+    #[cfg(feature = "studio")]
+    pub(super) fn wrap_models(&mut self, wrap: ModelWrap) {
+        self.model = wrap(self.model.clone());
+        self.models = self.models.iter().map(|(name, model)| (name.clone(), wrap(model.clone()))).collect();
+        self.wrap_model = Some(wrap);
+    }
+
     /// Whether a turn takes all waiting messages of this queue, and not the first alone.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
         self.delivers_all.contains(&queue)

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::assistant::Assistant;
+use super::config::ModelWrap;
 use super::error::BuildError;
-use crate::model::Model;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
 
 impl Assistant {
-    /// Returns a fork whose requests go to another model: to a wrapper of the assistant's own.
-    pub(crate) fn fork_with_model(&self, wrap: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>) -> Self {
+    /// Returns a fork whose models are wrapped, and those of the assistants within its runs.
+    pub(crate) fn fork_with_models(&self, wrap: ModelWrap) -> Self {
         let mut config = (**self.config()).clone();
-        config.model = wrap(config.model);
+        config.wrap_models(wrap);
         Self::new(Arc::new(config), self.fork().messages())
     }
 
@@ -23,11 +23,11 @@ impl Assistant {
         self.fork().into_session(id).await
     }
 
-    /// Lists the sessions of the assistant's store, at most `limit`. `None` if it has no store.
+    /// Lists the sessions of the assistant's store, the latest first, at most `limit`. `None` if it has no store.
     pub(crate) async fn stored_sessions(
         &self,
         containing: &str,
-        after: Option<&str>,
+        after: Option<&SessionSummary>,
         limit: usize,
     ) -> Option<Result<Vec<SessionSummary>, StoreError>> {
         Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)
@@ -39,8 +39,9 @@ impl Assistant {
         keeper.load_first(session, limit).await.unwrap_or_default()
     }
 
-    /// Returns the model itself, to show a request as its provider gets it.
-    pub(crate) fn model_handle(&self) -> &dyn Model {
+    /// Returns the model itself, to test what wraps it.
+    #[cfg(all(test, feature = "openai"))]
+    pub(crate) fn model_handle(&self) -> &dyn crate::model::Model {
         &*self.config().model
     }
 

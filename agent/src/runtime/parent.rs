@@ -94,8 +94,13 @@ impl ParentRun {
     /// Returns the assistant of a child: a fork of this one, or one like that of this run, with no messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
-        let of = of.unwrap_or(&self.assistant);
-        Assistant::new(Arc::new(of.config().within(&self.config)), messages)
+        #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]
+        let mut config = of.unwrap_or(&self.assistant).config().within(&self.config);
+        #[cfg(feature = "studio")]
+        if let (Some(_), Some(wrap)) = (of, &self.assistant.config().wrap_model) {
+            config.wrap_models(wrap.clone());
+        }
+        Assistant::new(Arc::new(config), messages)
     }
 }
 

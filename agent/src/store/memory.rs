@@ -1,5 +1,6 @@
 //! The in-memory store.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -147,18 +148,24 @@ impl MemoryStore {
         Ok(to_u64(last))
     }
 
-    fn do_list_sessions(&self, containing: &str, after: Option<&str>, limit: usize) -> Vec<SessionSummary> {
+    fn do_list_sessions(
+        &self,
+        containing: &str,
+        after: Option<&SessionSummary>,
+        limit: usize,
+    ) -> Vec<SessionSummary> {
         let containing = containing.to_ascii_lowercase();
+        let after = after.map(|after| (Reverse(after.at), &*after.session));
         let inner = self.lock();
-        let matching = inner.sessions.iter().filter(|(name, _)| {
-            after.is_none_or(|after| name.as_str() > after) && name.to_ascii_lowercase().contains(&containing)
+        let matching = inner.sessions.iter().filter_map(|(name, session)| {
+            let place = (Reverse(session.entries.last()?.at), name.as_str());
+            let is_listed =
+                after.is_none_or(|after| place > after) && name.to_ascii_lowercase().contains(&containing);
+            is_listed.then(|| (place, to_u64(session.entries.len())))
         });
-        let listed = matching.filter_map(|(name, session)| {
-            let last = session.entries.last()?;
-            Some((name.as_str(), SessionSummary::new(name, to_u64(session.entries.len()), last.at)))
-        });
-        let sorted: BTreeMap<&str, SessionSummary> = listed.collect();
-        sorted.into_values().take(limit).collect()
+        let sorted: BTreeMap<_, u64> = matching.collect();
+        let listed = sorted.into_iter().take(limit);
+        listed.map(|((Reverse(at), name), entries)| SessionSummary::new(name, entries, at)).collect()
     }
 
     fn do_take(&self, session: &str, key: &StepKey, limit: usize) -> Vec<UserMessage> {
@@ -269,7 +276,7 @@ impl Store for MemoryStore {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(async move { Ok(self.do_list_sessions(containing, after, limit)) })

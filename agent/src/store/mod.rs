@@ -169,24 +169,26 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 ///
-/// Sessions are listed one page at a time:
+/// Sessions are listed one page at a time, the latest first:
 ///
 /// ```
 /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
-/// for name in ["ann/1", "ann/2", "ben/1"] {
-///     store.append(name, 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
+/// for (at, name) in (1_000..).zip(["ann/1", "ann/2", "ben/1"]) {
+///     store.append(name, 0, vec![SessionEntry::new(EntryKind::RunBegin).written_by("host-a", at)]).await?;
 /// }
 /// let (mut names, mut after) = (Vec::new(), None);
 /// loop {
-///     let page = store.list_sessions("ann/", after.as_deref(), 1).await?;
-///     let Some(last) = page.last() else { break };
-///     after = Some(last.session.clone());
-///     names.extend(page.into_iter().map(|listed| listed.session));
+///     let page = store.list_sessions("ann/", after.as_ref(), 1).await?;
+///     names.extend(page.iter().map(|listed| listed.session.clone()));
+///     after = page.into_iter().last();
+///     if after.is_none() {
+///         break;
+///     }
 /// }
-/// assert_eq!(names, ["ann/1", "ann/2"]);
+/// assert_eq!(names, ["ann/2", "ann/1"]);
 /// # Ok(()) }
 /// ```
 ///
@@ -289,15 +291,16 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
-    /// Returns at most `limit` sessions with entries whose names contain a text, in ascending order of names, after the name `after`. The
-    /// case of ASCII letters does not count for the text. The order is the store's own, and the same for each request.
+    /// Returns at most `limit` sessions with entries whose names contain a text, the latest first: by the time of their last entry, and by
+    /// name where it is the same. The list begins after the session `after`, the last one of the page before. The case of ASCII letters does
+    /// not count for the text. The order of names is the store's own. A session that gets an entry between two pages moves to the front.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions, as this default does.
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         let _ = (containing, after, limit);
@@ -425,7 +428,7 @@ impl<T: Store + ?Sized> Store for Arc<T> {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         (**self).list_sessions(containing, after, limit)

@@ -23,6 +23,8 @@
 mod assets;
 mod conversations;
 mod cut;
+#[cfg(feature = "http")]
+mod exchanges;
 mod listen;
 mod observed;
 mod response;

@@ -1,14 +1,15 @@
-//! The assistant's model, with a log of the requests that it gets.
+//! The assistant's models, with a log of the requests that they get, and of what went over the wire.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::cut::{MAX_TEXT, beginning, cut_texts};
 use crate::message::AssistantMessage;
-use crate::model::{Model, ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::model::wrapped::answered_by_model;
+use crate::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
 use crate::tool::BoxFuture;
 use crate::tool::secrets::SecretArguments;
 
@@ -20,18 +21,44 @@ const MAX_ERROR: usize = 2 << 10;
 /// A request, as the assistant passed it to its model.
 #[derive(Clone)]
 pub(super) struct ObservedRequest {
+    /// The run that made it: the one that a page began, or one within it.
     run: Arc<str>,
     turn: u32,
     attempt: u32,
     at: Instant,
     request: ModelRequest,
-    end: Arc<OnceLock<RequestEnd>>,
+    model: Arc<dyn Model>,
+    progress: Arc<RequestProgress>,
+}
+
+/// What became of a request.
+#[derive(Default)]
+struct RequestProgress {
+    end: Mutex<Option<RequestEnd>>,
+    #[cfg(feature = "http")]
+    exchanges: super::exchanges::Exchanges,
 }
 
 /// How the reply to a request ended.
 struct RequestEnd {
     at: Instant,
     error: Option<String>,
+    /// The tools that the reply calls.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses of HTTP are shown"))]
+    calls: Vec<String>,
+}
+
+impl RequestProgress {
+    fn end(&self) -> MutexGuard<'_, Option<RequestEnd>> {
+        // Nothing that can panic runs under it.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record_end(&self, reply: Option<&AssistantMessage>, error: Option<&ModelError>) {
+        let error = error.map(|error| beginning(&error.to_string(), MAX_ERROR).to_owned());
+        let calls = reply.iter().flat_map(|reply| reply.tool_calls()).map(|call| call.name.clone()).collect();
+        self.end().get_or_insert(RequestEnd { at: Instant::now(), error, calls });
+    }
 }
 
 /// The latest requests of all runs. A request shares its messages with the conversation.
@@ -44,50 +71,54 @@ impl RequestLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs a request, and returns where its end is put.
-    fn push(&self, cx: &StepCx, request: &ModelRequest) -> Arc<OnceLock<RequestEnd>> {
-        let end = Arc::default();
-        let Some(key) = &cx.key else { return end };
-        let (run, turn, attempt) = (key.run.clone(), key.turn, cx.attempt);
-        let (at, request) = (Instant::now(), request.clone());
-        let observed = ObservedRequest { run, turn, attempt, at, request, end: end.clone() };
+    fn push(&self, observed: ObservedRequest) {
         let mut log = self.lock();
         let oldest = if log.len() < KEPT { None } else { log.pop_front() };
         log.push_back(observed);
         drop(log);
         // It may own much, so it is dropped without the lock.
         drop(oldest);
-        end
     }
 
-    /// Returns the requests of a run, oldest first.
+    /// Returns the requests of a run and of those within it, oldest first.
     pub(super) fn of_run(&self, run: &str) -> Vec<ObservedRequest> {
-        self.lock().iter().filter(|observed| &*observed.run == run).cloned().collect()
+        let is_within =
+            |of: &str| of.strip_prefix(run).is_some_and(|rest| rest.starts_with('/') || rest.is_empty());
+        self.lock().iter().filter(|observed| is_within(&observed.run)).cloned().collect()
     }
 }
 
 impl ObservedRequest {
-    /// Returns the facts of a request, without its content.
+    /// Returns the facts of a request, without its content. Times are milliseconds since `began`.
     pub(super) fn summary(&self, began: Instant) -> Value {
         let since =
             |at: Instant| u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
-        let end = self.end.get();
+        let end = self.progress.end();
         json!({
+            "run": self.run,
             "turn": self.turn,
             "attempt": self.attempt,
             "at": since(self.at),
-            "end": end.map(|end| since(end.at)),
-            "error": end.and_then(|end| end.error.as_ref()),
+            "end": end.as_ref().map(|end| since(end.at)),
+            "error": end.as_ref().and_then(|end| end.error.as_ref()),
             "messages": self.request.messages.len(),
+            "exchanges": self.exchanges(&since),
         })
     }
 
-    pub(super) fn is_of(&self, turn: u32, attempt: u32) -> bool {
-        (self.turn, self.attempt) == (turn, attempt)
+    pub(super) fn is_of(&self, run: &str, turn: u32, attempt: u32) -> bool {
+        (&*self.run, self.turn, self.attempt) == (run, turn, attempt)
     }
 
-    /// Returns the request without secret arguments, and its body as the provider of a model gets it.
-    pub(super) fn shown(&self, secrets: &SecretArguments, model: &dyn Model) -> Value {
+    /// Returns the request without secret arguments, its body as the provider gets it, and the last response as it was received. `secrets`:
+    /// those of the tools of the assistant whose page this is.
+    pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
+        let mut secrets = secrets.clone();
+        if self.run.contains('/') {
+            // Of the tools of a sub-agent only those are known that it may call in this turn.
+            secrets.add(self.request.tools.clone());
+            secrets = secrets.hiding_unknown();
+        }
         let mut request = self.request.clone();
         request.messages = request.messages.iter().map(|message| secrets.shown(message)).collect();
         let request = &request;
@@ -103,11 +134,38 @@ impl ObservedRequest {
             "temperature": request.temperature,
             "top_p": request.top_p,
             "stop": request.stop,
-            "body": model.request_body(request),
+            "body": self.model.request_body(request),
+            "received": self.received(&secrets),
             "output": request.output.as_ref().map(|output| &output.schema),
         });
         cut_texts(&mut shown, MAX_TEXT);
         shown
+    }
+
+    /// Returns the last response as it was received. It is withheld if a call in it may have secret arguments: these arrive in pieces that
+    /// nobody can recognise.
+    #[cfg(feature = "http")]
+    fn received(&self, secrets: &SecretArguments) -> Value {
+        let is_open = match &*self.progress.end() {
+            Some(end) if end.error.is_none() => !end.calls.iter().any(|tool| secrets.may_hide(tool)),
+            _ => !secrets.is_needed(),
+        };
+        self.progress.exchanges.received(is_open, &secrets.texts(&*self.request.messages))
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn received(&self, _: &SecretArguments) -> Value {
+        Value::Null
+    }
+
+    #[cfg(feature = "http")]
+    fn exchanges(&self, since: &dyn Fn(Instant) -> u64) -> Value {
+        self.progress.exchanges.summary(since)
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn exchanges(&self, _: &dyn Fn(Instant) -> u64) -> Value {
+        json!([])
     }
 }
 
@@ -117,38 +175,32 @@ pub(super) struct ObservedModel {
     pub(super) log: Arc<RequestLog>,
 }
 
+impl ObservedModel {
+    /// Logs a request. Returns the context with which it is passed on, and where its end is recorded.
+    fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
+        let progress = Arc::<RequestProgress>::default();
+        let Some(key) = &cx.key else { return (cx.clone(), progress) };
+        self.log.push(ObservedRequest {
+            run: key.run.clone(),
+            turn: key.turn,
+            attempt: cx.attempt,
+            at: Instant::now(),
+            request: request.clone(),
+            model: self.model.clone(),
+            progress: progress.clone(),
+        });
+        #[cfg(feature = "http")]
+        let cx = &StepCx { traffic: Some(progress.exchanges.listener()), ..cx.clone() };
+        (cx.clone(), progress)
+    }
+}
+
 impl Model for ObservedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        let end = self.log.push(cx, request);
-        self.model.stream(cx, request).with_on_end(move |error| record_end(&end, error))
-    }
-
-    fn info(&self) -> &ModelInfo {
-        self.model.info()
-    }
-
-    fn candidates(&self) -> Vec<ModelInfo> {
-        self.model.candidates()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.model.context_window()
-    }
-
-    fn max_output(&self) -> Option<u64> {
-        self.model.max_output()
-    }
-
-    fn request_body(&self, request: &ModelRequest) -> Option<String> {
-        self.model.request_body(request)
-    }
-
-    fn count_tokens(
-        &self,
-        cx: &StepCx,
-        request: &ModelRequest,
-    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
-        self.model.count_tokens(cx, request)
+        let (cx, progress) = self.observe(cx, request);
+        self.model
+            .stream(&cx, request)
+            .with_on_end(move |reply, error| progress.record_end(Some(reply), error))
     }
 
     fn call(
@@ -156,24 +208,22 @@ impl Model for ObservedModel {
         cx: &StepCx,
         request: &ModelRequest,
     ) -> BoxFuture<'static, Result<AssistantMessage, ModelError>> {
-        let end = self.log.push(cx, request);
-        let reply = self.model.call(cx, request);
+        let (cx, progress) = self.observe(cx, request);
+        let reply = self.model.call(&cx, request);
         Box::pin(async move {
             let reply = reply.await;
-            record_end(&end, reply.as_ref().err());
+            progress.record_end(reply.as_ref().ok(), reply.as_ref().err());
             reply
         })
     }
-}
 
-fn record_end(end: &OnceLock<RequestEnd>, error: Option<&ModelError>) {
-    let error = error.map(|error| beginning(&error.to_string(), MAX_ERROR).to_owned());
-    end.get_or_init(|| RequestEnd { at: Instant::now(), error });
+    answered_by_model!();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ModelInfo;
 
     /// A model with a window and an endpoint that counts.
     struct Counting(ModelInfo);

@@ -102,8 +102,9 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         ["api", "runs"] => shared.run_list(),
         ["api", "sessions"] => json!({"open": shared.open_conversations()}),
         ["api", "stored"] => {
-            let (text, after) = (query(head, "query").unwrap_or_default(), query(head, "after"));
-            shared.stored_sessions(&text, after.as_deref()).await?
+            let text = query(head, "query").unwrap_or_default();
+            let with_children = query(head, "children").is_some();
+            shared.stored_sessions(&text, query(head, "after").as_deref(), with_children).await?
         }
         ["api", "sessions", id] => {
             let after = query(head, "after").and_then(|after| after.parse().ok()).unwrap_or(0);
@@ -128,11 +129,11 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         }
         ["api", "runs", id, "steps", turn, attempt] => {
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
+            // A run within this one, if the page names it.
+            let run = query(head, "run").unwrap_or_else(|| (*id).to_owned());
             let requests = shared.requests.of_run(id);
-            let request = requests.iter().find(|request| request.is_of(turn, attempt));
-            request
-                .ok_or_else(|| Rejection::not_found("request"))?
-                .shown(&shared.secrets, shared.template.model_handle())
+            let request = requests.iter().find(|request| request.is_of(&run, turn, attempt));
+            request.ok_or_else(|| Rejection::not_found("request"))?.shown(&shared.secrets)
         }
         ["api", "runs", id, "calls", call] => {
             let run = shared.conversations.run(id)?;
@@ -208,6 +209,7 @@ fn info(shared: &StudioShared) -> Value {
     let model = shared.template.model();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "instance": shared.instance,
         "provider": model.provider,
         "model": model.model,
         "has_store": shared.template.has_store(),

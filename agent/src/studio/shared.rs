@@ -6,7 +6,8 @@ use subtle::ConstantTimeEq as _;
 
 use super::conversations::Conversations;
 use super::observed::{ObservedModel, RequestLog};
-use crate::runtime::Assistant;
+use crate::model::Model;
+use crate::runtime::{Assistant, new_id};
 use crate::serve::{HostPolicy, Lifecycle};
 use crate::tool::secrets::SecretArguments;
 
@@ -19,16 +20,20 @@ pub(super) struct StudioShared {
     pub(super) hosts: HostPolicy,
     pub(super) token: String,
     pub(super) lifecycle: Lifecycle,
+    /// Distinguishes this process from the one that a page knew.
+    pub(super) instance: Arc<str>,
 }
 
 impl StudioShared {
     pub(super) fn new(assistant: &Assistant, hosts: HostPolicy, token: String) -> Self {
         let requests = Arc::new(RequestLog::default());
         let log = requests.clone();
-        let template = assistant.fork_with_model(|model| Arc::new(ObservedModel { model, log }));
+        let observed = move |model| -> Arc<dyn Model> { Arc::new(ObservedModel { model, log: log.clone() }) };
+        let template = assistant.fork_with_models(Arc::new(observed));
         let secrets = template.secret_arguments();
         let (conversations, lifecycle) = (Conversations::default(), Lifecycle::new());
-        Self { template, secrets, requests, conversations, hosts, token, lifecycle }
+        let instance = new_id("studio").into();
+        Self { template, secrets, requests, conversations, hosts, token, lifecycle, instance }
     }
 
     /// Compares in constant time, so that a token cannot be found byte by byte.

@@ -9,39 +9,91 @@ use super::response::Rejection;
 use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::Assistant;
+use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
 /// The sessions of one page.
 const PAGE: usize = 50;
+/// Maximum number of pages of the store that are read for one page without the sessions of sub-agents.
+const PAGES: usize = 20;
 /// The first entries of a session, among which its first message is.
 const FIRST_ENTRIES: usize = 3;
 
 impl StudioShared {
-    /// Returns the sessions whose names contain a text, after a name. `cannot_list` says why there are none if the store cannot list them.
-    pub(super) async fn stored_sessions(&self, text: &str, after: Option<&str>) -> Result<Value, Rejection> {
-        let page = timeout(STORE_TIME, page(&self.template, text, after)).await;
+    /// Returns the sessions whose names contain a text, the latest first, after a [position](position_of). Those of sub-agents are left out
+    /// unless `with_children` is set. `cannot_list` says why there are none if the store cannot list them.
+    pub(super) async fn stored_sessions(
+        &self,
+        text: &str,
+        after: Option<&str>,
+        with_children: bool,
+    ) -> Result<Value, Rejection> {
+        let after = match after.map(session_at) {
+            Some(None) => return Err(Rejection::invalid("`after` is not a position of the list.")),
+            after => after.flatten(),
+        };
+        let page = timeout(STORE_TIME, page(&self.template, text, after, with_children)).await;
         page.map_err(|_| Rejection::store("The store does not answer."))?
     }
 }
 
-async fn page(assistant: &Assistant, text: &str, after: Option<&str>) -> Result<Value, Rejection> {
+/// Returns the position in the list after a session.
+fn position_of(last: &SessionSummary) -> String {
+    format!("{}:{}", last.at, last.session)
+}
+
+fn session_at(position: &str) -> Option<SessionSummary> {
+    let (at, session) = position.split_once(':')?;
+    Some(SessionSummary::new(session, 0, at.parse().ok()?))
+}
+
+/// Whether a session is that of a sub-agent: its name is the key of the call that began it.
+fn is_of_child(name: &str) -> bool {
+    name.parse::<StepKey>().is_ok_and(|key| key.kind == StepKind::Tool)
+}
+
+async fn page(
+    assistant: &Assistant,
+    text: &str,
+    mut after: Option<SessionSummary>,
+    with_children: bool,
+) -> Result<Value, Rejection> {
     let nothing = |reason: &str| json!({"sessions": [], "next": null, "cannot_list": reason});
-    let mut listed = match assistant.stored_sessions(text, after, PAGE + 1).await {
-        None => {
-            return Ok(nothing("The assistant has no store, so that conversations end with the program."));
+    let mut listed: Vec<SessionSummary> = Vec::new();
+    for _ in 0..PAGES {
+        let page = match assistant.stored_sessions(text, after.as_ref(), PAGE).await {
+            None => {
+                return Ok(nothing(
+                    "The assistant has no store, so that conversations end with the program.",
+                ));
+            }
+            Some(Err(error)) if error.kind() == StoreErrorKind::Unsupported => {
+                return Ok(nothing("The store cannot list its sessions. Open one by its name."));
+            }
+            Some(page) => page.map_err(|error| Rejection::store(error.to_string()))?,
+        };
+        let is_last = page.len() < PAGE;
+        after = page.last().filter(|_| !is_last).cloned();
+        listed.extend(page.into_iter().filter(|one| with_children || !is_of_child(&one.session)));
+        if is_last || listed.len() >= PAGE {
+            break;
         }
-        Some(Err(error)) if error.kind() == StoreErrorKind::Unsupported => {
-            return Ok(nothing("The store cannot list its sessions. Open one by its name."));
-        }
-        Some(listed) => listed.map_err(|error| Rejection::store(error.to_string()))?,
-    };
-    let has_more = listed.len() > PAGE;
-    listed.truncate(PAGE);
-    let next = listed.last().filter(|_| has_more).map(|last| last.session.clone());
+    }
+    if listed.len() > PAGE {
+        listed.truncate(PAGE);
+        after = listed.last().cloned();
+    }
     let titles = join_all(listed.iter().map(|session| title(assistant, session))).await;
     let sessions = listed.iter().zip(titles).map(|(session, title)| {
-        json!({"id": session.session, "entries": session.entries, "at": session.at, "title": title})
+        json!({
+            "id": session.session,
+            "entries": session.entries,
+            "at": session.at,
+            "title": title,
+            "is_of_child": is_of_child(&session.session),
+        })
     });
+    let next = after.as_ref().map(position_of);
     Ok(json!({"sessions": sessions.collect::<Vec<_>>(), "next": next, "cannot_list": null}))
 }
 

@@ -322,23 +322,38 @@ async fn a_session_of_the_store_is_continued_by_another_studio() {
 async fn sessions_of_the_store_are_listed_in_pages() {
     let store = MemoryStore::new();
     for at in 0..120 {
-        let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
-        store.append(&format!("ann/{at:03}"), 0, vec![entry.written_by("w", at)]).await.unwrap();
+        // The session of a sub-agent between two others.
+        for name in [format!("ann/{at:03}"), format!("ann/run_{at}/1/tool/0/2/tool/1")] {
+            let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
+            store.append(&name, 0, vec![entry.written_by("w", at)]).await.unwrap();
+        }
     }
     let assistant = Assistant::builder(ScriptedModel::new(["Hello."])).store(store).build().unwrap();
     let studio = Client::of(assistant).await;
-    let (mut names, mut after) = (Vec::new(), String::new());
-    loop {
-        let page = json_of(&studio.get(&format!("/api/stored?query=ANN%2f{after}")).await);
-        let sessions = page["sessions"].as_array().unwrap().clone();
-        assert!(sessions.len() <= 50, "{page}");
-        names.extend(sessions);
-        let Some(next) = page["next"].as_str() else { break };
-        after = format!("&after={}", next.replace('/', "%2f"));
+    for (with_children, count) in [("", 120), ("&children=1", 240)] {
+        let (mut listed, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = json_of(&studio.get(&format!("/api/stored?query=ANN%2f{with_children}{after}")).await);
+            let sessions = page["sessions"].as_array().unwrap().clone();
+            assert!(sessions.len() <= 50, "{page}");
+            listed.extend(sessions);
+            let Some(next) = page["next"].as_str() else { break };
+            after = format!("&after={}", next.replace('/', "%2f"));
+        }
+        let (times, children): (Vec<_>, Vec<_>) =
+            listed.iter().map(|one| (one["at"].as_i64().unwrap(), one["is_of_child"] == true)).unzip();
+        assert!(times.is_sorted_by(|one, next| one >= next), "the latest first: {times:?}");
+        assert_eq!(
+            (listed.len(), children.iter().filter(|is_of_child| **is_of_child).count()),
+            (count, count - 120)
+        );
     }
-    assert_eq!(names.len(), 120);
-    assert_eq!(names[7], json!({"id": "ann/007", "entries": 1, "at": 7, "title": "Hi, 7."}));
-    let one = json_of(&studio.get("/api/stored?query=/11").await);
+    let page = json_of(&studio.get("/api/stored?query=ANN%2f").await);
+    let seventh =
+        json!({"id": "ann/112", "entries": 1, "at": 112, "title": "Hi, 112.", "is_of_child": false});
+    assert_eq!(page["sessions"][7], seventh);
+    assert!(studio.get("/api/stored?after=nonsense").await.contains("400"));
+    let one = json_of(&studio.get("/api/stored?query=ann/11").await);
     assert_eq!(one["sessions"].as_array().unwrap().len(), 10, "{one}");
     let without = Client::new().await;
     assert!(json_of(&without.get("/api/stored").await)["cannot_list"].as_str().unwrap().contains("no store"));
@@ -365,10 +380,92 @@ async fn a_request_has_its_body_without_secrets() {
     let key = crate::step_key::StepKey::new("run-1", 1, crate::step_key::StepKind::Model, 0);
     let request = ModelRequest::new(messages).with_tools(assistant.registry().definitions());
     drop(shared.template.model_handle().stream(&StepCx::new().with_key(key), &request));
-    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets, shared.template.model_handle());
+    let shown = shared.requests.of_run("run-1")[0].shown(&shared.secrets);
     let body = shown["body"].as_str().unwrap();
     assert!(body.contains(r#""model":"gpt-5""#) && body.contains("Did you?"), "{body}");
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");
+}
+
+/// A provider that fails once, and then gives these replies of Chat Completions, one for each request.
+#[cfg(feature = "openai")]
+async fn provider(replies: Vec<String>) -> String {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let busy = "HTTP/1.1 503 Busy\r\nretry-after-ms: 1\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+        .to_owned();
+    let streams = replies.into_iter().map(|reply| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        format!("{head}data: {reply}\n\ndata: [DONE]\n\n")
+    });
+    let responses: Vec<String> = std::iter::once(busy).chain(streams).collect();
+    tokio::spawn(async move {
+        for response in responses {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 64 << 10];
+            let _ = stream.read(&mut request).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[cfg(feature = "openai")]
+#[tokio::test(flavor = "current_thread")]
+async fn requests_of_sub_agents_have_their_attempts_and_responses() {
+    use crate::provider::http::{HttpModel, HttpOptions};
+    let delta = |delta: Value, reason: &str| {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}).to_string()
+    };
+    let call = |name: &str, args: &str| json!({"tool_calls": [{"index": 0, "id": name, "function": {"name": name, "arguments": args}}]});
+    let url = provider(vec![
+        delta(call("add", r#"{"a": 1, "b": 2}"#), "tool_calls"),
+        delta(call("pay", r#"{"amount": "few", "pin": "hunter2"}"#), "tool_calls"),
+        delta(json!({"content": "It is done."}), "stop"),
+    ])
+    .await;
+    let model = HttpModel::builder("openai/gpt-5")
+        .protocol(crate::provider::openai::OpenAiChat::default())
+        .key("sk-0123456789")
+        .base_url(url)
+        .options(HttpOptions::default().without_proxy());
+    let expert = Assistant::builder(model.build().unwrap()).tools(tools![add, pay]).build().unwrap();
+    let model = ScriptedModel::new([
+        reply().tool_call_with_id("c1", "ask", r#"{"task": "Add."}"#),
+        reply().text("Good."),
+    ]);
+    let assistant = Assistant::builder(model).tools(expert.as_tool("ask", "Adds.")).build().unwrap();
+    let studio = Client::of(assistant).await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Hi"})).await);
+    let run = begun["run"].as_str().unwrap();
+    let events = studio.get(&format!("/api/runs/{run}/events")).await;
+    assert!(events.contains("It is done.") && events.contains("event: over"), "{events}");
+
+    let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
+    let within = format!("{run}/1/tool/0");
+    let runs: Vec<_> = steps.as_array().unwrap().iter().map(|step| step["run"].as_str().unwrap()).collect();
+    assert_eq!(runs, [run, &within, &within, &within, run]);
+    let statuses: Vec<_> =
+        steps[1]["exchanges"].as_array().unwrap().iter().map(|one| one["status"].clone()).collect();
+    assert_eq!(statuses, [503, 200], "{steps}");
+    assert_eq!(steps[0]["exchanges"], json!([]));
+
+    let mut received = Vec::new();
+    for turn in 1..=3 {
+        let path = format!("/api/runs/{run}/steps/{turn}/1?run={}", within.replace('/', "%2f"));
+        let shown = json_of(&studio.get(&path).await);
+        assert!(shown["body"].as_str().unwrap().contains(r#""model":"gpt-5""#), "{shown}");
+        for secret in ["hunter2", "sk-0123456789"] {
+            assert!(!shown.to_string().contains(secret), "{turn}: {shown}");
+        }
+        assert!(shown["received"]["length"].as_u64().unwrap() > 50, "{shown}");
+        received.push(shown["received"]["body"].clone());
+    }
+    assert!(received[0].as_str().unwrap().contains("tool_calls"), "{received:?}");
+    assert_eq!(received[1], Value::Null, "a call with secret arguments");
+    assert!(
+        received[2].as_str().unwrap().contains("It is done.")
+            && received[2].as_str().unwrap().contains("[DONE]")
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -346,13 +346,16 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// A list has each session with entries once, over any pages. A store that cannot list says so.
+/// A list has each session with entries once, the latest first, over any pages. A store that cannot list says so.
 async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
-    for (count, session) in (1..).zip(&names) {
-        let entries = (0..count).map(|at| SessionEntry::new(EntryKind::RunBegin).written_by("w", 10 + at));
-        ok(store.append(session, 0, entries.collect()).await, "append");
+    let entry = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
+    // Times of last entries; two of them are the same.
+    let times = [12, 14, 11, 14, 10];
+    for ((count, at), session) in (1..).zip(times).zip(&names) {
+        let earlier = std::iter::repeat_n(entry(1), count - 1);
+        ok(store.append(session, 0, earlier.chain([entry(at)]).collect()).await, "append");
     }
     let prefix = format!("{name}-list/");
     match store.list_sessions(&prefix, None, 1).await {
@@ -362,8 +365,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let pages = async |containing: &str, limit| -> Vec<SessionSummary> {
         let mut all: Vec<SessionSummary> = Vec::new();
         loop {
-            let after = all.last().map(|last| last.session.as_str());
-            let page = ok(store.list_sessions(containing, after, limit).await, "list_sessions");
+            let page = ok(store.list_sessions(containing, all.last(), limit).await, "list_sessions");
             assert!(page.len() <= limit, "a page has at most its limit");
             let is_last = page.len() < limit;
             all.extend(page);
@@ -376,10 +378,11 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     for limit in [1, 2] {
         assert_eq!(pages(&prefix, limit).await, whole, "pages of {limit} are the whole list in its order");
     }
+    assert!(whole.is_sorted_by(|one, next| one.at >= next.at), "the latest first: {whole:?}");
     let mut sorted = whole;
     sorted.sort_by_key(|listed| listed.entries);
     let expected: Vec<_> = (1..)
-        .zip(10..)
+        .zip(times)
         .zip(&names)
         .map(|((count, at), session)| SessionSummary::new(session, count, at))
         .collect();
@@ -393,6 +396,9 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
             "containing {end:?}"
         );
     }
+    ok(store.append(&names[4], 5, vec![entry(20)]).await, "append");
+    let first = pages(&prefix, 10).await.swap_remove(0);
+    assert_eq!(first, SessionSummary::new(&*names[4], 6, 20), "a session with a new entry is the first");
     ok(store.delete_session(&names[0]).await, "delete");
     assert_eq!(pages(&prefix, 10).await.len(), names.len() - 1, "a deleted session is not listed");
 }

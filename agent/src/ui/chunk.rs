@@ -14,7 +14,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: the `k`-th chunk of an event, counted from 0.
+    /// `{run_id}:{seq}.{k}`: the `k`-th chunk of an event of the run, counted from 0; for events of sub-agents that follow it, from 1,000,000.
     pub id: String,
     /// The chunk. It has no line break.
     pub json: String,

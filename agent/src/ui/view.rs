@@ -60,6 +60,11 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
+    /// Returns the arguments of a call of a sub-agent. The plans of its tools are not known here: its event has left out their secrets.
+    pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
+        if self.options.args { value_or_text(args) } else { json!({}) }
+    }
+
     /// Returns the arguments of a call that a person decides on.
     pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
         if let Some(less) = self.secrets.arguments(tool, args) {

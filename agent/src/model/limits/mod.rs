@@ -14,10 +14,9 @@ use std::time::Duration;
 use futures_core::Stream;
 use wait::{Limiter, Permit, QueuePlace};
 
-use super::wrapped::WrappedReply;
-use super::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, TokenEstimator};
+use super::wrapped::{WrappedReply, answered_by_model};
+use super::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, StepCx, TokenEstimator};
 use crate::message::AssistantMessage;
-use crate::tool::BoxFuture;
 use crate::tool::executor::Executor;
 
 /// The code of requests that were not sent because of these limits.
@@ -199,33 +198,7 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
         ModelStream::new(cx, self.model.info(), events).with_author(author).with_argument_events(request)
     }
 
-    fn info(&self) -> &ModelInfo {
-        self.model.info()
-    }
-
-    fn candidates(&self) -> Vec<ModelInfo> {
-        self.model.candidates()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.model.context_window()
-    }
-
-    fn max_output(&self) -> Option<u64> {
-        self.model.max_output()
-    }
-
-    fn request_body(&self, request: &ModelRequest) -> Option<String> {
-        self.model.request_body(request)
-    }
-
-    fn count_tokens(
-        &self,
-        cx: &StepCx,
-        request: &ModelRequest,
-    ) -> BoxFuture<'static, Result<Option<u64>, ModelError>> {
-        self.model.count_tokens(cx, request)
-    }
+    answered_by_model!();
 }
 
 impl<M: fmt::Debug> fmt::Debug for LimitedModel<M> {

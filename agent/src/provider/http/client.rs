@@ -12,8 +12,9 @@ use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
 use crate::address::shown_address;
-use crate::model::{ModelError, ModelErrorKind};
+use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 use crate::provider::HttpRequest;
+use crate::traffic::OnTraffic;
 
 /// An HTTP client for providers. Clones share its connections.
 ///
@@ -22,6 +23,17 @@ use crate::provider::HttpRequest;
 pub(in crate::provider) struct HttpClient {
     client: reqwest::Client,
     options: HttpOptions,
+}
+
+/// The parts of a request that may be shown.
+#[derive(Default)]
+pub(in crate::provider) struct LoggableRequest {
+    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
+    pub(super) body: Option<String>,
+    /// The request, if calls in it may have secrets, which the provider may quote in an error.
+    pub(super) quotable: Option<ModelRequest>,
+    /// A listener to the exchanges, beside that of the options.
+    pub(super) traffic: Option<OnTraffic>,
 }
 
 /// A response whose body is being received.
@@ -70,7 +82,7 @@ impl HttpClient {
         let url = request.url(base_url);
         let mut retries = Retries::default();
         loop {
-            let response = self.attempt(&url, request, secrets, deadline, None).await;
+            let response = self.attempt(&url, request, secrets, deadline, &LoggableRequest::default()).await;
             let error = match &response {
                 Ok(response) => response.failure(),
                 Err(error) => Some(error.clone()),
@@ -100,19 +112,20 @@ impl HttpClient {
         tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Sends a request once. `logged` is the body without secrets; without it, only the length is logged.
+    /// Sends a request once. Of a request without a body that may be shown, only the length is logged.
     pub(super) async fn attempt(
         &self,
         url: &str,
         request: &HttpRequest,
         secrets: &[(&str, Secret)],
         deadline: Instant,
-        logged: Option<&str>,
+        loggable: &LoggableRequest,
     ) -> Result<StreamingResponse, ModelError> {
         let body = request.text();
         let shown = shown_address(url);
-        tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
-        let reported_body = self.options.on_traffic.is_some().then(|| body.clone());
+        tracing::debug!(url = shown, body = loggable.body, bytes = body.len(), "request");
+        let listeners: Vec<_> = self.options.on_traffic.iter().chain(&loggable.traffic).cloned().collect();
+        let reported_body = (!listeners.is_empty()).then(|| body.clone());
         let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -133,8 +146,7 @@ impl HttpClient {
             .chain(request.headers.iter().cloned());
         let headers = reported_body.is_some().then(|| headers.collect());
         let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| secret_forms(secret)).collect();
-        let mut tap =
-            self.options.on_traffic.as_ref().map(|listener| TrafficReporter::new(listener, &shown, &secrets));
+        let mut tap = reported_body.is_some().then(|| TrafficReporter::new(listeners, &shown, &secrets));
         if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, reported_body) {
             tap.request(request.method, &shown, headers, &body);
         }

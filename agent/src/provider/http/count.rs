@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 
+use super::client::LoggableRequest;
 use super::model::{HttpModel, ModelEndpoint};
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
@@ -42,7 +43,7 @@ impl ModelEndpoint {
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         let url = http.url(&self.base_url);
         let mut response = if cx.is_retried {
-            self.client.attempt(&url, http, &secrets, deadline, None).await?
+            self.client.attempt(&url, http, &secrets, deadline, &LoggableRequest::default()).await?
         } else {
             self.client.send(&self.base_url, http, &secrets).await?
         };

@@ -8,7 +8,7 @@ use futures_core::Stream;
 use futures_util::stream::unfold;
 use tokio::time::Instant;
 
-use super::client::StreamingResponse;
+use super::client::{LoggableRequest, StreamingResponse};
 use super::model::ModelEndpoint;
 use super::options::Retry;
 use super::restore::NullRestorer;
@@ -16,7 +16,7 @@ use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::message::Usage;
-use crate::model::{ModelError, ModelEvent, ModelRequest};
+use crate::model::{ModelError, ModelEvent};
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
 
@@ -34,15 +34,6 @@ pub(super) struct Exchange {
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
     shown: LoggableRequest,
-}
-
-/// The parts of a request that may be shown.
-#[derive(Default)]
-pub(super) struct LoggableRequest {
-    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
-    pub(super) body: Option<String>,
-    /// The request, if calls in it may have secrets, which the provider may quote in an error.
-    pub(super) quotable: Option<ModelRequest>,
 }
 
 enum ExchangePhase {
@@ -134,7 +125,7 @@ impl Exchange {
         let url = self.request.url(&self.model.base_url);
         let secrets: Vec<(&str, Secret)> =
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
-        match client.attempt(&url, &self.request, &secrets, deadline, self.shown.body.as_deref()).await {
+        match client.attempt(&url, &self.request, &secrets, deadline, &self.shown).await {
             Ok(response) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
                 let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use tracing::subscriber::NoSubscriber;
 
-use super::client::HttpClient;
-use super::exchange::{Exchange, LoggableRequest};
+use super::client::{HttpClient, LoggableRequest};
+use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
@@ -352,7 +352,12 @@ impl ModelEndpoint {
     }
 
     /// Returns the parts of the request that may be shown. `http` is the encoded request.
-    fn loggable_request(&self, request: &ModelRequest, http: Option<&HttpRequest>) -> LoggableRequest {
+    fn loggable_request(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+        http: Option<&HttpRequest>,
+    ) -> LoggableRequest {
         let secrets = SecretArguments::new([request.tools.clone()]);
         let quotable = secrets.is_needed().then(|| request.clone());
         let body = HttpClient::logs_bodies().then(|| {
@@ -370,7 +375,7 @@ impl ModelEndpoint {
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.text())
         });
-        LoggableRequest { body: body.flatten(), quotable }
+        LoggableRequest { body: body.flatten(), quotable, traffic: cx.traffic.clone() }
     }
 }
 
@@ -416,7 +421,7 @@ impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let http = self.inner.encode(cx, request);
-        let shown = self.inner.loggable_request(request, http.as_ref().ok());
+        let shown = self.inner.loggable_request(cx, request, http.as_ref().ok());
         let exchange = Exchange::new(self.inner.clone(), http, restorer, shown);
         let exchange = if cx.is_retried { exchange.without_retries() } else { exchange };
         ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)

@@ -1,4 +1,4 @@
-//! Reports HTTP requests and responses to the listener of the options, with the keys masked.
+//! Reports HTTP requests and responses to their listeners, with the keys masked.
 
 use super::secret::{Secret, searchable};
 use crate::masking::SecretMask;
@@ -9,7 +9,7 @@ const REDACTED: &str = "[redacted]";
 
 /// Reports one exchange, and its end on drop.
 pub(super) struct TrafficReporter {
-    listener: OnTraffic,
+    listeners: Vec<OnTraffic>,
     server: String,
     exchange: u64,
     mask: SecretMask,
@@ -19,11 +19,11 @@ pub(super) struct TrafficReporter {
 
 impl TrafficReporter {
     /// Creates the reporter of an exchange with the server at this address.
-    pub(super) fn new(listener: &OnTraffic, address: &str, secrets: &[Secret]) -> Self {
+    pub(super) fn new(listeners: Vec<OnTraffic>, address: &str, secrets: &[Secret]) -> Self {
         // `https://host:443`, without the path.
         let path = address.match_indices('/').nth(2).map_or(address.len(), |(at, _)| at);
         Self {
-            listener: listener.clone(),
+            listeners,
             server: address.get(..path).unwrap_or_default().to_owned(),
             exchange: next_exchange(),
             mask: SecretMask::of(searchable(secrets)),
@@ -34,7 +34,9 @@ impl TrafficReporter {
 
     fn notify(&self, kind: TrafficKind<'_>) {
         let traffic = Traffic { server: &self.server, exchange: self.exchange, kind };
-        self.listener.notify(|listener| listener(&traffic));
+        for listener in &self.listeners {
+            listener.notify(|listener| listener(&traffic));
+        }
     }
 
     pub(super) fn request(&self, method: &str, url: &str, headers: Vec<(String, String)>, body: &str) {

@@ -270,12 +270,12 @@ impl StoreAccess {
         }
     }
 
-    /// Lists sessions by their names, at most `limit`.
+    /// Lists sessions, the latest first, at most `limit`.
     #[cfg(feature = "studio")]
     pub(in crate::runtime) async fn list_sessions(
         &self,
         containing: &str,
-        after: Option<&str>,
+        after: Option<&SessionSummary>,
         limit: usize,
     ) -> Result<Vec<SessionSummary>, StoreError> {
         let mut listed = self.retry(|| self.store.list_sessions(containing, after, limit)).await?;

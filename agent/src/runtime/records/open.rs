@@ -141,6 +141,15 @@ impl Assistant {
         Some((core.run_id().clone(), core.added().to_vec()))
     }
 
+    /// Returns the messages that an opened session had, each with its run and turn.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    pub(crate) fn stored_messages(&self) -> Vec<(Arc<Message>, Arc<str>, u32)> {
+        let state = self.state();
+        let places = state.session.iter().flat_map(|session| &session.places);
+        let with_place = state.conversation.shared().iter().cloned().zip(places);
+        with_place.map(|(message, (run, turn))| (message, run.clone(), *turn)).collect()
+    }
+
     /// Returns the part of its only run that the session has.
     pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
         self.state().session.as_ref().map_or(StoredRun::New, SessionState::only_run)
@@ -220,6 +229,9 @@ struct StoredSession {
     run_messages: Vec<StoredMessage>,
     /// The calls whose secret arguments were not stored.
     withheld: HashSet<String>,
+    /// The run and turn of each message.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    places: Vec<(Arc<str>, u32)>,
 }
 
 struct OpenedSession {
@@ -240,6 +252,8 @@ impl StoredSession {
                 }
                 EntryKind::Message { message, withheld, is_cut } => {
                     stored.withheld.extend(withheld);
+                    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+                    stored.places.push((entry.run.into(), entry.turn));
                     stored.run_messages.push(StoredMessage {
                         turn: entry.turn,
                         message: message.clone(),
@@ -266,7 +280,7 @@ impl StoredSession {
         config: &Config,
         id: Arc<str>,
     ) -> Result<OpenedSession, StoreError> {
-        let Self { seq, messages, changes, run, mut run_messages, withheld } = self;
+        let Self { seq, messages, changes, run, mut run_messages, withheld, .. } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
         for change in &changes {
             conversation.record_view_change(change.clone());
@@ -308,6 +322,8 @@ impl StoredSession {
             is_begin_stored: false,
             interrupted: interrupted.filter(|_| is_same),
             lost,
+            #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+            places: if is_same { self.places } else { Vec::new() },
         };
         Ok(OpenedSession { session, conversation })
     }

@@ -28,6 +28,9 @@ pub(in crate::runtime) struct SessionState {
     pub(super) interrupted: Option<InterruptedRun>,
     /// The calls of abandoned runs. The next run records that their outcomes are unknown.
     pub(super) lost: Vec<StepKey>,
+    /// The run and turn of each message that the session had when it was opened.
+    #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+    pub(super) places: Vec<(Arc<str>, u32)>,
 }
 
 /// An unfinished run of an earlier process.

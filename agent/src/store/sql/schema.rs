@@ -3,11 +3,22 @@
 use sqlx::Row as _;
 
 use super::{SqlStore, error};
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{SessionEntry, StoreError, StoreErrorKind};
 
 /// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The version is stored in a separate table,
 /// because sqlx's table of migrations belongs to the application.
-const VERSIONS: [&[&str]; 2] = [&FIRST, &BUDGETS];
+const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
+
+/// The times of entries, by which sessions are listed.
+const TIMES: [&str; 2] = [
+    "alter table agent_session_entry add column written_at bigint not null default 0",
+    "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
+];
+
+/// The last entry of each session that has no time yet.
+const WITHOUT_TIMES: &str = "select session_id, seq, entry from agent_session_entry entries
+    where written_at = 0 and not exists (select 1 from agent_session_entry later
+    where later.session_id = entries.session_id and later.seq > entries.seq)";
 
 /// Budgets, and the amounts that are reserved for requests.
 const BUDGETS: [&str; 3] = [
@@ -98,6 +109,9 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
             sqlx::query(*statement).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
         }
     }
+    if (1..VERSIONS.len()).contains(&from) {
+        fill_times(&mut transaction).await?;
+    }
     let statement = match found {
         None => "insert into agent_schema (version) values ($1)",
         Some(_) => "update agent_schema set version = $1",
@@ -105,6 +119,25 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     let now = i64::try_from(VERSIONS.len()).unwrap_or_default();
     sqlx::query(statement).bind(now).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
     transaction.commit().await.map_err(error::from_sqlx)
+}
+
+/// Sets the times by which the sessions of an earlier version are listed.
+async fn fill_times(connection: &mut sqlx::AnyConnection) -> Result<(), StoreError> {
+    let rows = sqlx::query(WITHOUT_TIMES).fetch_all(&mut *connection).await.map_err(error::from_sqlx)?;
+    for row in &rows {
+        let (session, seq) = (row.try_get::<String, _>(0), row.try_get::<i64, _>(1));
+        let entry = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
+        // An entry that cannot be read is reported when its session is opened.
+        let at = serde_json::from_str::<SessionEntry>(&entry).map_or(0, |entry| entry.at);
+        sqlx::query("update agent_session_entry set written_at = $1 where session_id = $2 and seq = $3")
+            .bind(at)
+            .bind(session.map_err(error::from_sqlx)?)
+            .bind(seq.map_err(error::from_sqlx)?)
+            .execute(&mut *connection)
+            .await
+            .map_err(error::from_sqlx)?;
+    }
+    Ok(())
 }
 
 async fn read_version(connection: &mut sqlx::AnyConnection) -> Result<Option<usize>, sqlx::Error> {

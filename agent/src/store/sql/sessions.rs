@@ -12,10 +12,12 @@ use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
-const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
-    where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $4";
+const APPEND: &str =
+    "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
+    where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $5";
 
-const APPEND_MORE: &str = "insert into agent_session_entry (session_id, seq, entry) values ($1, $2, $3)";
+const APPEND_MORE: &str =
+    "insert into agent_session_entry (session_id, seq, entry, written_at) values ($1, $2, $3, $4)";
 
 const PUSH: &str = "insert into agent_steering (session_id, seq, message_id, message, taken_by)
     select $1, (select coalesce(max(seq), 0) + 1 from agent_steering where session_id = $1), $2, $3, ''
@@ -28,13 +30,12 @@ const TAKE: &str =
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// The last entry of each session.
-const LIST: &str =
-    "select entries.session_id, entries.seq, entries.entry from agent_session_entry entries join
-    (select session_id, max(seq) as seq from agent_session_entry
-    where ($1 = 0 or session_id > $2) and lower(session_id) like lower($3) escape '\\'
-    group by session_id order by session_id limit $4) listed
-    on entries.session_id = listed.session_id and entries.seq = listed.seq order by entries.session_id";
+/// The last entries of sessions, the latest first. A database walks along the index of times until the page is full.
+const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
+    where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
+    and lower(session_id) like lower($4) escape '\\' and not exists (select 1 from agent_session_entry later
+    where later.session_id = entries.session_id and later.seq > entries.seq)
+    order by written_at desc, session_id limit $5";
 
 /// Returns a pattern for texts that contain a text.
 fn containing_pattern(text: &str) -> String {
@@ -78,10 +79,11 @@ impl SqlStore {
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
         let write = |entry: &SessionEntry| {
-            serde_json::to_string(entry)
-                .map_err(|error| error::corrupt_json("an entry that is not JSON", error))
+            let text = serde_json::to_string(entry)
+                .map_err(|error| error::corrupt_json("an entry that is not JSON", error))?;
+            Ok((text, entry.at))
         };
-        let texts = entries.iter().map(write).collect::<Result<Vec<_>, _>>()?;
+        let texts = entries.iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
         let numbered: Vec<_> = (to_sql(expected) + 1..).zip(texts).collect();
         let last = numbered.last().map_or(expected, |(seq, _)| from_sql(*seq));
         let result = |done: Result<bool, sqlx::Error>| match done {
@@ -100,25 +102,30 @@ impl SqlStore {
                 .await;
                 result(found.and_then(|row| row.try_get::<i64, _>(0)).map(|last| last == to_sql(expected)))
             }
-            [(seq, text)] => {
+            [(seq, (text, at))] => {
                 let append = sqlx::query(APPEND)
                     .bind(encode(session))
                     .bind(*seq)
                     .bind(text.as_str())
+                    .bind(*at)
                     .bind(to_sql(expected));
                 result(append.execute(&self.pool).await.map(|done| done.rows_affected() == 1))
             }
-            [(seq, text), more @ ..] => {
+            [(seq, (text, at)), more @ ..] => {
                 let mut transaction = self.begin_transaction().await?;
                 let append = sqlx::query(APPEND)
                     .bind(encode(session))
                     .bind(*seq)
                     .bind(text.as_str())
+                    .bind(*at)
                     .bind(to_sql(expected));
                 result(append.execute(&mut *transaction).await.map(|done| done.rows_affected() == 1))?;
-                for (seq, text) in more {
-                    let append =
-                        sqlx::query(APPEND_MORE).bind(encode(session)).bind(*seq).bind(text.as_str());
+                for (seq, (text, at)) in more {
+                    let append = sqlx::query(APPEND_MORE)
+                        .bind(encode(session))
+                        .bind(*seq)
+                        .bind(text.as_str())
+                        .bind(*at);
                     result(append.execute(&mut *transaction).await.map(|_| true))?;
                 }
                 result(transaction.commit().await.map(|()| true))
@@ -154,12 +161,13 @@ impl SqlStore {
     pub(super) async fn do_list_sessions(
         &self,
         containing: &str,
-        after: Option<&str>,
+        after: Option<&SessionSummary>,
         limit: usize,
     ) -> Result<Vec<SessionSummary>, StoreError> {
         let rows = sqlx::query(LIST)
             .bind(i64::from(after.is_some()))
-            .bind(encode(after.unwrap_or_default()))
+            .bind(after.map_or(0, |after| after.at))
+            .bind(encode(after.map_or("", |after| &after.session)))
             .bind(containing_pattern(containing))
             .bind(to_limit(limit.min(MAX_PAGE)))
             .fetch_all(&self.pool)
@@ -168,10 +176,8 @@ impl SqlStore {
         let read = |row: &sqlx::any::AnyRow| {
             let name = decode(row.try_get::<String, _>(0).map_err(error::from_sqlx)?);
             let last = row.try_get::<i64, _>(1).map_err(error::from_sqlx)?;
-            let text = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
-            let entry: SessionEntry = serde_json::from_str(&text)
-                .map_err(|error| error::corrupt_json(&format!("entry {last} of a session"), error))?;
-            Ok(SessionSummary::new(name, from_sql(last), entry.at))
+            let at = row.try_get::<i64, _>(2).map_err(error::from_sqlx)?;
+            Ok(SessionSummary::new(name, from_sql(last), at))
         };
         rows.iter().map(read).collect()
     }

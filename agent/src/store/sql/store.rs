@@ -63,7 +63,7 @@ impl Store for SqlStore {
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
-        after: Option<&'a str>,
+        after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(self.do_list_sessions(containing, after, limit))

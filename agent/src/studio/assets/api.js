@@ -2,7 +2,9 @@
 import { h, notice } from "./dom.js";
 
 /** Time limit for the head of a response. A store has 15 s. */
-const GET_LIMIT = 20_000;
+const LIMIT = 20_000;
+/** Pause between two questions whether the studio is there, and the time that it has to answer. */
+const HEARTBEAT = 5_000;
 /** Time limit between two signs of life of a stream; there is one at least every 10 s. */
 const SILENCE = 25_000;
 /** Pause before another attempt. */
@@ -18,6 +20,32 @@ const headers = (more) => ({ authorization: `Bearer ${sessionStorage.getItem("to
 const wait = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
 let isAway = false;
+/** The process that answers. Another one knows no run of this one. */
+let instance = null;
+
+/** Asks whether the studio is there. Returns null if it does not answer, also if its process hangs. */
+async function isThere() {
+  const response = await fetch("/api/info", { headers: headers(), signal: AbortSignal.timeout(HEARTBEAT) }).catch(() => null);
+  return response && { status: response.status, info: response.ok ? await response.json().catch(() => null) : null };
+}
+
+/** Tells the page that the studio is there. What it shows stays, if it is the same process. */
+function back({ status, info }) {
+  if (status === 401) return unknownToken();
+  const isSame = info?.instance === instance;
+  instance = info?.instance ?? null;
+  dispatchEvent(new CustomEvent("studio-back", { detail: { isSame } }));
+}
+
+/** Notices a studio that goes away, hangs, or starts again, whatever the page shows. */
+async function watch() {
+  for (;; await wait(HEARTBEAT)) {
+    if (isAway || document.hidden) continue;
+    const there = await isThere();
+    if (!there) away();
+    else if (!isAway && (there.status === 401 || (there.info && there.info.instance !== (instance ??= there.info.instance)))) back(there);
+  }
+}
 
 /** Waits until the studio answers again, and then tells the page. */
 async function away() {
@@ -27,18 +55,18 @@ async function away() {
   notice("The studio does not answer. Trying again until it does.");
   for (;;) {
     await wait(PAUSE);
-    const response = await fetch("/api/info", { headers: headers(), signal: AbortSignal.timeout(5_000) }).catch(() => null);
-    if (!response) continue;
+    const there = await isThere();
+    if (!there) continue;
     isAway = false;
     delete document.body.dataset.connection;
-    if (response.status === 401) return unknownToken();
     notice("");
-    return void dispatchEvent(new Event("studio-back"));
+    return back(there);
   }
 }
 
 /** Asks for the address of the studio: a program that started again has another token. */
 function unknownToken() {
+  if (document.querySelector("#notice form")) return;
   const address = h("input", { "aria-label": "Address of the studio", placeholder: "http://…/#token=…", type: "url" });
   const use = (event) => {
     event.preventDefault();
@@ -46,7 +74,7 @@ function unknownToken() {
     if (!token) return;
     sessionStorage.setItem("token", token);
     notice("");
-    dispatchEvent(new Event("studio-back"));
+    dispatchEvent(new CustomEvent("studio-back", { detail: { isSame: false } }));
   };
   notice("The token is not the one of this studio. Open the address that the program printed when it started, or paste it here.",
     h("form", { onsubmit: use }, address, h("button", {}, "Use it")));
@@ -58,7 +86,7 @@ async function ask(path, options = {}) {
     response = await fetch(path, { ...options, headers: headers(options.headers) });
   } catch (error) {
     if (!options.signal?.aborted || options.signal.reason?.name === "TimeoutError") away();
-    throw error.name === "TypeError" ? new Error("The studio does not answer.") : error;
+    throw ["TypeError", "TimeoutError"].includes(error.name) ? new Error("The studio does not answer.") : error;
   }
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({ error: { code: "http", message: `HTTP ${response.status}`, data: null } }));
@@ -66,9 +94,10 @@ async function ask(path, options = {}) {
   throw Object.assign(new Error(error.message), { code: error.code, data: error.data });
 }
 
-export const get = async (path) => (await ask(path, { signal: AbortSignal.timeout(GET_LIMIT) })).json();
-export const post = async (path, body) =>
-  (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json();
+export const get = async (path) => (await ask(path, { signal: AbortSignal.timeout(LIMIT) })).json();
+/** Sends a request that changes something. A tool that is called has the time that its options give it. */
+export const post = async (path, body, limit = LIMIT) =>
+  (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: limit ? AbortSignal.timeout(limit) : null })).json();
 
 /**
  * Follows the events of a run, from where it was left if the connection breaks. Returns whether the run is over; it is not if the studio
@@ -112,3 +141,5 @@ export async function follow(path, onEvent, signal) {
   }
   return false;
 }
+
+watch();

@@ -13,6 +13,8 @@ const views = { tools: showTools, run: showRun, timeline: showTimeline, sessions
 let shown = null;
 /** Opens another object in the view that is shown, if the view can. */
 let reopen = null;
+/** Whether the view could not be shown. */
+let hasFailed = false;
 /** Ends what the view does in the background. */
 let leaving = new AbortController();
 
@@ -23,6 +25,7 @@ async function show(isForced) {
   if (!isForced && name === shown && reopen) return reopen(of).catch(failed);
   shown = name;
   reopen = null;
+  hasFailed = false;
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
@@ -42,6 +45,7 @@ async function show(isForced) {
 }
 
 function failed(error) {
+  hasFailed = true;
   document.getElementById("view").replaceChildren(empty("This cannot be shown", error.message), h("p", { class: "center" }, h("button", { onclick: () => show(true) }, "Try again")));
 }
 
@@ -51,7 +55,10 @@ async function showModel() {
 }
 
 addEventListener("hashchange", () => show(false));
-addEventListener("studio-back", () => { show(true); showModel().catch(() => {}); });
+addEventListener("studio-back", ({ detail }) => {
+  if (!detail.isSame || hasFailed) show(true);
+  showModel().catch(() => {});
+});
 document.getElementById("help").addEventListener("click", showShortcuts);
 showTheme();
 watchKeys();

@@ -36,6 +36,9 @@ export const empty = (title, ...more) => h("div", { class: "empty" }, h("p", { c
 /** A part that is closed at first, and made when it is opened. */
 export const later = (title, make) => h("details", { ontoggle: (event) => { if (event.target.children.length === 1) event.target.append(make()); } }, h("summary", {}, title));
 
+/** Returns a number with its word. */
+export const counted = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+
 /** Formats a time in milliseconds. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;

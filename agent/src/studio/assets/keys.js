@@ -23,7 +23,7 @@ export function showShortcuts() {
 
 /** Moves the focus to a neighbour in the list of the view. */
 function move(step) {
-  const rows = [...document.querySelectorAll("main [data-rows] > *, main nav.list > .row")].filter((row) => !row.hidden && row.tabIndex >= 0);
+  const rows = [...document.querySelectorAll("main [data-rows] :is(.row, .lane), main nav.list > .row")].filter((row) => !row.hidden && row.tabIndex >= 0);
   const at = rows.indexOf(document.activeElement);
   const from = at < 0 ? rows.findIndex((row) => row.hasAttribute("aria-current")) : at;
   rows[Math.min(rows.length - 1, Math.max(0, from + step))]?.focus();

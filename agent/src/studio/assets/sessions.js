@@ -1,6 +1,6 @@
 // Sessions: the conversations of this studio, and those of the store.
 import { get } from "./api.js";
-import { chip, empty, h } from "./dom.js";
+import { chip, counted, empty, h } from "./dom.js";
 
 /** Time without a key before the store is searched. */
 const SEARCH_AFTER = 250;
@@ -14,6 +14,7 @@ function row(id, title, ...facts) {
 
 export async function showSessions(view, _, leaving) {
   const search = h("input", { type: "search", "aria-label": "Search sessions by name", placeholder: "Search by name", "data-search": true });
+  const children = h("input", { type: "checkbox", onchange: () => load(true) });
   const name = h("input", { "aria-label": "Name of a session", placeholder: "name" });
   const goTo = (event) => {
     event.preventDefault();
@@ -26,15 +27,15 @@ export async function showSessions(view, _, leaving) {
   view.replaceChildren(
     h("div", { class: "run-head" }, h("h1", {}, "Sessions"), h("form", { class: "inline", onsubmit: goTo }, name, h("button", {}, "Open by name"))),
     h("h2", {}, "Open in this studio"), openList,
-    h("div", { class: "run-head" }, h("h2", {}, "In the store"), search), state, stored, h("p", { class: "center" }, more));
+    h("div", { class: "run-head" }, h("h2", {}, "In the store"), h("div", { class: "inline" }, h("label", { class: "inline dim" }, children, "with those of sub-agents"), search)), state, stored, h("p", { class: "center" }, more));
   const { open } = await get("/api/sessions");
-  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, `${one.messages} messages`), one.is_active ? chip("active", "warn") : "")));
+  openList.replaceChildren(...open.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, counted(one.messages, "message")), one.is_active ? chip("active", "warn") : "")));
   if (!open.length) openList.append(h("p", { class: "dim" }, "None. A conversation is opened under ", h("a", { href: "#run" }, "Run"), ", or from the list below."));
   let turn = 0;
   let after = null;
   const load = async (isFirst) => {
     const mine = turn += 1;
-    const query = new URLSearchParams({ query: search.value, ...(isFirst ? {} : { after }) }).toString().replaceAll("+", "%20");
+    const query = new URLSearchParams({ query: search.value, ...(isFirst ? {} : { after }), ...(children.checked ? { children: 1 } : {}) }).toString().replaceAll("+", "%20");
     state.replaceChildren(h("p", { class: "dim" }, "Asking the store…"));
     more.hidden = true;
     try {
@@ -42,7 +43,7 @@ export async function showSessions(view, _, leaving) {
       // Another search has begun.
       if (mine !== turn || leaving.aborted) return;
       if (isFirst) stored.replaceChildren();
-      stored.append(...page.sessions.map((one) => row(one.id, one.title, h("span", { class: "number dim" }, `${one.entries} entries`), h("span", { class: "number dim time" }, when(one.at)))));
+      stored.append(...page.sessions.map((one) => row(one.id, one.title, one.is_of_child ? chip("sub-agent") : "", h("span", { class: "number dim" }, counted(one.entries, "entry", "entries")), h("span", { class: "number dim time" }, when(one.at)))));
       after = page.next;
       more.hidden = !page.next;
       state.replaceChildren(page.cannot_list ? empty("No list", page.cannot_list) : stored.firstChild ? ""

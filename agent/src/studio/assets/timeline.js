@@ -1,7 +1,7 @@
 // Timeline: the turns and calls of a run on a time axis, and what was sent and received.
 import { follow, get } from "./api.js";
 import { coercions, longText, outcomeKind, textOf } from "./calls.js";
-import { chip, duration, empty, escaped, h, later, perFrame, pretty, usageText } from "./dom.js";
+import { chip, counted, duration, empty, escaped, h, later, perFrame, pretty, usageText } from "./dom.js";
 import { parseJson, writeJson } from "./json.js";
 import { tryArguments } from "./tools.js";
 
@@ -26,10 +26,11 @@ export async function showTimeline(view, of, leaving) {
 }
 
 /** A row of the chart: a label, bars on the time axis, and facts. Times are in milliseconds since the run began. */
-function lane(label, kind, onclick) {
+function lane(label, kind, depth, name, onclick) {
   const track = h("span", { class: "track" });
   const facts = h("span", { class: "facts number dim" });
-  const element = h("button", { class: `lane ${kind}`, onclick: () => onclick(element) }, h("span", { class: "label clip", title: label }, label), track, facts);
+  const element = h("button", { class: `lane ${kind}${depth ? " inner" : ""}`, onclick: () => onclick(element) }, h("span", { class: "label clip", title: name }, label), track, facts);
+  element.style.setProperty("--depth", depth);
   const bars = new Map();
   const set = (name, from, to, style, title) => {
     if (!bars.has(name)) {
@@ -53,8 +54,7 @@ function draw(area, run, firstTurn, leaving) {
   const rows = h("div", { class: "lanes", "data-rows": true });
   const detail = h("section", { class: "inspector", "aria-label": "Details" }, h("p", { class: "dim" }, "Choose a turn or a call to see what was sent and received."));
   area.replaceChildren(summary, h("div", { class: "timeline" }, h("div", { class: "chart" }, axis, rows), detail));
-  const turns = new Map();
-  const calls = new Map();
+  const lanes = new Map();
   const began = performance.now();
   let last = 0;
   let end = null;
@@ -67,76 +67,107 @@ function draw(area, run, firstTurn, leaving) {
     // On a narrow page the details are below the chart.
     if (getComputedStyle(detail).position === "static") detail.scrollIntoView({ block: "nearest" });
   };
-  const turnOf = (number, at) => {
-    if (!turns.has(number)) {
-      const row = lane(`Turn ${number}`, "model", (element) => choose(element, () => turnDetail(run, number, turns.get(number))));
-      turns.set(number, { at, row, calls: [] });
-      rows.append(row.element);
-      if (number === firstTurn) row.element.click();
-    }
-    return turns.get(number);
-  };
-  const drawTurn = (number) => {
-    const one = turns.get(number);
-    const own = steps.filter((step) => step.turn === number);
-    for (const step of own.filter((step) => step.error)) one.row.set(`failed ${step.attempt}`, step.at, step.end, "failed", step.error);
-    const start = own.find((step) => !step.error)?.at ?? (own.length ? null : one.at);
-    if (start != null) {
-      one.row.set("wait", start, one.first ?? one.end, "wait", "until the reply began");
-      if (one.first != null) one.row.set("reply", one.first, one.end, "reply", "the reply");
-    }
-    one.row.facts(h("span", {}, one.end != null ? duration(one.end - (own[0]?.at ?? one.at)) : ""), h("span", { class: "tokens" }, usageText(one.usage)),
-      own.length > 1 && h("span", { class: "bad" }, `${own.length} requests`));
+  /** The lanes of one run: the one that is drawn, or one within a call of it, whose lanes stand under that call. */
+  const runLanes = (id, path) => {
+    const depth = path.length;
+    const turns = new Map();
+    const calls = new Map();
+    /** Where its lanes are: those of a run within a call stand under the lane of that call. */
+    const place = () => {
+      const call = depth ? lanes.get(path.at(-2)?.run_id ?? run)?.calls.get(path[depth - 1].call_id) : null;
+      if (!call) return rows;
+      if (!call.inner) {
+        call.inner = h("div", { role: "group", "aria-label": `Run of ${call.tool}` });
+        call.row.element.after(call.inner);
+      }
+      return call.inner;
+    };
+    const turnOf = (number, at) => {
+      if (!turns.has(number)) {
+        const name = depth ? `${path[depth - 1].tool} · turn ${number}` : `Turn ${number}`;
+        const row = lane(`Turn ${number}`, "model", depth, name, (element) => choose(element, () => turnDetail(run, id, name, number, turns.get(number))));
+        turns.set(number, { at, row });
+        place().append(row.element);
+        if (!depth && number === firstTurn) row.element.click();
+      }
+      return turns.get(number);
+    };
+    const drawTurn = (number) => {
+      const one = turns.get(number);
+      const own = steps.filter((step) => step.run === id && step.turn === number);
+      for (const step of own.filter((step) => step.error)) one.row.set(`failed ${step.attempt}`, step.at, step.end, "failed", step.error);
+      const start = own.find((step) => !step.error)?.at ?? (own.length ? null : one.at);
+      if (start != null) {
+        one.row.set("wait", start, one.first ?? one.end, "wait", "until the reply began");
+        if (one.first != null) one.row.set("reply", one.first, one.end, "reply", "the reply");
+      }
+      // Attempts of the transport are within the request.
+      const failed = own.flatMap((step) => step.exchanges.filter(isFailed));
+      failed.forEach((exchange, at) => one.row.set(`attempt ${at}`, exchange.at, exchange.end, "failed", exchangeText(exchange)));
+      const count = own.reduce((sum, step) => sum + Math.max(1, step.exchanges.length), 0);
+      one.row.facts(h("span", {}, one.end != null ? duration(one.end - (own[0]?.at ?? one.at)) : ""), h("span", { class: "tokens" }, usageText(one.usage)),
+        count > 1 && h("span", { class: "bad" }, `${count} requests`));
+    };
+    return { turns, calls, drawTurn, events: {
+      turn_start: (event) => { turnOf(event.turn, event.at); drawTurn(event.turn); },
+      message_start: (event) => {
+        if (event.message.role !== "assistant") return;
+        turnOf(event.turn, event.at).first = event.at;
+        drawTurn(event.turn);
+      },
+      message_end: (event) => {
+        if (event.message.role !== "assistant") return;
+        Object.assign(turnOf(event.turn, event.at), { end: event.at, message: event.message, usage: event.message.usage });
+        drawTurn(event.turn);
+        refresh();
+      },
+      tool_execution_start: (event) => {
+        const one = { ...event };
+        one.row = lane(event.tool, "tool", depth, event.tool, (element) => choose(element, () => callDetail(run, one, depth)));
+        turnOf(event.turn, event.at);
+        calls.set(event.call_id, one);
+        place().append(one.row.element);
+        drawCall(one);
+      },
+      tool_execution_update: (event) => { const one = calls.get(event.call_id); if (one) one.progress = event.partial.message; },
+      approval_required: (event) => { const one = calls.get(event.call_id); if (one) { one.asked = event.at; drawCall(one); } },
+      approval_resolved: (event) => { const one = calls.get(event.call_id); if (one) { Object.assign(one, { decided: event.at, decision: event.decision }); drawCall(one); } },
+      tool_execution_end: (event) => {
+        const one = calls.get(event.call_id);
+        if (!one) return;
+        const { at, args, row } = one;
+        Object.assign(one, event, { at, args, row, end: event.outcome === "deferred" ? null : event.at });
+        drawCall(one);
+      },
+      agent_end: (event) => {
+        if (!depth) end = event;
+        refresh();
+      },
+    } };
   };
   const drawCall = (one) => {
-    const from = one.end == null ? one.at : one.ran === false ? one.at : Math.max(one.at, one.end - (one.duration_ms || 0));
+    // A run within it works from the beginning, also if the call was resumed later.
+    const lasted = one.inner ? one.end - one.at : one.duration_ms || 0;
+    const from = one.end == null || one.ran === false ? one.at : Math.max(one.at, one.end - lasted);
     if (one.asked != null || from - one.at > 5) one.row.set("wait", one.at, one.decided ?? from, "wait", one.asked != null ? "waited for a decision" : "waited for its turn");
     one.row.set("run", one.decided != null && one.end == null ? one.decided : from, one.end, one.outcome ? outcomeKind(one.outcome) : "running", one.outcome || "running");
-    one.row.facts(h("span", {}, one.end != null ? duration(one.duration_ms || 0) : ""), one.code ? h("span", { class: "bad" }, one.code) : one.outcome !== "completed" && h("span", { class: "warn" }, one.outcome || ""),
+    one.row.facts(h("span", {}, one.end != null ? duration(lasted) : ""), one.code ? h("span", { class: "bad" }, one.code) : one.outcome !== "completed" && h("span", { class: "warn" }, one.outcome || ""),
       one.attempt > 1 && h("span", { class: "bad" }, `attempt ${one.attempt}`), one.cached && h("span", {}, "cached"));
   };
-  const events = {
-    turn_start: (event) => { turnOf(event.turn, event.at); drawTurn(event.turn); },
-    message_start: (event) => {
-      if (event.message.role !== "assistant") return;
-      turnOf(event.turn, event.at).first = event.at;
-      drawTurn(event.turn);
-    },
-    message_end: (event) => {
-      if (event.message.role !== "assistant") return;
-      Object.assign(turnOf(event.turn, event.at), { end: event.at, message: event.message, usage: event.message.usage });
-      drawTurn(event.turn);
-      refresh();
-    },
-    tool_execution_start: (event) => {
-      const one = { ...event };
-      one.row = lane(event.tool, "tool", (element) => choose(element, () => callDetail(run, one)));
-      const parent = turnOf(event.turn, event.at);
-      parent.calls.push(one);
-      calls.set(event.call_id, one);
-      rows.append(one.row.element);
-      drawCall(one);
-    },
-    tool_execution_update: (event) => { const one = calls.get(event.call_id); if (one) one.progress = event.partial.message; },
-    approval_required: (event) => { const one = calls.get(event.call_id); if (one) { one.asked = event.at; drawCall(one); } },
-    approval_resolved: (event) => { const one = calls.get(event.call_id); if (one) { Object.assign(one, { decided: event.at, decision: event.decision }); drawCall(one); } },
-    tool_execution_end: (event) => {
-      const one = calls.get(event.call_id);
-      if (!one) return;
-      const { at, args, row } = one;
-      Object.assign(one, event, { at, args, row, end: event.outcome === "deferred" ? null : event.at });
-      drawCall(one);
-    },
-    agent_end: (event) => { end = event; refresh(); },
+  const lanesOf = (path) => {
+    const id = path.at(-1)?.run_id ?? run;
+    if (!lanes.has(id)) lanes.set(id, runLanes(id, path));
+    return lanes.get(id);
   };
   const showSummary = () => {
-    const all = [...calls.values()];
+    const all = [...lanes.values()].flatMap((one) => [...one.calls.values()]);
+    const turns = [...lanes.values()].flatMap((one) => [...one.turns.values()]);
     const failed = all.filter((one) => one.outcome && outcomeKind(one.outcome) === "bad").length;
-    const retried = steps.filter((step) => step.error).length + all.filter((one) => one.attempt > 1).length;
-    const sum = [...turns.values()].reduce((usage, { usage: one }) => ({ input: usage.input + (one?.input || 0), output: usage.output + (one?.output || 0), cache_read: usage.cache_read + (one?.cache_read || 0),
+    const retried = steps.reduce((sum, step) => sum + (step.error ? 1 : 0) + Math.max(0, step.exchanges.length - 1), 0) + all.filter((one) => one.attempt > 1).length;
+    const sum = turns.reduce((usage, { usage: one }) => ({ input: usage.input + (one?.input || 0), output: usage.output + (one?.output || 0), cache_read: usage.cache_read + (one?.cache_read || 0),
       cost: one?.cost ? { total: (usage.cost?.total || 0) + one.cost.total } : usage.cost }), { input: 0, output: 0, cache_read: 0, cost: null });
     const usage = usageText(end?.usage || sum);
-    summary.replaceChildren(...[chip(end ? end.stop : "active", !end ? "warn" : end.stop === "completed" ? "good" : "bad"), chip(duration(end ? end.at : last)), chip(`${turns.size} turns`), chip(`${all.length} calls`),
+    summary.replaceChildren(...[chip(end ? end.stop : "active", !end ? "warn" : end.stop === "completed" ? "good" : "bad"), chip(duration(end ? end.at : last)), chip(counted(turns.length, "turn")), chip(counted(all.length, "call")),
       usage && chip(usage), failed > 0 && chip(`${failed} failed`, "bad"), retried > 0 && chip(`${retried} retried`, "warn"), end?.detail && chip(end.detail, "bad")].filter(Boolean));
   };
   const redraw = perFrame(() => {
@@ -153,7 +184,7 @@ function draw(area, run, firstTurn, leaving) {
       isReading = false;
       if (leaving.aborted) return;
       steps = await get(`/api/runs/${run}/steps`).catch(() => steps);
-      for (const number of turns.keys()) drawTurn(number);
+      for (const one of lanes.values()) [...one.turns.keys()].forEach(one.drawTurn);
       redraw();
     }, end ? 0 : REFRESH);
   };
@@ -166,9 +197,7 @@ function draw(area, run, firstTurn, leaving) {
   let offset = 0;
   let waits = false;
   follow(`/api/runs/${run}/events`, (event) => {
-    // Runs of sub-agents are within their call.
-    if (event.path) return;
-    events[event.type]?.(event);
+    lanesOf(event.path || []).events[event.type]?.(event);
     if (event.type === "studio_waiting") waits = true;
     if (event.at == null) return;
     waits = false;
@@ -178,22 +207,27 @@ function draw(area, run, firstTurn, leaving) {
   }, leaving).then((isOver) => {
     if (leaving.aborted) return;
     if (!isOver) area.replaceChildren(empty("This run is gone", "The studio keeps the events of its latest runs until its program ends."));
-    else if (!turns.size) area.replaceChildren(empty("Nothing to draw", "The run ended before its first turn."));
+    else if (!lanesOf([]).turns.size) area.replaceChildren(empty("Nothing to draw", "The run ended before its first turn."));
   });
   refresh();
 }
 
-/** What was sent for a turn, and what came back. */
-async function turnDetail(run, number, turn) {
-  const own = (await get(`/api/runs/${run}/steps`)).filter((step) => step.turn === number);
+const isFailed = ({ status, error }) => Boolean(error) || status >= 300;
+const exchangeText = ({ server, status, error }) => `${server}: ${error || `status ${status ?? "unknown"}`}`;
+
+/** What was sent for a turn of a run, which is the drawn one or one within it, and what came back. */
+async function turnDetail(run, of, name, number, turn) {
+  const own = (await get(`/api/runs/${run}/steps`)).filter((step) => step.run === of && step.turn === number);
   const requests = await Promise.all(own.map(async (step) => {
-    const sent = await get(`/api/runs/${run}/steps/${number}/${step.attempt}`).catch(() => null);
-    return h("details", { open: own.length === 1 }, h("summary", {}, `Request${own.length > 1 ? ` ${step.attempt}` : ""}, ${step.messages} messages`),
-      step.error && h("p", { class: "bad" }, step.error), sent ? requestDetail(sent) : h("p", { class: "dim" }, "It is not kept any more."));
+    const sent = await get(`/api/runs/${run}/steps/${number}/${step.attempt}?run=${encodeURIComponent(of)}`).catch(() => null);
+    return h("details", { open: own.length === 1 }, h("summary", {}, `Request${own.length > 1 ? ` ${step.attempt}` : ""}, ${counted(step.messages, "message")}`),
+      step.error && h("p", { class: "bad" }, step.error),
+      step.exchanges.length > 0 && h("ol", { class: "exchanges", "aria-label": "Attempts" }, step.exchanges.map((one) => h("li", { class: isFailed(one) ? "bad" : "" }, exchangeText(one),
+        one.end != null && h("span", { class: "dim" }, ` · ${duration(one.end - one.at)}`)))), sent ? requestDetail(sent) : h("p", { class: "dim" }, "It is not kept any more."));
   }));
   const reply = turn.message;
   return [
-    h("h2", {}, `Turn ${number}`), h("p", { class: "dim" }, usageText(turn.usage) || "no usage reported"), ...requests,
+    h("h2", {}, name), h("p", { class: "dim" }, usageText(turn.usage) || "no usage reported"), ...requests,
     !own.length && h("p", { class: "dim" }, "The request of this turn is not kept any more."),
     reply ? h("details", { open: true }, h("summary", {}, `Reply of ${reply.model || "the model"}, ${reply.stop_reason || "unknown end"}`), reply.content.map(partDetail),
       later("As JSON", () => longText(pretty(reply)))) : h("p", { class: "dim" }, "The reply is not complete."),
@@ -222,21 +256,27 @@ function requestDetail(sent) {
       one.open = at + 1 === sent.messages.length;
       return one;
     }),
-    h("p", { class: "dim" }, `${sent.tools.length} tools: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
+    h("p", { class: "dim" }, `${counted(sent.tools.length, "tool")}: ${sent.tools.map((tool) => tool.name).join(", ") || "none"}`),
     options.length > 0 && h("p", { class: "dim" }, options.map((key) => `${key}: ${JSON.stringify(sent[key])}`).join(" · ")),
     sent.body && later("Body, as the provider gets it", () => longText(indented(sent.body))),
-    later("As JSON", () => longText(pretty({ ...sent, body: undefined }))));
+    sent.received && later("Response, as it was received", () => receivedText(sent.received)),
+    later("As JSON", () => longText(pretty({ ...sent, body: undefined, received: undefined }))));
 }
 
-async function callDetail(run, call) {
+const receivedText = ({ length, kept, body }) => body == null
+  ? h("p", { class: "dim" }, `${length.toLocaleString("en")} bytes, which may have secret arguments of a tool.`)
+  : h("div", {}, longText(body), kept < length && h("p", { class: "dim" }, `The first ${kept.toLocaleString("en")} of ${length.toLocaleString("en")} bytes are kept.`));
+
+async function callDetail(run, call, depth) {
   const args = typeof call.args === "string" ? call.args : pretty(call.args);
-  const whole = async () => textOf((await get(`/api/runs/${run}/calls/${encodeURIComponent(call.call_id)}`)).content);
+  // The studio keeps whole results of the drawn run alone.
+  const whole = !depth && (async () => textOf((await get(`/api/runs/${run}/calls/${encodeURIComponent(call.call_id)}`)).content));
   return [
     h("h2", {}, call.tool), h("div", { class: "chips" }, chip(call.code || call.outcome || "running", outcomeKind(call.outcome || "running")), call.duration_ms != null && chip(duration(call.duration_ms)), chip(`attempt ${call.attempt || 1}`),
       call.cached && chip("from the cache"), call.ran === false && chip("did not run"), call.decision && chip(`decision: ${call.decision}`)),
     call.progress && h("p", { class: "dim" }, call.progress),
     h("h3", {}, "Arguments, as the model sent them"), longText(args), coercions(call.coercions),
-    h("p", {}, h("button", { onclick: () => tryArguments(call.tool, args) }, "Try them under Tools")),
+    !depth && h("p", {}, h("button", { onclick: () => tryArguments(call.tool, args) }, "Try them under Tools")),
     call.content && h("div", {}, h("h3", {}, "Result"), longText(textOf(call.content), whole)),
   ];
 }

@@ -62,6 +62,7 @@ function workbench(tool, { schema, examples, secrets }) {
   const show = (answer) => {
     const parsed = parseJson(editor.area.value);
     const issues = (answer.report?.issues || []).map((issue) => ({ issue, ranges: rangesOf(issue, editor.area.value, parsed) }));
+    checked.classList.remove("pending");
     editor.mark(issues.flatMap(({ issue, ranges }) => ranges.map(([start, end]) => ({ start, end, label: issue.message }))));
     const go = ([start, end]) => editor.select({ start, end });
     const take = () => setText(escaped(answer.corrected));
@@ -77,6 +78,7 @@ function workbench(tool, { schema, examples, secrets }) {
   const later = () => {
     drafts.set(tool.name, editor.area.value);
     result.classList.toggle("stale", result.hasChildNodes());
+    checked.classList.add("pending");
     asked += 1;
     clearTimeout(timer);
     timer = setTimeout(check, CHECK_AFTER);
@@ -86,7 +88,7 @@ function workbench(tool, { schema, examples, secrets }) {
     result.classList.remove("stale");
     result.replaceChildren(h("p", { class: "dim" }, "Running…"));
     try {
-      const answer = await post(`${path}/call`, { text: editor.area.value, confirmed });
+      const answer = await post(`${path}/call`, { text: editor.area.value, confirmed }, 0);
       result.replaceChildren(answer.result ? callOutcome(answer.result, answer.duration_ms) : h("p", { class: "dim" }, "Not called: the arguments are refused."));
     } catch (error) {
       if (error.code !== "needs_confirmation") return result.replaceChildren(h("p", { class: "bad" }, error.message));

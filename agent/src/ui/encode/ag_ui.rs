@@ -6,6 +6,7 @@ use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, content_value};
 use super::calls::{CallEnding, UiCall};
+use super::child_run::{ChildEnd, ChildRun, call_facts, run_facts};
 use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, Wants, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::Part;
@@ -54,6 +55,14 @@ impl AgUiFormat {
         if std::mem::take(&mut self.is_message_open) {
             w.push(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.message}));
         }
+    }
+
+    /// Names the sub-agent that an event is of.
+    fn tagged(&self, mut event: Value, child: Option<&str>) -> Value {
+        if let Some(child) = child.filter(|_| self.is_current) {
+            event["subagentRunId"] = json!(child);
+        }
+        event
     }
 
     fn custom(w: &mut ChunkWriter<'_>, name: &str, value: &Value) {
@@ -185,7 +194,7 @@ impl WireFormat for AgUiFormat {
         if !call.message_id.is_empty() {
             event["parentMessageId"] = json!(call.message_id);
         }
-        w.push(&event);
+        w.push(&self.tagged(event, call.child.as_deref()));
         self.open_calls.push(id);
     }
 
@@ -200,10 +209,12 @@ impl WireFormat for AgUiFormat {
         let id = self.call_id(call);
         let Some(at) = self.open_calls.iter().position(|open| *open == id) else { return };
         self.open_calls.remove(at);
+        let child = call.child.as_deref();
         if call.streamed == 0 {
-            w.push(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": input.to_string()}));
+            let event = json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": input.to_string()});
+            w.push(&self.tagged(event, child));
         }
-        w.push(&json!({"type": "TOOL_CALL_END", "toolCallId": id}));
+        w.push(&self.tagged(json!({"type": "TOOL_CALL_END", "toolCallId": id}), child));
     }
 
     fn input(&mut self, _w: &mut ChunkWriter<'_>, _call: &UiCall, _input: &Value) {}
@@ -270,7 +281,8 @@ impl WireFormat for AgUiFormat {
         if let Some(code) = &end.code {
             facts["code"] = json!(code);
         }
-        let mut event = json!({"type": "TOOL_CALL_RESULT", "messageId": format!("{id}.result"), "toolCallId": id, "content": content, "role": "tool"});
+        let event = json!({"type": "TOOL_CALL_RESULT", "messageId": format!("{id}.result"), "toolCallId": id, "content": content, "role": "tool"});
+        let mut event = self.tagged(event, call.child.as_deref());
         if self.is_current {
             event["metadata"] = facts;
             w.push(&event);
@@ -310,23 +322,25 @@ impl WireFormat for AgUiFormat {
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));
             return self.finish(w, outcome, usage);
         }
-        let interrupts = waiting.iter().map(|WaitingCall { call, wants }| {
-            let id = self.call_id(call);
-            match wants {
-                Wants::Approval { request_id, message, schema } => {
-                    json!({"id": request_id, "reason": "tool_call", "message": message, "toolCallId": id, "responseSchema": schema})
+        let interrupts = waiting.iter().map(|one| {
+            let WaitingCall { call, wants } = one;
+            let (id, interrupt) = (self.call_id(call), one.interrupt_id());
+            let shown = match wants {
+                Wants::Approval { message, schema, .. } => {
+                    json!({"id": interrupt, "reason": "tool_call", "message": message, "toolCallId": id, "responseSchema": schema})
                 }
                 Wants::Question(question) => {
-                    let mut asked = json!({"id": question.request_id, "reason": "input_required", "message": question.message, "toolCallId": id, "responseSchema": question.schema});
+                    let mut asked = json!({"id": interrupt, "reason": "input_required", "message": question.message, "toolCallId": id, "responseSchema": question.schema});
                     if let Some(report) = &question.report {
                         asked["metadata"] = json!({"report": report});
                     }
                     asked
                 }
                 Wants::Browser | Wants::Result => {
-                    json!({"id": format!("waiting/{}", call.id), "reason": "waiting", "message": format!("{} waits for its result", call.tool), "toolCallId": id})
+                    json!({"id": interrupt, "reason": "waiting", "message": format!("{} waits for its result", call.tool), "toolCallId": id})
                 }
-            }
+            };
+            self.tagged(shown, call.child.as_deref())
         });
         let interrupts: Vec<Value> = interrupts.collect();
         self.finish(w, Some(json!({"type": "interrupt", "interrupts": interrupts})), usage);
@@ -364,5 +378,105 @@ impl WireFormat for AgUiFormat {
 
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData) {
         Self::custom(w, &data.name, &data.data);
+    }
+
+    fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun) {
+        let call_id = format!("{}/{}", self.run_id, child.call_id);
+        if !self.is_current {
+            return Self::custom(w, "agent.run", &run_facts(child, &call_id, "running"));
+        }
+        let mut event = json!({"type": "SUBAGENT_STARTED", "subagentRunId": child.run_id, "name": child.tool, "parentToolCallId": call_id});
+        if let Some(parent) = &child.parent {
+            event["parentSubagentRunId"] = json!(parent);
+        }
+        w.push(&event);
+    }
+
+    fn child_text(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        kind: TextKind,
+        id: &str,
+        text: &str,
+    ) {
+        if !self.is_current {
+            let value = json!({"runId": child.run_id, "id": id, "kind": kind.as_str(), "text": text});
+            return Self::custom(w, "agent.run-text", &value);
+        }
+        let events = match kind {
+            TextKind::Text => {
+                let id = &child.message_id;
+                vec![
+                    json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}),
+                    json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}),
+                    json!({"type": "TEXT_MESSAGE_END", "messageId": id}),
+                ]
+            }
+            TextKind::Reasoning => vec![
+                json!({"type": "REASONING_START", "messageId": id}),
+                json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}),
+                json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": text}),
+                json!({"type": "REASONING_MESSAGE_END", "messageId": id}),
+                json!({"type": "REASONING_END", "messageId": id}),
+            ],
+        };
+        for event in events {
+            w.push(&self.tagged(event, Some(&child.run_id)));
+        }
+    }
+
+    fn child_call_start(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+    ) -> bool {
+        if self.is_current {
+            self.call_start(w, call);
+            self.call_complete(w, call, input);
+        } else {
+            let facts = call_facts(child, &call.tool, &self.call_id(call), input, None);
+            Self::custom(w, "agent.run-call", &facts);
+        }
+        self.is_current
+    }
+
+    fn child_call_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+        end: &CallEnding,
+    ) {
+        if !self.is_current {
+            let facts = call_facts(child, &call.tool, &self.call_id(call), input, Some(end));
+            Self::custom(w, "agent.run-call", &facts);
+        }
+        if call.is_part {
+            self.call_end(w, call, input, end);
+        }
+    }
+
+    fn child_end(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, end: &ChildEnd<'_>) {
+        if !self.is_current {
+            let call_id = format!("{}/{}", self.run_id, child.call_id);
+            return Self::custom(w, "agent.run", &run_facts(child, &call_id, end.as_str()));
+        }
+        let id = &child.run_id;
+        w.push(&match end {
+            ChildEnd::Completed => {
+                json!({"type": "SUBAGENT_FINISHED", "subagentRunId": id, "outcome": {"type": "success"}})
+            }
+            ChildEnd::Stopped(word) => {
+                json!({"type": "SUBAGENT_ERROR", "subagentRunId": id, "message": "The sub-agent did not finish.", "code": word})
+            }
+            ChildEnd::Suspended(ids) => {
+                let outcome = json!({"type": "suspended", "interruptIds": ids});
+                json!({"type": "SUBAGENT_FINISHED", "subagentRunId": id, "outcome": outcome})
+            }
+        });
     }
 }

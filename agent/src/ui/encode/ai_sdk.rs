@@ -6,6 +6,7 @@ use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, file_of, is_web};
 use super::calls::{CallEnding, CallProgress, UiCall};
+use super::child_run::{ChildEnd, ChildRun, call_facts, run_facts};
 use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, WireFormat};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};
@@ -334,6 +335,57 @@ impl WireFormat for AiSdkFormat {
 
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData) {
         Self::data_part(w, &data.name, data.id.as_deref(), &data.data, data.is_transient);
+    }
+
+    fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun) {
+        let facts = run_facts(child, &child.call_id, "running");
+        Self::data_part(w, "agent-run", Some(&child.run_id), &facts, false);
+    }
+
+    fn child_text(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        kind: TextKind,
+        id: &str,
+        text: &str,
+    ) {
+        let data = json!({"runId": child.run_id, "kind": kind.as_str(), "text": text});
+        Self::data_part(w, "agent-run-text", Some(id), &data, false);
+    }
+
+    /// A call of the message would have to be answered by the page.
+    fn child_call_start(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+    ) -> bool {
+        let facts = call_facts(child, &call.tool, &call.unique_id, input, None);
+        Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
+        false
+    }
+
+    fn child_call_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+        end: &CallEnding,
+    ) {
+        let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
+        Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
+        // The page was asked about it.
+        if call.is_part {
+            self.call_end(w, call, input, end);
+        }
+    }
+
+    fn child_end(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, end: &ChildEnd<'_>) {
+        let facts = run_facts(child, &child.call_id, end.as_str());
+        Self::data_part(w, "agent-run", Some(&child.run_id), &facts, false);
     }
 }
 

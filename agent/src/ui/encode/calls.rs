@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 
-use super::super::view::ShownEnd;
+use super::super::view::{ShownEnd, cut};
 use crate::message::ToolArguments;
+use crate::tool::outcome::ToolResult;
 
 /// One call.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct UiCall {
     /// The id that the events have. It may repeat in a run.
     pub(super) id: String,
@@ -35,6 +37,10 @@ pub(super) struct UiCall {
     pub(super) is_provider: bool,
     /// The call of the run within which a sub-agent makes this one.
     pub(super) within: Option<String>,
+    /// The run of the sub-agent that makes it, if that is announced.
+    pub(super) child: Option<String>,
+    /// Whether the page has it as a call of the protocol. Those of sub-agents may be data.
+    pub(super) is_part: bool,
     /// The id of the reply with the call; empty if it is not known.
     pub(super) message_id: String,
 }
@@ -57,6 +63,14 @@ pub(super) struct CallEnding {
     pub(super) shown: ShownEnd,
     pub(super) outcome: String,
     pub(super) code: Option<String>,
+}
+
+impl CallEnding {
+    /// `None` if the call has not ended.
+    pub(super) fn new(shown: ShownEnd, result: &ToolResult) -> Option<Self> {
+        let outcome = result.outcome.kind()?.as_str().to_owned();
+        Some(Self { shown, outcome, code: result.outcome.code().map(|code| cut(code, 64)) })
+    }
 }
 
 /// All calls so far, in the order in which they began.
@@ -90,6 +104,8 @@ impl UiCalls {
             held_end: None,
             is_provider: false,
             within: None,
+            child: None,
+            is_part: true,
             message_id: message_id.to_owned(),
         });
         self.list.len() - 1
@@ -120,14 +136,15 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
-    /// Returns the positions of the calls that have not ended.
+    /// Returns the positions of the calls of the page that have not ended.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {
             self.settled += 1;
         }
         let rest = self.list.iter().enumerate().skip(self.settled);
-        rest.filter(|(_, call)| call.progress < CallProgress::Ended).map(|(at, _)| at).collect()
+        let is_open = |call: &UiCall| call.is_part && call.progress < CallProgress::Ended;
+        rest.filter(|(_, call)| is_open(call)).map(|(at, _)| at).collect()
     }
 
     /// Returns the positions of the calls whose end was not sent.

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, cut};
-use super::calls::{CallEnding, CallProgress};
+use super::calls::{CallEnding, CallProgress, UiCall};
+use super::children::id_of_child_call;
 use super::wire::{RunEnding, WaitingCall, Wants, WireFormat};
 use super::{ResponsePhase, UiEncoder};
-use crate::loop_core::{PendingCall, RunPath, RunStop};
+use crate::loop_core::{PendingCall, RunStop};
 use crate::message::{ToolArguments, Usage};
 use crate::tool::outcome::ToolResult;
 use crate::tool::question::Question;
@@ -23,7 +24,9 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        let Some(kind) = result.outcome.kind() else { return };
+        if result.outcome.kind().is_none() {
+            return;
+        }
         let at = self.known_call(&result.call_id, &result.tool);
         let coercions = self.view.coercions(&result.coercions);
         let Some(call) = self.calls.get_mut(at) else { return };
@@ -31,8 +34,7 @@ impl UiEncoder {
             call.tool.clone_from(&result.tool);
         }
         let shown = self.view.end(result, ran, call.args.as_ref(), call.was_denied);
-        let code = result.outcome.code().map(|code| cut(code, 64));
-        let end = CallEnding { shown, outcome: kind.as_str().to_owned(), code };
+        let Some(end) = CallEnding::new(shown, result) else { return };
         if let Some(coercions) = coercions {
             format.coercions(w, call, &coercions);
         }
@@ -94,11 +96,19 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
+        self.end_children(Some(call_id), w, format);
+        self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
+    }
+
+    /// Ends the calls for which a condition holds, without a result.
+    pub(super) fn end_calls_of(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        format: &mut dyn WireFormat,
+        is_ended: impl Fn(&UiCall) -> bool,
+    ) {
         for at in self.calls.open_calls() {
-            let Some(call) = self.calls.get_mut(at).filter(|call| call.within.as_deref() == Some(call_id))
-            else {
-                continue;
-            };
+            let Some(call) = self.calls.get_mut(at).filter(|call| is_ended(call)) else { continue };
             let input =
                 call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
             let shown = ShownEnd::Output(json!({"outcome": "ended"}));
@@ -239,6 +249,7 @@ impl UiEncoder {
             self.fail(&code, w, format);
         } else {
             self.close_texts(w, format);
+            self.end_children(None, w, format);
             self.end_open_calls(true, w, format);
             let limit = detail.filter(|_| stop == RunStop::Limit);
             let reason = self.last_stop.take();
@@ -252,6 +263,7 @@ impl UiEncoder {
     /// Ends the run with an error. The details are in the log of the application.
     pub(super) fn fail(&mut self, code: &str, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         self.close_texts(w, format);
+        self.end_children(None, w, format);
         self.end_open_calls(true, w, format);
         let sentence = match code {
             "incomplete" => "The response ended before the run did.",
@@ -265,9 +277,4 @@ impl UiEncoder {
         let by_model = self.usage_by_model();
         format.run_end(w, &end, None, by_model.as_ref());
     }
-}
-
-/// Returns the id of a call of a sub-agent for a front end.
-fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
-    path.calls().last().map_or_else(|| call_id.to_owned(), |call| format!("{}/{call_id}", call.run_id))
 }

@@ -5,6 +5,8 @@ pub(super) mod ag_ui;
 #[cfg(feature = "ui-ai-sdk")]
 mod ai_sdk;
 mod calls;
+mod child_run;
+mod children;
 mod ends;
 mod reply;
 mod wire;
@@ -15,6 +17,8 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use self::calls::{CallProgress, UiCalls};
+use self::child_run::ChildRun;
+pub(in crate::ui) use self::children::is_shown_of_child;
 use self::reply::OpenText;
 use self::wire::{WaitingCall, WireFormat};
 use super::chunk::ChunkWriter;
@@ -58,6 +62,8 @@ pub struct UiEncoder {
     run_id: String,
     seq: u64,
     next_chunk: u32,
+    /// The number of the next chunk for an event of a sub-agent.
+    next_child_chunk: u32,
     phase: ResponsePhase,
     turn: u32,
     calls: UiCalls,
@@ -74,9 +80,15 @@ pub struct UiEncoder {
     /// The usage of this response by provider and model.
     by_model: Vec<(String, String, Usage)>,
     waiting: Vec<WaitingCall>,
+    /// The runs of sub-agents that have not ended, each after the one that it is within.
+    children: Vec<ChildRun>,
     /// The kind of the error that ends the run, if it is known.
     error_code: Option<String>,
 }
+
+/// The number of the first chunk for events of sub-agents after an event. It does not depend on the chunks of that event, of which a response
+/// that continues a run has more.
+const CHILD_CHUNKS: u32 = 1_000_000;
 
 /// Where the response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +115,7 @@ impl UiEncoder {
             run_id: String::new(),
             seq: 0,
             next_chunk: 0,
+            next_child_chunk: CHILD_CHUNKS,
             phase: ResponsePhase::New,
             turn: 0,
             calls: UiCalls::default(),
@@ -115,20 +128,32 @@ impl UiEncoder {
             usage: Usage::default(),
             by_model: Vec::new(),
             waiting: Vec::new(),
+            children: Vec::new(),
             error_code: None,
         }
     }
 
     /// Adds the chunks of an event.
     pub fn encode(&mut self, event: &Event, chunks: &mut Vec<UiChunk>) {
-        // A sub-agent is shown when the run waits for it.
-        if self.phase == ResponsePhase::Over || !event.is_own() {
+        if self.phase == ResponsePhase::Over {
+            return;
+        }
+        if !event.is_own() {
+            // The stream begins with the run itself.
+            if self.format.is_some() && is_shown_of_child(&event.kind) {
+                let own = std::mem::replace(&mut self.next_chunk, self.next_child_chunk);
+                self.with_writer(chunks, |this, w, format| {
+                    this.open(w, format);
+                    this.write_child(event, w, format);
+                });
+                self.next_child_chunk = std::mem::replace(&mut self.next_chunk, own);
+            }
             return;
         }
         if self.format.is_none() {
             self.run_id = event.run_id.to_string();
         }
-        (self.seq, self.next_chunk) = (event.seq, 0);
+        (self.seq, self.next_chunk, self.next_child_chunk) = (event.seq, 0, CHILD_CHUNKS);
         self.turn = event.turn.max(self.turn);
         self.with_writer(chunks, |this, w, format| {
             this.open(w, format);
@@ -147,6 +172,7 @@ impl UiEncoder {
                 this.phase = ResponsePhase::Over;
             }
             ResponsePhase::Suspended => {
+                this.suspend_children(w, format);
                 let unanswered = this.calls.open_calls().len();
                 let by_model = this.usage_by_model();
                 format.suspended(w, &this.waiting, unanswered, by_model.as_ref());
@@ -265,6 +291,7 @@ impl UiEncoder {
             EventKind::RunResumed => {
                 self.phase = ResponsePhase::Open;
                 self.waiting.clear();
+                self.resume_children(w, format);
             }
             EventKind::AgentEnd { stop, detail, usage, .. } => {
                 self.finish(*stop, detail.as_deref(), usage, w, format);
@@ -316,10 +343,18 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) -> usize {
-        if let Some(at) = self.calls.open(id) {
-            return at;
+        let mut args = args.cloned();
+        if let Some(at) = self.calls.open(id)
+            && let Some(call) = self.calls.get_mut(at)
+        {
+            if std::mem::replace(&mut call.is_part, true) {
+                return at;
+            }
+            args = args.or_else(|| call.args.clone());
+            call.progress = CallProgress::Streaming;
+            format.call_start(w, call);
         }
-        let args = args.cloned().unwrap_or_else(|| "{}".into());
+        let args = args.unwrap_or_else(|| "{}".into());
         self.call_start(&ToolCall::new(id, tool, args), w, format);
         let at = self.known_call(id, tool);
         if let Some(call) = self.calls.get_mut(at) {

@@ -90,7 +90,7 @@ impl UiEncoder {
         self.add_usage(message);
     }
 
-    fn add_usage(&mut self, message: &AssistantMessage) {
+    pub(super) fn add_usage(&mut self, message: &AssistantMessage) {
         let AssistantMessage { provider, model, usage, .. } = message;
         match self.by_model.iter_mut().find(|(of, name, _)| of == provider && name == model) {
             Some((_, _, sum)) => *sum += usage,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::UiData;
 use super::super::chunk::ChunkWriter;
 use super::calls::{CallEnding, UiCall};
+use super::child_run::{ChildEnd, ChildRun};
 use crate::loop_core::RunStop;
 use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
@@ -28,10 +29,30 @@ pub(super) enum TextKind {
     Reasoning,
 }
 
+impl TextKind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Reasoning => "reasoning",
+        }
+    }
+}
+
 /// A call that a suspended run waits for.
 pub(super) struct WaitingCall {
     pub(super) call: UiCall,
     pub(super) wants: Wants,
+}
+
+impl WaitingCall {
+    /// Returns the id under which an interrupt is answered.
+    pub(super) fn interrupt_id(&self) -> String {
+        match &self.wants {
+            Wants::Approval { request_id, .. } => request_id.clone(),
+            Wants::Question(question) => question.request_id.clone(),
+            Wants::Browser | Wants::Result => format!("waiting/{}", self.call.id),
+        }
+    }
 }
 
 /// The thing that a call waits for.
@@ -128,4 +149,25 @@ pub(super) trait WireFormat: Send + Sync {
         by_model: Option<&Value>,
     );
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData);
+    /// The run of a sub-agent begins, or continues in this response. One chunk.
+    fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun);
+    /// A text of its reply, as a whole.
+    fn child_text(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, kind: TextKind, id: &str, text: &str);
+    /// It makes a call. Returns whether that is a call of the protocol.
+    fn child_call_start(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+    ) -> bool;
+    fn child_call_end(
+        &mut self,
+        w: &mut ChunkWriter<'_>,
+        child: &ChildRun,
+        call: &UiCall,
+        input: &Value,
+        end: &CallEnding,
+    );
+    fn child_end(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, end: &ChildEnd<'_>);
 }

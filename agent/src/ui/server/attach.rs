@@ -124,22 +124,47 @@ fn replay(
     (chunks, from)
 }
 
-/// Returns the number of the event after which a client wants the rest, if it can get that alone.
-fn position(state: &ThreadState, after: &str) -> Option<u64> {
+/// The number of an event, and that of its chunk.
+type ChunkPosition = (u64, u32);
+
+/// Returns the position after which a client wants the rest, if it can get that alone.
+fn position(state: &ThreadState, after: &str) -> Option<ChunkPosition> {
     let (run_id, position) = after.rsplit_once(':')?;
-    let seq = position.split_once('.').map_or(position, |(seq, _)| seq).parse().ok()?;
-    (state.run_id.as_deref() == Some(run_id) && state.log.has_all_after(seq)).then_some(seq)
+    let (seq, chunk) = position_of(position)?;
+    (state.run_id.as_deref() == Some(run_id) && state.log.has_all_after(seq)).then_some((seq, chunk))
 }
 
-fn rest(events: &[Arc<Event>], encoder: &mut UiEncoder, after: u64, is_live: bool) -> Vec<UiChunk> {
-    let (mut seen, mut chunks) = (Vec::new(), Vec::new());
-    for event in events {
-        encoder.encode(event, if event.seq <= after { &mut seen } else { &mut chunks });
+fn position_of(text: &str) -> Option<ChunkPosition> {
+    match text.split_once('.') {
+        Some((seq, chunk)) => Some((seq.parse().ok()?, chunk.parse().ok()?)),
+        None => Some((text.parse().ok()?, u32::MAX)),
     }
+}
+
+fn rest(events: &[Arc<Event>], encoder: &mut UiEncoder, after: ChunkPosition, is_live: bool) -> Vec<UiChunk> {
+    let mut chunks = Vec::new();
+    for event in events {
+        encoder.encode(event, &mut chunks);
+    }
+    let is_new = |chunk: &UiChunk| {
+        let position = chunk.id.rsplit_once(':').and_then(|(_, position)| position_of(position));
+        position.is_none_or(|position| position > after)
+    };
+    chunks.retain(is_new);
     if !is_live {
         encoder.end(&mut chunks);
     }
     chunks
+}
+
+/// Returns the sub-agent whose event this is.
+#[cfg(feature = "ui-ag-ui")]
+fn child_of(json: &str) -> Option<String> {
+    // Most chunks have none.
+    if !json.contains("\"subagentRunId\":") {
+        return None;
+    }
+    serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
 /// Returns a run of AG-UI as its start, the messages so far, and everything from `from` on: events that were sent before would be added to
@@ -170,8 +195,16 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
         let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
         history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))
     };
-    let results = before.iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
+    let (of_children, own): (Vec<_>, Vec<_>) =
+        before.iter().partition(|chunk| child_of(&chunk.json).is_some());
+    let results = own.into_iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
     all.extend(results.filter(|chunk| !known(chunk)).cloned());
+    // Runs of sub-agents are in no history. Those that have not ended are repeated.
+    let has_ended = |child: &Option<String>| {
+        let ends = |chunk: &&&UiChunk| is(chunk, "SUBAGENT_FINISHED") || is(chunk, "SUBAGENT_ERROR");
+        of_children.iter().filter(ends).any(|chunk| child_of(&chunk.json) == *child)
+    };
+    all.extend(of_children.iter().filter(|chunk| !has_ended(&child_of(&chunk.json))).copied().cloned());
     if before.is_empty() {
         all.extend(rest.iter().skip(1).cloned());
     } else {

@@ -81,6 +81,10 @@ impl UiServer {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
         }
+        // Without the tools that its page declared, calls of them would end as those of unknown tools.
+        if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
+            return Ok(());
+        }
         // Another request is continuing it.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
@@ -183,7 +187,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     let mut next = Some(first);
     let mut last = None;
     while let Some(event) = next {
-        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+        if event.is_own() && matches!(event.kind, EventKind::AgentEnd { .. }) {
             // The kind of an error is known when the run returned.
             last = Some(event);
         } else {

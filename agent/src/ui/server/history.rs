@@ -25,7 +25,8 @@ pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMe
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    if state.is_active()
+    // An unfinished run has open calls, to which the opened session has added results.
+    if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {
         list.truncate(last + 1);

@@ -28,6 +28,8 @@ pub(super) struct ReplayLog {
     bytes: usize,
     /// The bytes of updates and progress since they were last merged.
     update_bytes: usize,
+    /// The bytes of events of sub-agents.
+    child_bytes: usize,
     /// The numbers of events of which some were left out, from the first to the last.
     compacted: Vec<(u64, u64)>,
 }
@@ -43,6 +45,7 @@ impl ReplayLog {
             reply_from: None,
             bytes: 0,
             update_bytes: 0,
+            child_bytes: 0,
             compacted: Vec::new(),
         }
     }
@@ -68,8 +71,16 @@ impl ReplayLog {
     }
 
     pub(super) fn push(&mut self, event: Arc<Event>) {
-        let bytes = PER_EVENT + text_bytes(&event.kind);
+        let bytes = event_bytes(&event);
         self.bytes += bytes;
+        if !event.is_own() {
+            self.events.push(event);
+            self.child_bytes += bytes;
+            if self.child_bytes > self.max_bytes {
+                self.forget_children();
+            }
+            return;
+        }
         let mut may_shorten = false;
         match &event.kind {
             EventKind::MessageStart { message } if matches!(**message, Message::Assistant(_)) => {
@@ -140,8 +151,35 @@ impl ReplayLog {
         self.count();
     }
 
+    /// Leaves out the older half of the events of sub-agents. A call of one may last for long, and its messages are in no conversation here.
+    fn forget_children(&mut self) {
+        let mut surplus = self.child_bytes / 2;
+        let (mut last_own, mut until) = (0, 0);
+        self.events.retain(|event| {
+            if event.is_own() {
+                last_own = event.seq;
+            }
+            if event.is_own() || surplus == 0 {
+                return true;
+            }
+            surplus = surplus.saturating_sub(event_bytes(event));
+            until = last_own + 1;
+            false
+        });
+        // No earlier reader can get the rest alone.
+        self.compacted.push((0, until));
+        self.count();
+    }
+
     /// Leaves out all progress of a call but the last, which replaces what was before it.
     fn keep_last_progress(&mut self) {
+        // The chunks of sub-agents have the number of the event before them.
+        let numbers = |event: &Arc<Event>| {
+            matches!(event.kind, EventKind::ToolExecutionUpdate { .. }).then_some(event.seq)
+        };
+        let first = self.events.iter().find_map(numbers);
+        let last = self.events.iter().rev().find_map(numbers);
+        self.compacted.extend(first.zip(last));
         let mut seen = HashSet::new();
         let mut kept: Vec<Arc<Event>> = Vec::with_capacity(self.events.len());
         for event in self.events.drain(..).rev() {
@@ -162,7 +200,7 @@ impl ReplayLog {
     /// application bounds the results of its calls.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
-        for (at, event) in self.events.iter().enumerate() {
+        for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {
             match &event.kind {
                 EventKind::ToolExecutionStart { .. } => open += 1,
                 EventKind::ToolExecutionEnd { .. } => {
@@ -181,7 +219,8 @@ impl ReplayLog {
         }
         let Some(end) = end else { return };
         let rest = self.events.split_off(end + 1);
-        for event in std::mem::replace(&mut self.events, rest) {
+        let own = std::mem::replace(&mut self.events, rest).into_iter().filter(|event| event.is_own());
+        for event in own {
             self.earlier_until = if self.earlier_until == u64::MAX { u64::MAX } else { event.seq };
             if let EventKind::MessageEnd { message, queued_id } = &event.kind {
                 let (turn, message) = (event.turn, message.clone());
@@ -193,7 +232,10 @@ impl ReplayLog {
     }
 
     fn count(&mut self) {
-        self.bytes = self.events.iter().map(|event| PER_EVENT + text_bytes(&event.kind)).sum();
+        let bytes_of = |is_counted: fn(&Event) -> bool| {
+            self.events.iter().filter(|event| is_counted(event)).map(|event| event_bytes(event)).sum()
+        };
+        (self.bytes, self.child_bytes) = (bytes_of(|_| true), bytes_of(|event| !event.is_own()));
         self.update_bytes = 0;
     }
 
@@ -204,7 +246,17 @@ impl ReplayLog {
     }
 }
 
-/// Returns the bytes that an event alone holds. Messages belong to the conversation.
+/// Returns the bytes that an event alone holds. Messages of the run belong to the conversation, those of sub-agents do not.
+fn event_bytes(event: &Event) -> usize {
+    let message = match &event.kind {
+        EventKind::MessageEnd { message, .. } if !event.is_own() => {
+            message.content().iter().map(part_bytes).sum()
+        }
+        _ => 0,
+    };
+    PER_EVENT + message + text_bytes(&event.kind)
+}
+
 fn text_bytes(kind: &EventKind) -> usize {
     match kind {
         EventKind::MessageUpdate { update } => update_bytes(update),
@@ -227,7 +279,8 @@ fn text_bytes(kind: &EventKind) -> usize {
 
 fn part_bytes(part: &Part) -> usize {
     match &part.content {
-        Content::Text(text) => text.len(),
+        Content::Text(text) | Content::Refusal(text) | Content::Thinking { text, .. } => text.len(),
+        Content::ToolCall(call) => call.args.text().len(),
         Content::Image(media) | Content::Document(media) | Content::Audio(media) => match &media.source {
             MediaSource::Data(blob) => blob.len(),
             _ => PER_EVENT,

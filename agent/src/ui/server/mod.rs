@@ -301,6 +301,10 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
+            // It waits for a request with the tools of its page.
+            if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
+                return Ok(response::empty());
+            }
             opened
         } else {
             let Some(known) = self.shared.known(scope, thread) else { return Ok(response::empty()) };

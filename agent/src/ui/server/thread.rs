@@ -9,13 +9,15 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
+use super::super::encode::is_shown_of_child;
 use super::super::{UiChunk, UiEncoder, UiProtocol, UiRequestError};
 use super::client_tools::ClientTools;
 use super::earlier::{EarlierMessage, with_turns};
 use super::log::ReplayLog;
 use crate::loop_core::{Event, EventKind};
-use crate::message::Message;
+use crate::message::{AssistantMessage, Message};
 use crate::runtime::{Assistant, RunHandle, SuspendedRun};
+use crate::tool::outcome::OutcomeCode;
 
 /// The time during which a run that is over can be read again.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
@@ -120,9 +122,14 @@ pub(super) enum AttachStep {
 }
 
 impl UiThread {
-    /// Creates a thread. The messages of a run that another process left unfinished are known by its id.
+    /// Creates a thread. Messages of other processes have the ids that they had there.
     pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
         let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
+        for (message, run_id, turn) in assistant.stored_messages() {
+            if !run_id.is_empty() {
+                labels.insert(Arc::as_ptr(&message).addr(), MessageLabel { run_id, turn, message });
+            }
+        }
         if let Some((run, messages)) = assistant.unfinished_messages() {
             let earlier = with_turns(&messages);
             for EarlierMessage { turn, message, .. } in &earlier {
@@ -178,6 +185,23 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
+    /// Whether the run that another process left has called tools that its page declared.
+    pub(super) fn needs_client_tools(&self) -> bool {
+        let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
+        let was_unknown = |call_id: &str| {
+            let mut results = messages.iter().filter_map(|message| message.as_tool_result());
+            results.any(|result| {
+                result.call_id == call_id
+                    && result.code.as_deref() == Some(OutcomeCode::UNKNOWN_TOOL.as_str())
+            })
+        };
+        let mut calls = messages
+            .iter()
+            .filter_map(|message| message.as_assistant())
+            .flat_map(AssistantMessage::tool_calls);
+        calls.any(|call| self.assistant.registry().get(&call.name).is_none() && !was_unknown(&call.id))
+    }
+
     pub(super) fn client_tools(&self) -> Option<ClientTools> {
         self.lock().client_tools.clone()
     }
@@ -199,13 +223,14 @@ impl UiThread {
 
     /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
-        // The numbers of a sub-agent are those of another run. A page shows it when the run waits for it.
-        if !event.is_own() {
+        if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
         }
         let mut state = self.lock();
         state.log.push(event.clone());
-        if let EventKind::MessageEnd { message, .. } = &event.kind {
+        if let EventKind::MessageEnd { message, .. } = &event.kind
+            && event.is_own()
+        {
             let label =
                 MessageLabel { run_id: event.run_id.clone(), turn: event.turn, message: message.clone() };
             state.labels.insert(Arc::as_ptr(message).addr(), label);

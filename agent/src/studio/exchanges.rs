@@ -1,0 +1,103 @@
+//! The HTTP exchanges of a request: its attempts, and the last response as it was received.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::cut::beginning;
+use crate::masking::SecretMask;
+use crate::panics::Observer;
+use crate::traffic::{OnTraffic, Traffic, TrafficKind};
+
+/// Maximum number of exchanges of a request that are kept. A last one replaces the one before.
+const KEPT: usize = 32;
+/// Maximum bytes of a response that are kept.
+const MAX_BODY: usize = 64 << 10;
+
+/// An attempt of a transport to get a reply.
+struct ObservedExchange {
+    number: u64,
+    server: String,
+    at: Instant,
+    status: Option<u16>,
+    end: Option<Instant>,
+    error: Option<String>,
+    body: String,
+    /// The bytes of the body, also of what is not kept.
+    length: usize,
+}
+
+/// All attempts of a request, oldest first.
+#[derive(Default)]
+pub(super) struct Exchanges(Arc<Mutex<Vec<ObservedExchange>>>);
+
+impl Exchanges {
+    pub(super) fn listener(&self) -> OnTraffic {
+        let exchanges = self.0.clone();
+        Observer::new(
+            "studio",
+            Arc::new(move |traffic: &Traffic<'_>| {
+                observe(&mut exchanges.lock().unwrap_or_else(PoisonError::into_inner), traffic);
+            }),
+        )
+    }
+
+    pub(super) fn summary(&self, since: &dyn Fn(Instant) -> u64) -> Value {
+        let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = exchanges.iter().map(|exchange| {
+            json!({
+                "server": exchange.server,
+                "at": since(exchange.at),
+                "end": exchange.end.map(since),
+                "status": exchange.status,
+                "error": exchange.error,
+            })
+        });
+        shown.collect()
+    }
+
+    /// Returns the last response. Only its length is shown unless it `is_open`. The texts are secrets that it may quote.
+    pub(super) fn received(&self, is_open: bool, secrets: &[String]) -> Value {
+        let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = exchanges.last() else { return Value::Null };
+        let body = is_open.then(|| SecretMask::of(secrets.iter().map(String::as_str)).mask(&last.body));
+        json!({"status": last.status, "length": last.length, "kept": last.body.len(), "body": body})
+    }
+}
+
+fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
+    if let TrafficKind::Request { .. } = traffic.kind {
+        // Of earlier attempts the facts are enough.
+        for earlier in exchanges.iter_mut() {
+            earlier.body = String::new();
+        }
+        exchanges.truncate(KEPT - 1);
+        return exchanges.push(ObservedExchange {
+            number: traffic.exchange,
+            server: traffic.server.to_owned(),
+            at: Instant::now(),
+            status: None,
+            end: None,
+            error: None,
+            body: String::new(),
+            length: 0,
+        });
+    }
+    let Some(exchange) = exchanges.iter_mut().rfind(|one| one.number == traffic.exchange) else { return };
+    match traffic.kind {
+        TrafficKind::Response { status, .. } => exchange.status = Some(status),
+        TrafficKind::Body { text } => {
+            // Nothing follows a text that was cut.
+            if exchange.body.len() == exchange.length {
+                exchange.body.push_str(beginning(text, MAX_BODY.saturating_sub(exchange.length)));
+            }
+            exchange.length += text.len();
+        }
+        TrafficKind::End { error } => {
+            exchange.end = Some(Instant::now());
+            exchange.error = error.map(ToString::to_string);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,81 @@
+//! The run of a sub-agent, and what both formats say about it.
+#![cfg_attr(
+    not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
+    allow(dead_code, reason = "each format reads its own part")
+)]
+
+use serde_json::{Value, json};
+
+use super::super::view::ShownEnd;
+use super::calls::CallEnding;
+
+/// The run of a sub-agent.
+#[derive(Clone)]
+pub(super) struct ChildRun {
+    pub(super) run_id: String,
+    /// The tool that it is.
+    pub(super) tool: String,
+    /// The id of the call that began it, without repetitions.
+    pub(super) call_id: String,
+    /// The run that made the call, if that is within another one.
+    pub(super) parent: Option<String>,
+    /// The id of its current reply.
+    pub(super) message_id: String,
+    /// The position of the outermost call that it is in.
+    pub(super) outermost: usize,
+    /// Whether the response that began or continued it has ended.
+    pub(super) is_suspended: bool,
+}
+
+/// How the run of a sub-agent ended.
+pub(super) enum ChildEnd<'a> {
+    Completed,
+    /// It did not: the word for it.
+    Stopped(&'a str),
+    /// It waits for what has these ids.
+    Suspended(Vec<String>),
+}
+
+impl ChildEnd<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Completed => "completed",
+            Self::Stopped(word) => word,
+            Self::Suspended(_) => "suspended",
+        }
+    }
+}
+
+/// Returns the facts of a sub-agent's run that both formats send.
+pub(super) fn run_facts(child: &ChildRun, call_id: &str, state: &str) -> Value {
+    let mut facts = json!({"runId": child.run_id, "tool": child.tool, "toolCallId": call_id, "state": state});
+    if let Some(parent) = &child.parent {
+        facts["parentRunId"] = json!(parent);
+    }
+    facts
+}
+
+/// Returns the facts of a call of a sub-agent.
+pub(super) fn call_facts(
+    child: &ChildRun,
+    tool: &str,
+    call_id: &str,
+    input: &Value,
+    end: Option<&CallEnding>,
+) -> Value {
+    let mut facts = json!({"runId": child.run_id, "toolCallId": call_id, "tool": tool, "input": input});
+    let Some(end) = end else {
+        facts["state"] = json!("running");
+        return facts;
+    };
+    facts["state"] = json!(end.outcome);
+    if let Some(code) = &end.code {
+        facts["code"] = json!(code);
+    }
+    match &end.shown {
+        ShownEnd::Output(output) => facts["output"] = output.clone(),
+        ShownEnd::Refused { text, .. } | ShownEnd::Error(text) => facts["errorText"] = json!(text),
+        ShownEnd::Denied => {}
+    }
+    facts
+}
