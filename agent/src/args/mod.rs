@@ -27,6 +27,7 @@ mod de;
 #[cfg(feature = "macros")]
 mod defaults;
 mod diagnose;
+mod document;
 mod exact;
 mod formats;
 mod hash;
@@ -41,10 +42,12 @@ mod report;
 mod rounding;
 mod scalar;
 mod seen_keys;
+mod signature;
 mod stream;
 mod suggest;
 mod text;
 mod types;
+mod unique;
 mod wrapped;
 
 pub use crate::parse_error::ParseError;
@@ -64,16 +67,17 @@ pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
 // For the rendering of schemas.
-pub(crate) use diagnose::{Doc, Document, Shape, fits};
+pub(crate) use diagnose::fits;
+pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use plan::{
     AdditionalProperties, ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId,
     NotTakenOut, NumSpec, ObjectSpec, Prop, StrSpec,
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;
-pub(crate) use report::signature;
 #[cfg(feature = "runtime")]
 pub(crate) use report::{REFUSAL, Subject};
+pub(crate) use signature::signature;
 pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, PlanDe, Position};

@@ -1,6 +1,7 @@
 //! The diagnosis alone, so that [`testing`](crate::testing) can compare the typed pass with it.
 
-use super::diagnose::{Document, diagnose};
+use super::diagnose::diagnose;
+use super::document::Document;
 use super::issue::Issue;
 use super::plan::Plan;
 

@@ -5,10 +5,12 @@ use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::diagnose::{self, Document};
+use crate::args::diagnose;
+use crate::args::document::Document;
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
 use crate::args::rounding;
 use crate::args::scalar::const_of;
+use crate::args::unique::repeated;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
@@ -91,7 +93,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let items = coerced(at, raw.get()).ok_or_else(|| refused("type"))?;
-        if diagnose::repeated(&items).is_some() {
+        if repeated(&items).is_some() {
             return Err(refused("unique"));
         }
         drop(items);

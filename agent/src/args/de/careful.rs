@@ -4,7 +4,7 @@ use super::context::{Context, nested, refused};
 use super::scalar::ScalarVisitor;
 use super::{Hint, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::diagnose::{Doc, Document, Shape};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::Kind;
 use crate::args::rounding;
 use crate::args::scalar::Num;

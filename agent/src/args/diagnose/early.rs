@@ -2,10 +2,10 @@
 //!
 //! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
 
-use super::document::Document;
 use super::outcome::{SUGGESTION_BUDGET, Shared};
 use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
+use crate::args::document::Document;
 use crate::args::issue::Issue;
 use crate::args::plan::{AdditionalProperties, Child, Kind, NodeId, Plan};
 use crate::args::policy::UnknownKeys;

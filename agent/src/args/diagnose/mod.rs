@@ -1,23 +1,20 @@
 //! The pass after a refusal: finds everything that is wrong, or repairs it where the policy allows.
 
-mod document;
 mod early;
 mod outcome;
 mod repair;
 mod spelling;
 mod syntax;
-mod unique;
 mod walk;
 
-pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
-pub(crate) use unique::repeated;
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
 pub(crate) use walk::{count, fits, inspect, says_nothing};
 
 use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use super::document::{Doc, Document, Shape};
 use super::issue::{Issue, IssueCode};
 use super::plan::Graph;
 use super::policy::Rules;

@@ -1,8 +1,8 @@
 //! Decides which branch of a union a value belongs to.
 
-use super::document::{Doc, Document};
 use super::walk::{Walk, WalkSummary};
 use crate::args::de::{Context, PlanDe, Position};
+use crate::args::document::{Doc, Document};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use serde::de::Deserialize;
 use serde_json::Value;

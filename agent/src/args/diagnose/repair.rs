@@ -1,9 +1,9 @@
 //! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. They edit the
 //! text, so every digit stays as it was sent.
 
-use super::document::{Doc, Document, Shape};
 use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId};
 use crate::args::policy::Rules;
 use crate::args::text::{push_index, push_segment};

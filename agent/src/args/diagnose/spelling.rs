@@ -2,7 +2,7 @@
 //!
 //! What it reads is never accepted, only offered. Text that is cut short, or whose end of a string cannot be told, is not read.
 
-use super::document::Document;
+use crate::args::document::Document;
 use serde_json::{Map, Value};
 
 /// Longer texts would give a longer call than is offered.

@@ -6,21 +6,21 @@ mod object;
 
 pub(crate) use object::says_nothing;
 
-use super::document::{Doc, Document, Shape};
 use super::outcome::Shared;
-use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
 use crate::args::de::{Context, PlanDe, Position};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, PickedWord, StrSpec, Words};
 use crate::args::policy::Rules;
-use crate::args::report::{Side, limits, signature};
 use crate::args::rounding;
 use crate::args::scalar::{
     Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
 };
+use crate::args::signature::{Side, limits, signature};
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{has_numbered_keys, push_index, push_segment};
+use crate::args::unique::repeated;
 use serde::de::Deserialize;
 use serde_json::Value;
 

@@ -1,20 +1,19 @@
 //! Compiles JSON Schema to nodes: schemas are merged first and closed afterwards.
 
-use super::check::KNOWN;
 use super::clash::refuse_clashes;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use super::finish::{
     Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
 };
 use super::identify::with_pointers;
-use super::keywords;
+use super::keywords::{self, KNOWN, SchemaMap, notes};
 use super::merge::merge;
 use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
 use super::pattern::Patterns;
-use super::union::place_settings;
+use super::prepare::prepare;
 use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap, sync::OnceLock};
 
 /// Maximum depth of a schema; `serde_json` does not read deeper values either.
@@ -25,15 +24,12 @@ const MAX_WORK: usize = 2_000_000;
 /// The cost of a merge, or of visiting an alternative, in copied values.
 pub(super) const MERGE_COST: usize = 100;
 
-pub(super) type Object = Map<String, Value>;
-pub(super) type Result<T> = std::result::Result<T, SchemaError>;
-
 /// Why 128-bit integers are not possible everywhere.
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
 /// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
-pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
+pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
     prepare(&mut schema);
@@ -42,7 +38,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
 }
 
 /// Compiles any other schema.
-pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
+pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     let document = with_pointers(schema, has_lone_references(schema))?;
     let (mut graph, dropped) = compile(&document, options, true)?;
     if dropped.is_empty() {
@@ -63,39 +59,7 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     Ok(graph)
 }
 
-/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. The derive marks types that check
-/// their values. It writes closed sets with described members so that maps know their keys.
-fn prepare(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            map.remove("unevaluatedProperties");
-            map.remove("x-checked");
-            if let Some(variants) = map.remove("x-variants") {
-                map.remove("type");
-                map.remove("enum");
-                map.insert("oneOf".into(), variants);
-            }
-            for (keyword, value) in map {
-                match (keyword.as_str(), value) {
-                    ("const" | "enum" | "default" | "examples", _) => {}
-                    // Their keys are names.
-                    ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(prepare);
-                    }
-                    ("oneOf" | "anyOf", Value::Array(variants)) => {
-                        variants.iter_mut().for_each(place_settings);
-                        variants.iter_mut().for_each(prepare);
-                    }
-                    (_, value) => prepare(value),
-                }
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(prepare),
-        _ => {}
-    }
-}
-
-fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
+fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult<(Graph, Vec<Dropped>)> {
     let rules = options.policy().rules();
     let mut c = Compiler {
         foreign,
@@ -213,7 +177,7 @@ struct Dropped {
 
 impl Compiler<'_> {
     /// Compiles the arguments as a whole, which are an object whether the schema says so or not.
-    fn root(&mut self) -> Result<NodeId> {
+    fn root(&mut self) -> CompileResult<NodeId> {
         let schema = self.root;
         let says_so = schema.get("type").is_some_and(|t| t == "object");
         if !self.foreign || says_so && schema.get("$ref").is_none() {
@@ -225,7 +189,7 @@ impl Compiler<'_> {
             self.slots.insert(slot, compiled);
             return Ok(compiled);
         }
-        let object = Object::from_iter([("type".to_owned(), Value::from("object"))]);
+        let object = SchemaMap::from_iter([("type".to_owned(), Value::from("object"))]);
         let merged = match self.resolved(schema)? {
             Some(own) => self.merged(&own, &object)?,
             None => None,
@@ -261,7 +225,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles what is under `segments` of the current schema.
-    pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> Result<NodeId> {
+    pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> CompileResult<NodeId> {
         let (length, before) = (self.pointer.len(), self.rules);
         for segment in segments {
             crate::args::text::push_segment(&mut self.pointer, segment);
@@ -273,7 +237,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    pub(super) fn schema(&mut self, schema: &Value) -> Result<NodeId> {
+    pub(super) fn schema(&mut self, schema: &Value) -> CompileResult<NodeId> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error("$ref", "nests too deeply, or refers to itself with changes"));
         }
@@ -296,7 +260,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    fn kind_of(&mut self, schema: &Value) -> Result<NodeId> {
+    fn kind_of(&mut self, schema: &Value) -> CompileResult<NodeId> {
         let map = match schema {
             Value::Bool(true) => return Ok(self.push(Kind::Any)),
             Value::Bool(false) => return Ok(self.push(Kind::Never)),
@@ -305,7 +269,7 @@ impl Compiler<'_> {
         };
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             if self.lone_references {
-                return self.reference(reference, &Object::new());
+                return self.reference(reference, &SchemaMap::new());
             }
             keywords::check(map, &self.pointer, self.foreign)?;
             let (reference, map) = (reference.to_owned(), self.normal(map)?);
@@ -317,7 +281,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a schema without assertions about the whole.
-    fn unchecked(&mut self, map: &Object) -> Result<NodeId> {
+    fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
         }
@@ -334,7 +298,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn type_list(&mut self, names: &[Value], map: &Object) -> Result<NodeId> {
+    fn type_list(&mut self, names: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
         let mut branches = Vec::new();
         for name in names.iter().filter(|n| **n != "null") {
@@ -353,7 +317,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
-    fn untyped(&mut self, map: &Object) -> Result<NodeId> {
+    fn untyped(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         const OF_TYPE: [(&str, &[&str]); 4] = [
             (
                 "object",
@@ -389,14 +353,14 @@ impl Compiler<'_> {
     }
 
     /// Returns `None` if no value can fit both.
-    pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Option<Object>> {
+    pub(super) fn merged(&self, a: &SchemaMap, b: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         self.charge(shape_of(a) + shape_of(b))?;
         let (a, b) = (self.normal(a)?, self.normal(b)?);
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
     /// Merges `part` into its outer schema, whose `unevaluatedProperties` depends on what the part evaluates.
-    pub(super) fn within(&self, outer: &Object, part: &Object) -> Result<Option<Object>> {
+    pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
         let mut open = outer.clone();
@@ -407,7 +371,7 @@ impl Compiler<'_> {
     }
 
     /// Refuses a keyword that is not modelled, or leaves it to the validator of the whole schema if there is one.
-    pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> Result<()> {
+    pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> CompileResult<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
         }
@@ -416,7 +380,7 @@ impl Compiler<'_> {
     }
 
     /// Counts work that schemas can multiply.
-    pub(super) fn charge(&self, cost: usize) -> Result<()> {
+    pub(super) fn charge(&self, cost: usize) -> CompileResult<()> {
         self.work.set(self.work.get().saturating_add(cost));
         if self.work.get() > MAX_WORK {
             return Err(self.error("$ref", "and combinations multiply the schema too much"));
@@ -426,7 +390,7 @@ impl Compiler<'_> {
 }
 
 /// Approximately how much is copied with a schema.
-fn shape_of(schema: &Object) -> usize {
+fn shape_of(schema: &SchemaMap) -> usize {
     schema.len()
         + ["properties", "enum", "required"]
             .iter()
@@ -436,10 +400,4 @@ fn shape_of(schema: &Object) -> usize {
                 _ => 0,
             })
             .sum::<usize>()
-}
-
-/// Returns the annotations of a schema.
-pub(super) fn notes(schema: &Value) -> Notes {
-    let Some(map) = schema.as_object() else { return Notes::new() };
-    map.iter().filter(|(k, _)| keywords::is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

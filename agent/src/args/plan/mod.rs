@@ -13,6 +13,7 @@ mod merge;
 mod node;
 mod object;
 mod pattern;
+mod prepare;
 mod reference;
 mod scalar;
 mod secrets;

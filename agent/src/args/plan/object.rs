@@ -1,9 +1,10 @@
 //! Objects and their properties.
 
 use super::check::known;
-use super::compile::{Compiler, Object, Result, notes};
+use super::compile::Compiler;
+use super::error::CompileResult;
 use super::key_index::KeyIndex;
-use super::keywords::whole;
+use super::keywords::{SchemaMap, notes, whole};
 use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
 use super::token::NameToken;
 use crate::args::policy::{CoercionPolicy, Rules};
@@ -11,7 +12,7 @@ use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
 
 impl Compiler<'_> {
-    pub(super) fn object(&mut self, map: &Object) -> Result<ObjectSpec> {
+    pub(super) fn object(&mut self, map: &SchemaMap) -> CompileResult<ObjectSpec> {
         let below = self.rules.not_item();
         let patterns = self.patterns(map, below)?;
         let required: Vec<&str> = match map.get("required") {
@@ -93,8 +94,8 @@ impl Compiler<'_> {
         schema: &Value,
         required: bool,
         patterns: &[(Pattern, NodeId)],
-        map: &Object,
-    ) -> Result<Prop> {
+        map: &SchemaMap,
+    ) -> CompileResult<Prop> {
         // The settings of the macros; in a foreign schema they are annotations like any other.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
@@ -179,11 +180,11 @@ impl Compiler<'_> {
         id
     }
 
-    fn patterns(&mut self, map: &Object, rules: Rules) -> Result<Vec<(Pattern, NodeId)>> {
+    fn patterns(&mut self, map: &SchemaMap, rules: Rules) -> CompileResult<Vec<(Pattern, NodeId)>> {
         let Some(Value::Object(patterns)) = map.get("patternProperties") else { return Ok(Vec::new()) };
         let mut out = Vec::with_capacity(patterns.len());
         for (source, schema) in patterns {
-            let pattern = self.pattern(source, "patternProperties")?;
+            let pattern = self.patterns.compile(source, "patternProperties", &self.pointer)?;
             out.push((pattern, self.below(&["patternProperties", source], rules, schema)?));
         }
         Ok(out)

@@ -1,7 +1,6 @@
 //! Checks what the plan does not model of a foreign schema, on the whole value after coercion (feature `full-schema`).
 
-use super::compile::Result;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ pub(crate) enum Whole {}
 #[cfg(not(feature = "full-schema"))]
 impl Whole {
     /// Nothing is left to it: the keyword was refused before.
-    pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> Result<Whole> {
+    pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<Whole> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
 
@@ -65,7 +64,7 @@ pub(crate) use full::Whole;
 #[cfg(feature = "full-schema")]
 mod full {
     use super::super::reference::percent_decoded;
-    use super::{IssueLimit, Result, SchemaError};
+    use super::{CompileResult, IssueLimit, SchemaError};
     use crate::args::issue::{Issue, IssueCode};
     use crate::args::text::{cut, push_segment, shown};
     use jsonschema::error::ValidationErrorKind as Kind;
@@ -102,7 +101,7 @@ mod full {
             schema: &Value,
             document: &Value,
             keywords: &[&'static str],
-        ) -> Result<Whole> {
+        ) -> CompileResult<Whole> {
             let keyword = keywords.first().copied().unwrap_or("$schema");
             if !is_small(schema) {
                 return Err(SchemaError::new(

@@ -1,6 +1,6 @@
 //! Places in a JSON text, and texts in which a place was replaced.
 
-use crate::args::diagnose::{Doc, Document, Shape};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId, Prop};
 use crate::args::text::{push_index, push_json, push_segment};
 use std::borrow::Cow;

@@ -2,7 +2,8 @@
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
-use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
+use crate::args::diagnose::{Shared, count};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;

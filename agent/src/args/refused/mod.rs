@@ -11,12 +11,14 @@ mod words;
 
 use super::coercion::HIDDEN;
 use super::de::{Context, Failure, Position};
-use super::diagnose::{Doc, Document, Shape, Shared};
+use super::diagnose::Shared;
+use super::document::{Doc, Document, Shape};
 use super::formats;
 use super::hooks::{self, CheckFindings, is_within};
 use super::issue::{Issue, IssueCode};
 use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
-use super::report::{MAX_ISSUES, signature};
+use super::report::MAX_ISSUES;
+use super::signature::signature;
 use super::text::{MAX_VALUE, push_segment, quoted};
 use edit::{PlannedValue, leaves, place_at, replaced, value_at, with_key, with_values};
 use sample::{Sample, key_samples, samples};

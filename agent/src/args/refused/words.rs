@@ -1,6 +1,6 @@
 //! What a refusal by a type is called.
 
-use crate::args::diagnose::{Doc, Shape};
+use crate::args::document::{Doc, Shape};
 use crate::args::plan::{Graph, Kind, NodeId};
 use crate::args::text::cut;
 

@@ -4,7 +4,8 @@ mod tags;
 mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
-use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
+use crate::args::diagnose::{diagnose, fits, inspect, says_nothing};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::exact::{Fit, fit};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};

@@ -1,6 +1,5 @@
 //! The events of a stream of arguments.
 
-use super::machine::Frame;
 use crate::args::issue::Issue;
 use crate::args::text::{push_index, push_segment};
 use serde::{Deserialize, Serialize};
@@ -138,6 +137,18 @@ pub struct ArgumentPath<'a> {
     /// The keys of the open objects, concatenated.
     pub(super) keys: &'a str,
     pub(super) secret: bool,
+}
+
+/// An open object or array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The start of its text.
+    pub(super) start: usize,
+    /// The current item of an array; `None` for an object.
+    pub(super) index: Option<usize>,
+    /// The start of an object's current key in the machine's keys.
+    pub(super) key_start: usize,
+    pub(super) key_end: usize,
 }
 
 /// One step of a path.

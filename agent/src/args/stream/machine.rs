@@ -1,26 +1,12 @@
 //! Reads JSON byte by byte; its whole state is kept between deltas.
 
-use super::error::Fault;
-use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath};
+use super::error::{Fault, MAX_NUMBER};
+use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
 use super::string::Text;
 use crate::args::diagnose::EarlyCheck;
 
 /// Maximum number of nested containers, as in `serde_json`.
 const MAX_DEPTH: usize = 127;
-/// Maximum length of a number token.
-pub(super) const MAX_NUMBER: usize = 400;
-
-/// An open object or array.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    /// The start of its text.
-    start: usize,
-    /// The current item of an array; `None` for an object.
-    pub(super) index: Option<usize>,
-    /// The start of an object's current key in the machine's keys.
-    pub(super) key_start: usize,
-    pub(super) key_end: usize,
-}
 
 #[derive(Clone, Copy, Debug)]
 enum ParserState {

@@ -2,11 +2,11 @@
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
-use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::diagnose::outcome::Shared;
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Check, CheckedSpec, Graph, Kind, NodeId};
-use crate::args::report::signature;
+use crate::args::signature::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Tagged, externally tagged and untagged alternatives.
 
 use super::{Segment, Walk};
-use crate::args::diagnose::document::{Doc, Shape};
 use crate::args::diagnose::outcome::Choice;
+use crate::args::document::{Doc, Shape};
 use crate::args::issue::IssueCode;
 use crate::args::plan::{ExternalSpec, NodeId, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};

@@ -1,12 +1,12 @@
 //! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
 use super::{Segment, Walk};
-use crate::args::diagnose::document::{Doc, Document, Shape};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
 use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::{Rules, UnknownKeys};
-use crate::args::report::signature;
+use crate::args::signature::signature;
 use crate::args::suggest::{has_close_name, near_names};
 use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;

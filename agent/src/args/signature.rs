@@ -1,13 +1,17 @@
 //! A type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
 
-use super::{MAX_LINE, MAX_MEMBERS, MAX_PARAMETERS};
-use crate::args::plan::{
+use super::plan::{
     AdditionalProperties, ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Pattern, StrSpec,
 };
-use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
+use super::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
+/// Maximum number of parameters and of members of a closed set that are listed.
+const MAX_PARAMETERS: usize = 40;
+pub(super) const MAX_MEMBERS: usize = 20;
+/// Maximum length of a line.
+pub(super) const MAX_LINE: usize = 300;
 /// Objects nested deeper than this are written as `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
@@ -55,7 +59,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
 }
 
 /// Returns the same as indented lines; computed once for each plan.
-pub(super) fn parameter_lines(graph: &Graph) -> &str {
+pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     graph.parameter_lines.get_or_init(|| {
         let lines = parameters(graph).iter();
         lines.flat_map(|line| ["  ", line, "\n"]).collect()
@@ -101,7 +105,7 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
 }
 
 /// Writes the members of a closed set as JSON, at most twenty.
-pub(super) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
+pub(crate) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
     let more = members.len().saturating_sub(MAX_MEMBERS);
     for (i, member) in members.take(MAX_MEMBERS).enumerate() {
         if i > 0 {
