@@ -1,8 +1,9 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
-use super::de::{Context, IsKey, PlanDe, Position};
+use super::judge::TextJudge;
 use super::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec};
 use super::policy::UnknownKeys;
+use super::read::{Context, IsKey, PlanDe, Position};
 use super::{Document, Plan, did_you_mean, hidden};
 use serde::de::value::Error as Plain;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -148,7 +149,9 @@ impl Plan {
             let (tool, name) = (self.name().to_owned(), name.to_owned());
             return Err(ArgumentError::Unknown { tool, name, suggestions: suggestions.collect() });
         }
-        let cx = if is_canonical { Context::canonical(graph, text) } else { Context::silent(graph, text) };
+        let judge = TextJudge::new(graph, text);
+        let context = if is_canonical { Context::canonical } else { Context::silent };
+        let cx = context(graph, text, &judge);
         let node = root_object(&cx, text).ok_or_else(unreadable)?;
         let prop = match &node.kind {
             Kind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
@@ -175,7 +178,8 @@ impl Plan {
         match default {
             Some((node, default)) => {
                 let text = default.to_string();
-                value(&Context::canonical(graph, &text), node, &text).ok_or_else(wrong_type)
+                let judge = TextJudge::new(graph, &text);
+                value(&Context::canonical(graph, &text, &judge), node, &text).ok_or_else(wrong_type)
             }
             None => T::deserialize(Absent)
                 .map_err(|_| ArgumentError::Missing { tool: self.name().to_owned(), name: name.to_owned() }),
@@ -237,7 +241,10 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
             && text.parse::<u64>().is_err()
             && (text.parse::<u128>().is_ok() || text.parse::<i128>().is_ok())
     });
-    let read = |text: &str| value(&Context::silent(graph, text), graph.any, text);
+    let read = |text: &str| {
+        let judge = TextJudge::new(graph, text);
+        value(&Context::silent(graph, text, &judge), graph.any, text)
+    };
     read(entry.raw).or_else(|| read(digits?)).ok_or_else(|| {
         let (tool, name) = own();
         ArgumentError::Type { tool, name, wanted: type_name::<T>() }

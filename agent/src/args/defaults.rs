@@ -1,8 +1,8 @@
 //! Whether the defaults of a type are values that the type accepts: a default is used without being parsed, so nothing else would
 //! notice one that breaks its own constraints.
 
-use super::diagnose::faults;
 use super::document::Document;
+use super::judge::faults;
 use super::plan::{Kind, NodeId, SchemaError};
 use super::text::push_segment;
 use super::{IssueCode, Plan};

@@ -1,8 +1,8 @@
 //! The diagnosis alone, so that [`testing`](crate::testing) can compare the typed pass with it.
 
-use super::diagnose::diagnose;
 use super::document::Document;
 use super::issue::Issue;
+use super::judge::diagnose;
 use super::plan::Plan;
 
 /// Returns the issues that the diagnosis alone finds in the text.

@@ -71,8 +71,7 @@ pub(crate) fn is_within(at: &str, outer: &str) -> bool {
 }
 
 fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
-    let CheckFindings { path, node, secret, found } = placed;
-    let Some(id) = graph.id_of(node) else { return Issue::new(path, IssueCode::Value, found.problem) };
+    let CheckFindings { path, node: id, secret, found } = placed;
     let here = sent.pointer(&path);
     let mut place = LocatedNode { graph, id, sent: here, path, secret };
     let known = found.steps.iter().take_while(|step| place.step(step)).count();
@@ -211,8 +210,8 @@ impl<'a> LocatedNode<'a> {
 struct Orders<'a> {
     graph: &'a Graph,
     sent: &'a Value,
-    /// The positions of an object's keys, by the object's address in memory.
-    positions: HashMap<usize, HashMap<&'a str, usize>>,
+    /// The positions of an object's keys, by the pointer to the object.
+    positions: HashMap<String, HashMap<&'a str, usize>>,
 }
 
 impl<'a> Orders<'a> {
@@ -225,7 +224,7 @@ impl<'a> Orders<'a> {
             LocatedNode { graph, id: graph.root, sent: Some(self.sent), path: String::new(), secret: false };
         for segment in pointer.split('/').skip(1) {
             let key = segment.replace("~1", "/").replace("~0", "~");
-            let position = self.position(place.sent, &key);
+            let position = self.position(&place.path, place.sent, &key);
             place.enter(0);
             let group = match graph.kind(place.id) {
                 Kind::Object(object) => match object.child(&key, 0) {
@@ -251,12 +250,13 @@ impl<'a> Orders<'a> {
         out
     }
 
-    fn position(&mut self, object: Option<&'a Value>, key: &str) -> usize {
+    fn position(&mut self, pointer: &str, object: Option<&'a Value>, key: &str) -> usize {
         let Some(object) = object.and_then(Value::as_object) else { return usize::MAX - 1 };
-        let keys = self
-            .positions
-            .entry(std::ptr::from_ref(object).addr())
-            .or_insert_with(|| object.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect());
-        keys.get(key).copied().unwrap_or(usize::MAX - 1)
+        if !self.positions.contains_key(pointer) {
+            let keys = object.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
+            self.positions.insert(pointer.to_owned(), keys);
+        }
+        let position = self.positions.get(pointer).and_then(|keys| keys.get(key));
+        position.copied().unwrap_or(usize::MAX - 1)
     }
 }

@@ -15,7 +15,7 @@ pub use violations::Violations;
 
 pub(crate) use locate::{is_within, report};
 
-use crate::args::plan::Node;
+use crate::args::plan::NodeId;
 use findings::Found;
 use std::cell::{Cell, RefCell};
 
@@ -87,17 +87,15 @@ fn take() -> Vec<Found> {
 /// The findings of one value's checks, and the place of the value.
 pub(crate) struct CheckFindings {
     pub(crate) path: String,
-    /// The address of the plan's node in memory.
-    node: usize,
+    node: NodeId,
     secret: bool,
     found: Found,
 }
 
 /// Assigns the findings since the last call to the value at `path`.
 #[cold]
-pub(crate) fn place(path: impl Fn() -> String, node: &Node, secret: bool, placed: &mut Vec<CheckFindings>) {
+pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<CheckFindings>) {
     let room = MAX_FOUND.saturating_sub(placed.len());
-    let node = std::ptr::from_ref(node).addr();
     placed.extend(take().into_iter().take(room).map(|found| CheckFindings {
         path: path(),
         node,

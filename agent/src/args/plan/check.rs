@@ -142,7 +142,7 @@ impl Compiler<'_> {
             return Ok(base);
         }
         let id = self.push(Kind::Never);
-        *self.kind_mut(id) = Kind::Checked(CheckedSpec { id, base, checks: compiled });
+        *self.kind_mut(id) = Kind::Checked(CheckedSpec { base, checks: compiled });
         Ok(id)
     }
 

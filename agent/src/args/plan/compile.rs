@@ -203,7 +203,7 @@ impl Compiler<'_> {
     pub(super) fn push(&mut self, kind: Kind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { kind, rules: self.rules, holds_secret: false });
+        self.nodes.push(Node { id, kind, rules: self.rules, holds_secret: false });
         self.notes.push(Notes::new());
         id
     }

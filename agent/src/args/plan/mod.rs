@@ -106,12 +106,6 @@ impl Graph {
         &self.node(id).kind
     }
 
-    /// Returns the node at this address in memory.
-    pub(crate) fn id_of(&self, address: usize) -> Option<NodeId> {
-        let index = address.checked_sub(self.nodes.as_ptr().addr())? / size_of::<Node>();
-        u32::try_from(index).ok().filter(|_| index < self.nodes.len()).map(NodeId)
-    }
-
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {
         &self.notes[id.0 as usize]
     }

@@ -28,6 +28,8 @@ pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
 pub(crate) struct Node {
+    /// Its own index.
+    pub(crate) id: NodeId,
     pub(crate) kind: Kind,
     pub(crate) rules: Rules,
     /// Whether a secret parameter can be found at or below this node.
@@ -117,8 +119,6 @@ impl Kind {
 /// Assertions of a foreign schema about a value as a whole.
 #[derive(Debug)]
 pub(crate) struct CheckedSpec {
-    /// The node that has these checks.
-    pub(crate) id: NodeId,
     pub(crate) base: NodeId,
     pub(crate) checks: Vec<Check>,
 }

@@ -2,7 +2,7 @@
 
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId, Prop};
-use crate::args::text::{push_index, push_json, push_segment};
+use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
 /// A place in the plan and in a text.
@@ -127,7 +127,7 @@ pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<St
 
 /// Returns the text of a document with one value replaced.
 pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
-    let start = part.raw.as_ptr().addr().checked_sub(root.raw.as_ptr().addr())?;
+    let start = offset_in(root.raw, part.raw)?;
     let (before, rest) = root.raw.split_at_checked(start)?;
     let after = rest.get(part.raw.len()..)?;
     Some([before, by, after].concat())
@@ -143,7 +143,7 @@ pub(super) fn with_values<'v>(
     let mut parts: Vec<(usize, usize, Cow<'v, str>)> = values
         .filter_map(|(pointer, by)| {
             let part = value_at(root, pointer)?;
-            let start = part.raw.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+            let start = offset_in(text, part.raw)?;
             Some((start, start + part.raw.len(), by))
         })
         .collect();

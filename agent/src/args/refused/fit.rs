@@ -2,9 +2,9 @@
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
-use crate::args::diagnose::{Shared, count};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
+use crate::args::judge::{Shared, count};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;
 use crate::args::text::{push_index, push_segment};
@@ -84,7 +84,7 @@ impl Fit<'_> {
     /// Text with a format of the type counts as fitting here.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
-        let shared = Shared::new(self.graph, root.then_some(&document.root), false);
+        let shared = Shared::new(self.graph, text, root.then_some(&document.root), false);
         let found = count(&shared, node, &document.root);
         found.count == found.for_the_type
     }

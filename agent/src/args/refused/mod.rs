@@ -10,13 +10,13 @@ mod sample;
 mod words;
 
 use super::coercion::HIDDEN;
-use super::de::{Context, Failure, Position};
-use super::diagnose::Shared;
 use super::document::{Doc, Document, Shape};
 use super::formats;
 use super::hooks::{self, CheckFindings, is_within};
 use super::issue::{Issue, IssueCode};
+use super::judge::{Shared, TextJudge};
 use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
+use super::read::{Context, Failure, Position};
 use super::report::MAX_ISSUES;
 use super::signature::signature;
 use super::text::{MAX_VALUE, push_segment, quoted};
@@ -88,7 +88,7 @@ const MAX_FORMATS: usize = 1_000;
 /// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
-    let shared = Shared::new(graph, Some(root), false);
+    let shared = Shared::new(graph, root.raw, Some(root), false);
     let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
     for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {
         let Some(place) = place_at(graph, root, &pointer, &chosen) else { continue };
@@ -171,7 +171,7 @@ impl Search<'_, '_> {
 
     /// Replaces what the plan refuses.
     fn fit(&mut self) -> bool {
-        let shared = Shared::new(self.graph, Some(self.sent), false);
+        let shared = Shared::new(self.graph, self.sent.raw, Some(self.sent), false);
         let mut fit = fit::Fit {
             graph: self.graph,
             shared: &shared,
@@ -198,7 +198,8 @@ impl Search<'_, '_> {
         self.bytes = left;
         let graph = self.graph;
         let root = graph.node(graph.root);
-        let cx = Context::collecting(graph, text);
+        let judge = TextJudge::new(graph, text);
+        let cx = Context::collecting(graph, text, &judge);
         let read = || {
             hooks::collect(|| {
                 let _tried = cx.is_tried(root).then(hooks::suspend);
@@ -235,7 +236,7 @@ impl Search<'_, '_> {
     fn pass(&mut self, refusal: &Refusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
-        let shared = Shared::new(self.graph, Some(&document.root), false);
+        let shared = Shared::new(self.graph, &text, Some(&document.root), false);
         let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
         let graph = self.graph;
         let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {

@@ -1,8 +1,8 @@
 //! Values that a place probably accepts. The plan accepts all of them; a type may be stricter.
 
 use super::pattern::matching;
-use crate::args::diagnose::fits;
 use crate::args::exact::value_fits;
+use crate::args::judge::fits;
 use crate::args::plan::{
     AdditionalProperties, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, StrSpec,
 };

@@ -4,10 +4,10 @@ mod tags;
 mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
-use crate::args::diagnose::{diagnose, fits, inspect, says_nothing};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::exact::{Fit, fit};
 use crate::args::issue::{Issue, IssueCode};
+use crate::args::judge::{diagnose, fits, inspect, says_nothing};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};

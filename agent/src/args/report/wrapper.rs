@@ -3,9 +3,9 @@
 //! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
 //! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
 
-use crate::args::diagnose::{Refusal, diagnose};
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
+use crate::args::judge::{Refusal, diagnose};
 use crate::args::plan::{Graph, Kind};
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut, push_segment};

@@ -3,7 +3,7 @@
 use super::error::{Fault, MAX_NUMBER};
 use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
 use super::string::Text;
-use crate::args::diagnose::EarlyCheck;
+use crate::args::judge::EarlyCheck;
 
 /// Maximum number of nested containers, as in `serde_json`.
 const MAX_DEPTH: usize = 127;

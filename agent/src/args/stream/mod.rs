@@ -8,8 +8,8 @@ mod value;
 
 pub use event::{ArgumentEvent, ArgumentKind, ArgumentPath};
 
-use super::diagnose::EarlyCheck;
 use super::issue::Issue;
+use super::judge::EarlyCheck;
 use super::plan::Plan;
 use crate::parse_error::ParseError;
 use error::{Fault, FaultAt};

@@ -8,7 +8,7 @@ mod syntax;
 mod walk;
 
 pub(crate) use early::EarlyCheck;
-pub(crate) use outcome::{Choices, Shared, choose, pass};
+pub(crate) use outcome::{Shared, TextJudge};
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
 pub(crate) use walk::{count, fits, inspect, says_nothing};

@@ -6,7 +6,7 @@ use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId};
 use crate::args::policy::Rules;
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{offset_in, push_index, push_segment};
 use crate::args::wrapped::WrappedValues;
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
     let mut out = String::with_capacity(doc.raw.len());
     let mut done = 0;
     for (part, edit) in edits {
-        let start = part.raw.as_ptr().addr().checked_sub(doc.raw.as_ptr().addr())?;
+        let start = offset_in(doc.raw, part.raw)?;
         out.push_str(doc.raw.get(done..start)?);
         out.push_str(&edit);
         done = start + part.raw.len();

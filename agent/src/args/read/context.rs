@@ -1,14 +1,13 @@
 //! The state of one parse.
 
-use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, Coercions, PathWriter};
-use crate::args::diagnose::{Choices, Shared};
+use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
 use crate::args::hooks::{self, CheckFindings};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use crate::args::rounding;
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{offset_in, push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
+use std::{cell::Cell, cell::RefCell};
 
 /// Where reading ended.
 #[derive(Clone, Debug, Default)]
@@ -82,18 +81,6 @@ impl<'c> Position<'c> {
         out
     }
 
-    fn write_record(&self, out: &mut PathWriter<'_>) {
-        let mut place = Some(self);
-        while let Some(position) = place {
-            match position.segment {
-                Segment::Root => {}
-                Segment::Key(key) => out.key(key),
-                Segment::Index(index) => out.index(index),
-            }
-            place = position.up;
-        }
-    }
-
     /// At most 128 calls deep, like the parser.
     fn write(&self, out: &mut String) {
         if let Some(up) = self.up {
@@ -105,6 +92,16 @@ impl<'c> Position<'c> {
             Segment::Index(index) => push_index(out, index),
         }
     }
+}
+
+/// Looks at values as a whole before they are read, where reading alone cannot decide. The values are parts of the text that is read.
+pub(crate) trait ValueJudge {
+    /// Returns the branch of a union that fits the value, if one does. `is_root`: it is the arguments as a whole. `is_silent`: sets may
+    /// have repeated items.
+    fn branch(&self, union: &Node, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
+
+    /// Whether the value passes the checks of a node.
+    fn passes(&self, checked: &Node, value: &str, is_root: bool) -> bool;
 }
 
 /// What a reading is for.
@@ -128,11 +125,13 @@ pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
     text: &'c str,
-    log: RefCell<Coercions>,
+    /// The changes so far. The first ones were structural, before anything was read.
+    coercions: RefCell<Vec<Coercion>>,
+    structural: usize,
     /// What most calls do not need.
     rare: RefCell<Option<Box<RareState>>>,
-    /// The choices of an earlier walk.
-    walked: Option<&'c Shared<'c>>,
+    /// Looks at whole values; `None` if nothing is read that needs it.
+    judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
@@ -140,15 +139,11 @@ pub(crate) struct Context<'c> {
     floats: Cell<u8>,
 }
 
-/// The state of a parse that refuses something, chooses between alternatives, or collects.
+/// The state of a parse that collects.
 #[derive(Default)]
 struct RareState {
     /// The place of the first refusal.
     failed_at: Option<Failure>,
-    /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
-    choices: HashMap<(usize, usize), NodeId>,
-    /// Nodes with checks, and the places in the text that pass them.
-    passed: HashSet<(usize, usize)>,
     placed: Vec<CheckFindings>,
 }
 
@@ -160,13 +155,18 @@ const EXPONENTS: u8 = 1 << 1;
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
-    pub(crate) fn new(graph: &'c Graph, text: &'c str) -> Context<'c> {
+    pub(crate) fn new(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { judge: Some(judge), ..Context::alone(graph, text) }
+    }
+
+    fn alone(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context {
             graph,
             text,
-            log: RefCell::default(),
+            coercions: RefCell::default(),
+            structural: 0,
             rare: RefCell::default(),
-            walked: None,
+            judge: None,
             purpose: Purpose::Call,
             again: Cell::new(0),
             floats: Cell::new(0),
@@ -175,7 +175,7 @@ impl<'c> Context<'c> {
 
     /// Creates a context for arguments that fit exactly.
     pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Exact, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
     /// Whether the arguments are known to fit as they are.
@@ -247,23 +247,26 @@ impl<'c> Context<'c> {
     /// Creates a context for reading the same text once more, by the digits of its numbers.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
-        let log = RefCell::new(self.log.into_inner().only_before());
-        Context { log, purpose: Purpose::Digits, ..Context::new(self.graph, self.text) }
+        let structural = self.structural;
+        let mut before = self.coercions.into_inner();
+        before.truncate(structural);
+        let (coercions, purpose) = (RefCell::new(before), Purpose::Digits);
+        Context { coercions, structural, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
-    pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Silent, ..Context::new(graph, text) }
+    pub(crate) fn silent(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Silent, ..Context::new(graph, text, judge) }
     }
 
     /// The same for canonical arguments, which were checked.
-    pub(crate) fn canonical(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Canonical, ..Context::new(graph, text) }
+    pub(crate) fn canonical(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Canonical, ..Context::new(graph, text, judge) }
     }
 
     /// Creates a context that collects what checks find.
-    pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Checks, ..Context::new(graph, text) }
+    pub(crate) fn collecting(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Checks, ..Context::new(graph, text, judge) }
     }
 
     /// Returns what was found, and the place of the first refusal.
@@ -277,7 +280,7 @@ impl<'c> Context<'c> {
     pub(crate) fn place(&self, at: &Position<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
-        hooks::place(|| at.pointer(), at.node, at.secret, placed);
+        hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
@@ -290,17 +293,23 @@ impl<'c> Context<'c> {
     }
 
     /// Creates a context for text that was changed before.
-    pub(crate) fn after(graph: &'c Graph, text: &'c str, before: Vec<Coercion>) -> Context<'c> {
-        Context { log: RefCell::new(before.into()), ..Context::new(graph, text) }
+    pub(crate) fn after(
+        graph: &'c Graph,
+        text: &'c str,
+        judge: &'c dyn ValueJudge,
+        before: Vec<Coercion>,
+    ) -> Context<'c> {
+        let structural = before.len();
+        Context { coercions: RefCell::new(before), structural, ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context for looking, with the choices of a walk.
-    pub(crate) fn chosen(graph: &'c Graph, text: &'c str, walked: &'c Shared<'c>) -> Context<'c> {
-        Context { walked: Some(walked), ..Context::silent(graph, text) }
+    /// Creates a context that looks at a part of the text as it will arrive.
+    pub(super) fn silent_part(&self) -> Context<'c> {
+        Context { purpose: Purpose::Silent, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
-    pub(crate) fn into_coercions(self) -> Coercions {
-        self.log.into_inner()
+    pub(crate) fn into_coercions(self) -> Vec<Coercion> {
+        self.coercions.into_inner()
     }
 
     #[cold]
@@ -311,19 +320,30 @@ impl<'c> Context<'c> {
         to: CoercedValue<'_>,
         rule: CoercionRule,
     ) {
-        if !self.is_silent() {
-            self.log.borrow_mut().add(|out| at.write_record(out), at.secret, from, to, rule);
-        }
+        self.push(at, at.secret, from, to, rule);
     }
 
     /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, at: &Position<'_>, from: Value) {
-        if !self.is_silent() {
-            let secret = self.graph.has_secrets();
-            let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
-            self.log.borrow_mut().add(|out| at.write_record(out), secret, from, CoercedValue::Null, rule);
+        let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
+        self.push(at, self.graph.has_secrets(), from, CoercedValue::Null, rule);
+    }
+
+    fn push(
+        &self,
+        at: &Position<'_>,
+        is_secret: bool,
+        from: CoercedValue<'_>,
+        to: CoercedValue<'_>,
+        rule: CoercionRule,
+    ) {
+        if self.is_silent() {
+            return;
         }
+        let (from, to) =
+            if is_secret { (HIDDEN.into(), HIDDEN.into()) } else { (from.recorded(), to.recorded()) };
+        self.coercions.borrow_mut().push(Coercion { path: at.pointer(), from, to, rule });
     }
 
     /// Remembers the innermost place of a refusal.
@@ -350,9 +370,8 @@ impl<'c> Context<'c> {
     /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).
     #[inline]
     fn after_key(&self, key: &str) -> Option<&'c [u8]> {
-        let start = key.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         // The key, its closing quote, then the colon.
-        self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
+        self.text.as_bytes().get(offset_in(self.text, key)? + key.len() + 1..)
     }
 
     /// Whether the value after this key is certainly not null.
@@ -381,27 +400,15 @@ impl<'c> Context<'c> {
         self.text.get(start..start + length).filter(|_| is_plain)
     }
 
-    pub(super) fn choice(&self, node: &Node, raw: &str) -> Option<NodeId> {
-        let key = choice_key(node, raw);
-        let known = self.rare.borrow().as_ref().and_then(|rare| rare.choices.get(&key).copied());
-        known.or_else(|| self.walked?.chosen(key))
+    /// Returns the branch of a union that fits the value at a position.
+    pub(super) fn branch(&self, at: &Position<'_>, value: &str) -> Option<NodeId> {
+        self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
 
-    pub(super) fn remember(&self, made: Choices) {
-        let mut rare = self.rare.borrow_mut();
-        let rare = rare.get_or_insert_default();
-        rare.choices.extend(made.branches);
-        rare.passed.extend(made.passed);
+    /// Whether the value at a position passes the checks of its node.
+    pub(super) fn passes(&self, at: &Position<'_>, value: &str) -> bool {
+        self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
-
-    pub(super) fn has_passed(&self, node: &Node, raw: &str) -> bool {
-        self.rare.borrow().as_ref().is_some_and(|rare| rare.passed.contains(&choice_key(node, raw)))
-    }
-}
-
-/// A union node and a place in the text.
-pub(crate) fn choice_key(node: &Node, raw: &str) -> (usize, usize) {
-    (std::ptr::from_ref(node).addr(), raw.as_ptr().addr())
 }
 
 #[inline]

@@ -5,7 +5,6 @@ use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, PlanDe, Position};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::diagnose;
 use crate::args::document::Document;
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
 use crate::args::rounding;
@@ -79,7 +78,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
-        cx.pass(at, checked, text).map_err(nested)?;
+        cx.pass(at, text).map_err(nested)?;
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
         let out = PlanDe { de: &mut de, at: &at.along(base) }.read(visitor, hint);
@@ -115,7 +114,7 @@ impl<'c> Context<'c> {
             Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
             Kind::Checked(checked) => {
                 if !self.is_silent() {
-                    self.pass(at, checked, text)?;
+                    self.pass(at, text)?;
                 }
                 Ok(self.graph.node(checked.base))
             }
@@ -126,19 +125,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    fn pass(&self, at: &Position<'_>, checked: &CheckedSpec, text: &str) -> Result<(), serde_json::Error> {
-        if !self.has_passed(at.node, text) {
-            let document = Document::parse(text)?;
-            let passed = diagnose::pass(self.graph, checked.id, &document.root, at.is_root());
-            self.remember(passed.ok_or_else(|| refused("check"))?);
-        }
-        Ok(())
+    fn pass(&self, at: &Position<'_>, text: &str) -> Result<(), serde_json::Error> {
+        if self.passes(at, text) { Ok(()) } else { Err(refused("check")) }
     }
 }
 
 /// Returns the items as they will arrive.
 fn coerced(at: &Position<'_>, text: &str) -> Option<Vec<Value>> {
-    let silent = Context::silent(at.cx.graph, text);
+    let silent = at.cx.silent_part();
     let mut de = serde_json::Deserializer::from_str(text);
     let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&silent, at.node) }).ok()?;
     match value {
@@ -159,16 +153,7 @@ fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
             let name = name?;
             names.pick(variants, &name, node.rules).map(|(_, variant)| variant)
         }
-        Kind::Union { .. } => {
-            if let Some(chosen) = cx.choice(node, text) {
-                return Some(chosen);
-            }
-            let document = Document::parse(text).ok()?;
-            let (chosen, nested) =
-                diagnose::choose(cx.graph, node, &document.root, at.is_root(), cx.is_silent());
-            cx.remember(nested);
-            chosen
-        }
+        Kind::Union { .. } => cx.branch(at, text),
         _ => None,
     }
 }

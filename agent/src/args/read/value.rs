@@ -1,86 +1,20 @@
-//! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
-//!
-//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where
-//! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
-//! instantiation would make release builds several times slower.
-//!
-//! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) determines why.
+//! A value of any kind: which visitor reads it, by the node and by what the type asks for.
 
-mod buffered;
-mod careful;
-mod container;
-mod context;
-mod external;
-mod object;
-mod scalar;
-mod sequence;
-
-pub(crate) use buffered::IsKey;
-pub(crate) use context::{Context, Failure, Position, choice_key};
-
-use super::hooks::{self, CHECKED};
-use super::plan::{IntSpec, Kind};
-use context::refused;
-use external::ExternalVisitor;
-use object::{ObjectNode, ObjectVisitor};
-use scalar::ScalarVisitor;
-use sequence::SequenceVisitor;
-use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
+use super::context::refused;
+use super::external::ExternalVisitor;
+use super::object::{ObjectNode, ObjectVisitor};
+use super::scalar::ScalarVisitor;
+use super::sequence::SequenceVisitor;
+use super::{Hint, MAX_DEPTH, PlanDe, Position};
+use crate::args::hooks::CHECKED;
+use crate::args::plan::{IntSpec, Kind};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
-const MAX_DEPTH: u32 = 127;
-
-pub(crate) struct PlanDe<'c, D> {
-    pub(crate) de: D,
-    pub(crate) at: &'c Position<'c>,
-}
-
-/// Deserializes whatever the seed asks for, through a [`PlanDe`].
-struct PlanSeed<'c, S> {
-    seed: S,
-    at: &'c Position<'c>,
-}
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
-    type Value = S::Value;
-
-    #[inline]
-    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        if at.cx.collects() {
-            return PlanSeed { seed, at }.collecting(de);
-        }
-        seed.deserialize(PlanDe { de, at })
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
-    /// The same, and records what checks find in the value for its place.
-    #[cold]
-    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        let _tried = at.cx.is_tried(at.node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, at })?;
-        at.cx.place(at);
-        Ok(out)
-    }
-}
-
-/// What the `Deserialize` impl asked for, where it matters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hint {
-    Any,
-    Ignored,
-    Enum,
-    Signed128,
-    Unsigned128,
-}
-
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
-    fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+    pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             // Arguments that fit exactly are read so.

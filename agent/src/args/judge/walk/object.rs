@@ -100,7 +100,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Reports keys that match no parameter; parameters that were given are not suggested.
-    pub(in crate::args::diagnose) fn unknown(
+    pub(in crate::args::judge) fn unknown(
         &mut self,
         object: &'w ObjectSpec,
         is_given: &dyn Fn(usize) -> bool,
@@ -218,7 +218,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Reports a key that was given before, under this name or another name of the same parameter.
-    pub(in crate::args::diagnose) fn twice(&mut self, key: &'w str, before: &str) {
+    pub(in crate::args::judge) fn twice(&mut self, key: &'w str, before: &str) {
         let problem =
             if before == key { "given twice".into() } else { format!("given twice (also as {before:?})") };
         self.below(Segment::Key(key), |walk| {
@@ -227,7 +227,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Checks a parameter that was given once.
-    pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
+    pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
         // Most parameters of a refused call are as they should be.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
@@ -267,7 +267,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Checks a map entry that was given once.
-    pub(in crate::args::diagnose) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
+    pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
         self.below(Segment::Key(key), |walk| walk.check(node, doc));
     }
 

@@ -1,9 +1,9 @@
 //! Tagged, externally tagged and untagged alternatives.
 
 use super::{Segment, Walk};
-use crate::args::diagnose::outcome::Choice;
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::IssueCode;
+use crate::args::judge::outcome::Choice;
 use crate::args::plan::{ExternalSpec, NodeId, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::suggest::did_you_mean;

@@ -73,7 +73,7 @@ impl EarlyCheck {
         let graph = self.plan.graph();
         let Some(object) = graph.root_object() else { return before };
         self.secret = graph.has_secrets();
-        let shared = Shared::new(graph, None, false);
+        let shared = Shared::new(graph, key, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
         let keep = graph.options.unknown_keys() == UnknownKeys::Keep
@@ -148,7 +148,7 @@ impl EarlyCheck {
         // Decoded text may nest deeper than JSON is read; then nothing was mended.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
-        let shared = Shared::new(graph, None, false);
+        let shared = Shared::new(graph, document.root.raw, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
         match prop {

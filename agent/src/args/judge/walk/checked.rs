@@ -2,9 +2,9 @@
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
-use crate::args::diagnose::outcome::Shared;
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
+use crate::args::judge::outcome::Shared;
 use crate::args::plan::{Check, CheckedSpec, Graph, Kind, NodeId};
 use crate::args::signature::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
@@ -36,17 +36,18 @@ impl<'w> Walk<'w, '_> {
                 return;
             }
             let presence = spec.checks.iter().filter(|check| check.is_about_presence());
-            Judge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
+            CheckJudge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
         } else if own.non_schema_coercion {
             let text = self.shared.arrived(spec.base, doc);
-            let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
-            let shared = self.shared.another();
-            let verdict = Judge { shared: &shared, collect: self.out.is_some() }
+            let Some(text) = text.as_deref() else { return };
+            let Ok(document) = Document::parse(text) else { return };
+            let shared = self.shared.another(text);
+            let verdict = CheckJudge { shared: &shared, collect: self.out.is_some() }
                 .all(spec.checks.iter(), &document.root);
             self.shared.take_back(&shared);
             verdict
         } else {
-            Judge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
+            CheckJudge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
         };
         if own.count == 0 && verdict.count == 0 {
             let clean = self.found.count;
@@ -54,7 +55,7 @@ impl<'w> Walk<'w, '_> {
                 self.repeated(doc);
             }
             if self.found.count == clean {
-                self.shared.passed(graph.node(id), doc.raw);
+                self.shared.passed(id, doc.raw);
             }
             return;
         }
@@ -112,12 +113,12 @@ impl CheckSummary {
     }
 }
 
-struct Judge<'x> {
+struct CheckJudge<'x> {
     shared: &'x Shared<'x>,
     collect: bool,
 }
 
-impl<'x> Judge<'x> {
+impl<'x> CheckJudge<'x> {
     fn all<'k>(&self, checks: impl Iterator<Item = &'k Check>, doc: &'x Doc<'_>) -> CheckSummary {
         let mut verdict = CheckSummary::default();
         for check in checks {
@@ -241,7 +242,7 @@ impl<'x> Judge<'x> {
     fn name(&self, node: NodeId, key: &str, verdict: &mut CheckSummary) {
         let text = Value::from(key).to_string();
         let Ok(document) = Document::parse(&text) else { return };
-        let shared = self.shared.another();
+        let shared = self.shared.another(&text);
         let mut issues = Vec::new();
         let mut walk = Walk::new(&shared, Some(&mut issues));
         walk.check(node, &document.root);

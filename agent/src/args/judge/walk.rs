@@ -6,13 +6,13 @@ mod object;
 
 pub(crate) use object::says_nothing;
 
-use super::outcome::Shared;
+use super::outcome::{Shared, TextJudge};
 use crate::args::coercion::HIDDEN;
-use crate::args::de::{Context, PlanDe, Position};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, PickedWord, StrSpec, Words};
 use crate::args::policy::Rules;
+use crate::args::read::{Context, PlanDe, Position};
 use crate::args::rounding;
 use crate::args::scalar::{
     Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
@@ -67,7 +67,7 @@ impl WalkSummary {
 
 /// Adds all issues of the arguments and returns their number.
 pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
-    let shared = Shared::new(graph, Some(root), false);
+    let shared = Shared::new(graph, root.raw, Some(root), false);
     let mut walk = Walk::new(&shared, Some(issues));
     walk.check(graph.root, root);
     walk.found.count
@@ -75,14 +75,14 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 
 /// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
-    Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
+    Walk::count(&Shared::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
 /// Returns the issues of a value at a node, and how many of them are formats that only a type explains; `secret`: none has a part of
 /// the value.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
-    let (shared, mut issues) = (Shared::new(graph, None, false), Vec::new());
+    let (shared, mut issues) = (Shared::new(graph, doc.raw, None, false), Vec::new());
     let mut walk = Walk::new(&shared, Some(&mut issues));
     walk.secret = secret;
     walk.check(node, doc);
@@ -526,7 +526,8 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     /// Returns the items as they would arrive, or unchanged if the array would not.
     fn coerced_items(&self, id: NodeId, doc: &Doc<'_>) -> Option<Vec<Value>> {
-        let cx = Context::silent(self.graph, doc.raw);
+        let judge = TextJudge::new(self.graph, doc.raw);
+        let cx = Context::silent(self.graph, doc.raw, &judge);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let coerced =
             Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, self.graph.node(id)) });
