@@ -76,7 +76,7 @@ impl Plan {
         // Deeper than JSON is read: no call could send it, and the type is not asked.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // The default is of the field's type. What is of another type here is converted before it is that, or written otherwise than read.
+        // The default is of the field's type. A value of another type is converted on the way, or is written otherwise than it is read.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)

@@ -275,7 +275,7 @@ struct Reader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// How many more levels are read.
+    /// The number of further levels that are read.
     depth: u32,
     /// Whether the text is known to be JSON, at most 128 deep.
     is_json: bool,
@@ -371,7 +371,7 @@ impl<'t> Reader<'t> {
             }
             return Some(Shape::Number);
         }
-        // What follows is neither a comma nor an end if it belongs to the number.
+        // The next byte is neither a comma nor an end if it belongs to the number.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

@@ -65,7 +65,7 @@ fn misfit(at: usize) -> Stop {
 /// The position after what was scanned.
 type Step = Result<usize, Stop>;
 
-/// What is read after the last byte. No JSON has it.
+/// Stands for the end of the text. No JSON has this byte.
 const END: u8 = 0;
 
 struct Scan<'s> {
@@ -234,7 +234,7 @@ impl<'s> Scan<'s> {
             _ if array.is_list() => {
                 let item = self.graph.node(array.item(0).ok_or(misfit(at))?);
                 match &item.kind {
-                    // What is the same for every item is looked at once.
+                    // The kind of the items is looked at once.
                     Kind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
                     Kind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
                     Kind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,

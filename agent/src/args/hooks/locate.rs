@@ -8,13 +8,13 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// So many characters of a secret in a row are a part of it.
+/// A text shares part of a secret if it contains this many consecutive characters of it.
 const MAX_SHARED: usize = 3;
 /// Replaces the message of a check that may quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. What a check says of places that
-/// are not as they were sent (`touched`) is left out.
+/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. Findings at places that
+/// are not as they were sent (`touched`) are left out.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -79,7 +79,7 @@ fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // A name that no parameter has is told in words.
+    // A name that no parameter has appears in the message.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =

@@ -25,7 +25,7 @@ pub(crate) const CHECKED: &str = "agent::Checked";
 /// Further findings are not kept.
 const MAX_FOUND: usize = 10_000;
 
-/// `None` where nobody collects.
+/// `None` outside of [`collect`].
 type Aside = Option<Vec<Found>>;
 
 thread_local! {
@@ -62,7 +62,7 @@ impl Drop for Before {
     }
 }
 
-/// Sets the findings aside, or returns them where nobody collects. `certain`: the value is not read as an attempt.
+/// Sets the findings aside, or returns them outside of [`collect`]. `certain`: the value is not read as an attempt.
 fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -74,7 +74,7 @@ fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     })
 }
 
-/// The same for a type that parses text itself; `false` where nobody collects.
+/// The same for a type that parses text itself; `false` outside of [`collect`].
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![Found::named("", &problem.to_string())], certain).is_ok()
 }

@@ -33,7 +33,7 @@ struct SeenParameter {
 /// Whether it was reported that this key is given twice.
 type Told = bool;
 
-/// What the value of the latest key is checked against.
+/// The definition that the value of the latest key has to fit.
 #[derive(Clone, Copy)]
 enum Awaited {
     Nothing,

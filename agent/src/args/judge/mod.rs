@@ -30,7 +30,7 @@ pub(crate) struct Refusal<'t> {
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
     /// The same, where it is the text that was diagnosed.
     document: Option<Box<Document<'t>>>,
-    /// What was probably meant by text that is not JSON.
+    /// The probable meaning of text that is not JSON.
     pub(crate) respelled: Option<String>,
     /// Which values of `sent` were in no list when they were sent.
     pub(crate) wrapped: WrappedValues,

@@ -157,8 +157,8 @@ impl<'w> Shared<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is. What a wider policy lets
-        // fit as well must not stand against what fits under a narrower one.
+        // JSON Schema counts the branches that fit, and to it an integer branch accepts 1.0 unchanged. A branch that fits only
+        // under a wider policy must not compete with one that fits under a narrower policy.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,

@@ -1,6 +1,6 @@
 //! Reads objects in the spellings of other languages and of broken templates, so that the call can be offered as JSON.
 //!
-//! What it reads is never accepted, only offered. Text that is cut short, or whose end of a string cannot be told, is not read.
+//! The result is never accepted, only offered. Text that is cut short, or in which the end of a string is uncertain, is not read.
 
 use crate::args::document::Document;
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ struct Reader<'t> {
     at: usize,
     /// How to write the first thing that JSON writes differently.
     hint: Option<&'static str>,
-    /// What a value is a part of.
+    /// The container of a value.
     part_of: Around,
 }
 
@@ -82,7 +82,7 @@ enum Around {
     Call,
 }
 
-/// What stands where a text in quotes may begin.
+/// The result of reading a text in quotes.
 enum Quoted {
     Text(String),
     /// A quote that is not closed.
@@ -371,7 +371,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Whether a quote is the end of its text: what follows can only follow a text.
+    /// Whether a quote is the end of its text: the rest can only follow a text.
     fn is_end(&self, is_key: bool) -> bool {
         let rest = self.rest().trim_start();
         if is_key {

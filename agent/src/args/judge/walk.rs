@@ -242,7 +242,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         is_alone.then_some(inner)
     }
 
-    /// Returns what to say of a value that fits once it is taken out of what is around it.
+    /// Returns the advice for a value that fits once its container is removed.
     fn what_is_around(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         match &doc.shape {
             Shape::Object(entries) if self.stands_alone(id, entries).is_some() => {
@@ -332,7 +332,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
-                    // Written as a float so large that it may have been rounded: an integer to JSON Schema all the same.
+                    // Written as a float so large that it may have been rounded: JSON Schema still considers it an integer.
                     let is_number = matches!(doc.shape, Shape::Number);
                     self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);
@@ -468,7 +468,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns what to say of a word that was sent as the key of an object: `{"Newest": {}}`.
+    /// Returns the advice for a word that was sent as the key of an object: `{"Newest": {}}`.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };

@@ -264,7 +264,7 @@ fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     match keyword {
         "not" => check["not"] == json!(false),
         "propertyNames" => open(&check["propertyNames"]),
-        // What they look at may matter even where they ask for nothing.
+        // The properties that they look at may matter even where they demand nothing.
         "if" | "contains" => false,
         keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
     }

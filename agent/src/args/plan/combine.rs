@@ -197,7 +197,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many to be told apart while reading: checked afterwards.
+                // Too many to distinguish while reading: checked afterwards.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }

@@ -156,7 +156,7 @@ pub(super) struct Compiler<'s> {
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
-    /// What serde buffers because its fields are flattened into another type.
+    /// Nodes that serde buffers because their fields are flattened into another type.
     pub(super) flattened: Vec<NodeId>,
     /// The depth within something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
@@ -247,7 +247,7 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // What is shared is described by its own schema.
+        // A shared schema has its own description.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -343,7 +343,7 @@ impl Compiler<'_> {
         let mut branches = Vec::new();
         for (name, _) in OF_TYPE {
             let branch = self.typed(name, map)?;
-            // A value of any type may stand here, so none is meant for another; what is in it has rules of its own.
+            // A value of any type may stand here, so no value is coerced to another type; its members have their own rules.
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
             branches.push(branch);
         }

@@ -54,7 +54,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Works without recursion: what follows may recurse.
+/// Works without recursion; the passes after it may recurse.
 fn check_size(root: &Value) -> CompileResult<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {
@@ -91,13 +91,13 @@ struct Places {
     resources: HashMap<String, String>,
     /// Pointers by resource and name.
     anchors: HashMap<(String, String), String>,
-    /// How often a `$dynamicAnchor` with that name occurs.
+    /// The number of occurrences of a `$dynamicAnchor`, by its name.
     dynamic: HashMap<String, usize>,
     /// Metaschemas that are referred to.
     wanted: HashSet<&'static str>,
 }
 
-/// What the value of a keyword contains.
+/// The contents of a keyword's value.
 enum Holds {
     Schema,
     Schemas,

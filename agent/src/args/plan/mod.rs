@@ -42,7 +42,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
-/// What a tool accepts, compiled from a JSON Schema.
+/// The definition of what a tool accepts, compiled from a JSON Schema.
 ///
 /// Everything about the arguments of a tool is derived from the plan: the schema that the model sees, the typed parser with its
 /// coercions, and the report of all mistakes. A clone costs one reference count.
@@ -77,7 +77,7 @@ pub(crate) struct Graph {
     pub(crate) root: NodeId,
     /// A node that accepts anything.
     pub(crate) any: NodeId,
-    /// What that node accepts as an object or a list.
+    /// The same for objects and lists.
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
@@ -85,7 +85,7 @@ pub(crate) struct Graph {
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
     schema: Value,
-    /// What schemars generated for a type.
+    /// The schema that schemars generated for a type.
     source: Option<Value>,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,

@@ -1,4 +1,4 @@
-//! The nodes of a plan: what one place of the arguments accepts.
+//! The nodes of a plan: each defines the values that one place of the arguments accepts.
 
 use super::key_index::KeyIndex;
 use super::token::NameToken;
@@ -279,14 +279,14 @@ pub(crate) struct StrSpec {
     is_plain: bool,
 }
 
-/// What a format asks of the text.
+/// How strictly a format applies to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
     /// Nothing: there is none, it is not known, or in a foreign schema it only describes.
     Shown,
     /// Some spelling that a type of this format reads.
     OfType,
-    /// What JSON Schema says: the author asks for it.
+    /// As JSON Schema defines it, because the author demands it.
     Demanded,
 }
 
@@ -421,7 +421,7 @@ impl Prop {
     }
 }
 
-/// What a key of an object leads to.
+/// The target of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
     Prop(usize, NodeId),

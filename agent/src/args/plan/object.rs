@@ -151,7 +151,7 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // What a parameter says about itself stands before what its type's variants say, not in their place.
+        // The description of a parameter precedes those of its type's variants and does not replace them.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())

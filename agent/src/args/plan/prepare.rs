@@ -1,4 +1,4 @@
-//! What schemars and the macros write is brought to the form that is compiled.
+//! Converts schemas of schemars and the macros to the form that is compiled.
 
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn place_settings(variant: &mut Value) {
     let is_other = other.is_some();
     named.extend(other.map(|other| (OTHER_WORDS.to_owned(), other)));
     if is_tagged && is_other {
-        // Nothing is known about what stands beside a name that is not known.
+        // Nothing is known about the keys beside an unknown name.
         variant.insert("additionalProperties".to_owned(), json!(true));
     }
 }

@@ -137,7 +137,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// How many values a copy of it creates.
+/// Returns the number of values in a copy.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),

@@ -71,7 +71,7 @@ impl Compiler<'_> {
             Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
             Some("int128") => (i128::MIN, Some(i128::MAX), true),
             Some("uint128") => (0, None, true),
-            // What serde_json's own values can carry.
+            // The range of serde_json's own values.
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {

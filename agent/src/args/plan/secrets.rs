@@ -108,11 +108,11 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// What of a value may be shown, by the name that it has.
+/// Whether a value may be shown, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// Secrets are below: objects are shown without them, and nothing else is, because it stands where an object should.
+    /// Secrets are below: an object is shown without them. Another value in its place is hidden.
     Enter,
     Hide,
 }
@@ -169,8 +169,8 @@ impl<'g> Names<'g> {
     }
 }
 
-/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and those that
-/// stand where an object with a secret should, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
+/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and values in place
+/// of an object with a secret, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
 /// anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
@@ -180,7 +180,7 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let names = Names::of(graph);
     let mut shown = args.clone();
     if !shown.is_object() {
-        // Text that is not even JSON: there is no telling what stands where.
+        // Text that is not JSON may contain a secret anywhere.
         return Some((hidden(), true));
     }
     let left_out = walk(&mut shown, Stance::Enter, &names, 0);

@@ -1,4 +1,4 @@
-//! What a value in another shape may mean: questions that only the structure of the plan answers.
+//! Finds the probable meaning of a value in another shape, from the structure of the plan alone.
 
 use super::Graph;
 use super::node::{Child, Kind, NodeId, ObjectSpec};

@@ -36,7 +36,7 @@ impl Compiler<'_> {
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // An item of an array that is one of several types is no plain string.
+                // An item of an array that has several types is not a plain string.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;

@@ -49,7 +49,7 @@ impl Whole {
 /// Maximum number of the plan's issues that those of the whole are compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// What a validator is asked for.
+/// Which issues a validator returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
     /// Everything that is wrong.
@@ -177,7 +177,7 @@ mod full {
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
-                // To know what is unevaluated, all that stands beside is looked at once more.
+                // The keywords beside it are evaluated once more to find the unevaluated parts.
                 let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
                 steps += 1 + if twice { size_of(value) } else { 0 };
                 if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {

@@ -1,4 +1,4 @@
-//! The words of closed sets and of tags: what is shown, and what else names them.
+//! The words of closed sets and of tags: the names that are shown, and their aliases.
 
 use super::Graph;
 use super::node::{Kind, NodeId};

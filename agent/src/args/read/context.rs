@@ -18,8 +18,7 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// A value while it is read: what it is read along, and where it is. A linked list on the stack, so that the place costs nothing until it
-/// is needed.
+/// A value while it is read: its node and its path. A linked list on the stack, so that the path costs nothing until it is needed.
 pub(crate) struct Position<'c> {
     pub(super) cx: &'c Context<'c>,
     pub(super) node: &'c Node,
@@ -104,7 +103,7 @@ pub(crate) trait ValueJudge {
     fn passes(&self, checked: &Node, value: &str, is_root: bool) -> bool;
 }
 
-/// What a reading is for.
+/// The purpose of a reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// The arguments of a call.
@@ -128,7 +127,7 @@ pub(crate) struct Context<'c> {
     /// The changes so far. The first ones were structural, before anything was read.
     coercions: RefCell<Vec<Coercion>>,
     structural: usize,
-    /// What most calls do not need.
+    /// State that most calls do not need.
     rare: RefCell<Option<Box<RareState>>>,
     /// Looks at whole values; `None` if nothing is read that needs it.
     judge: Option<&'c dyn ValueJudge>,

@@ -61,7 +61,7 @@ impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
     }
 }
 
-/// What the `Deserialize` impl asked for, where it matters.
+/// The request of the `Deserialize` impl, where it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

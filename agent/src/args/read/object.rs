@@ -18,7 +18,7 @@ pub(super) struct ObjectVisitor<'c, V> {
     pub(super) object: ObjectNode<'c>,
 }
 
-/// What an object is read along.
+/// The definition along which an object is read.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectNode<'c> {
     Known(&'c ObjectSpec),
@@ -46,7 +46,7 @@ impl<'c> ObjectNode<'c> {
     }
 }
 
-/// What was read of a tagged object to find its tag.
+/// The part of a tagged object that was read to find its tag.
 enum ReadAhead<'de> {
     /// The tag came first. Its value is still to be read.
     Tag(Cow<'de, str>),
@@ -147,7 +147,7 @@ struct Next<'de, 'c> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
-    /// What serde sees of the key, if that is something else.
+    /// The name that serde gets, if it differs from the key.
     name: Option<Cow<'c, str>>,
     /// The value, if it was read before the key was passed on.
     raw: Option<&'de RawValue>,

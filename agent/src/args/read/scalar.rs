@@ -28,7 +28,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 Err(_) => self.visitor.visit_i64(v),
             },
             Int::Unsigned(v) => self.visitor.visit_u64(v),
-            // Whoever asks for anything, such as `Value`, may have no place for so many digits: they come as text.
+            // A type that accepts anything, such as `Value`, may not hold so many digits: it gets them as text.
             wide if matches!(self.hint, Hint::Any | Hint::Ignored) => {
                 self.visitor.visit_string(wide.to_string())
             }

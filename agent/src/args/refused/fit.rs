@@ -223,5 +223,5 @@ impl Fit<'_> {
     }
 }
 
-/// So many items are added at most.
+/// Maximum number of items that are added.
 const MAX_ADDED: usize = 64;

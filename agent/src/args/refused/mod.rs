@@ -1,7 +1,7 @@
 //! Refusals by types: a `Deserialize` or `TryFrom` written by hand, here or in another crate.
 //!
 //! To serde each refusal is the end of the reading. To find all of them, the text is read again with the refused value replaced
-//! by one that the type accepts, until the reading reaches its end. What is read is dropped; a replaced value decides nothing.
+//! by one that the type accepts, until the reading reaches its end. The values are dropped; a replaced value decides nothing.
 
 mod edit;
 mod fit;
@@ -35,9 +35,9 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
 /// Reads arguments only for the findings on the way.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// A budget for one report: so many times the text is read, …
+/// The budget for one report: the text is read this many times, …
 const READS: usize = 40;
-/// … and so many bytes more.
+/// … and this many bytes more.
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values below a refused one that are tried by themselves.
 const MAX_LEAVES: usize = 64;
@@ -119,7 +119,7 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
     }
 }
 
-/// The end of one reading: what checks found, and the refusal that ended it.
+/// The end of one reading: the findings of checks, and the refusal that ended it.
 struct Reading {
     placed: Vec<CheckFindings>,
     refusal: Option<Refusal>,
@@ -143,7 +143,7 @@ struct Search<'s, 't> {
     renamed: Vec<(String, String)>,
     found: Vec<Issue>,
     unchecked: Option<String>,
-    /// How many more bytes may be read.
+    /// The number of further bytes that may be read.
     bytes: usize,
     /// Texts of the call, which may show what a type takes.
     near: Vec<String>,
@@ -152,7 +152,7 @@ struct Search<'s, 't> {
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<CheckFindings> {
         if !issues.is_empty() && !self.fit() {
-            // What the checks find before the first refusal can be told nevertheless.
+            // Findings of checks before the first refusal are reported nevertheless.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -223,7 +223,7 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Whether a text is not refused at this place any more, or only because of what is above it.
+    /// Whether a text is no longer refused at this place, or only because of a value around it.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -290,7 +290,7 @@ impl Search<'_, '_> {
     ) -> Option<(String, Option<Sample>)> {
         self.look_around();
         let mut made = samples(self.graph, place.node, place.prop, &self.near);
-        // What another item of the list is, this one may be.
+        // Another item of the list may be of the same kind.
         if let Some(parent) = &place.parent
             && let Shape::Array(items) = &parent.doc.shape
         {

@@ -77,7 +77,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
         }
         if out.len() < most { Continue(()) } else { Break(()) }
     };
-    // The end of the list, or of what there is.
+    // The end of the list or of the samples.
     let _ = noted(graph, node, prop, &mut add).is_continue()
         && kinds(graph, node, near, 0, &mut add).is_continue();
     out

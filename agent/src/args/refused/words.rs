@@ -1,4 +1,4 @@
-//! What a refusal by a type is called.
+//! The words for a refusal by a type.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::plan::{Graph, Kind, NodeId};

@@ -100,7 +100,7 @@ fn corrected_inside(
         .filter(|offer| offer.fit == Fit::Exact || fits(graph, graph.root, &offer.text, true))
 }
 
-/// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
+/// Whether the arguments may be inside another object, as in `{"args": {…}}`.
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
     let at_root = || issue.is_at_top();
@@ -237,7 +237,7 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
+    /// Returns a value that was sent inside an object: `{"value": 3}` for 3.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
@@ -361,7 +361,7 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters that an unknown key may be, as its issue says it, if that can be told from other issues.
+    /// Returns the parameters that an unknown key may be, as its issue says it, if other issues leave no doubt.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown

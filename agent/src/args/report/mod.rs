@@ -59,7 +59,7 @@ struct Inner {
     subject: Subject,
 }
 
-/// What the model did, which the report describes.
+/// The action of the model that the report describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// It called a tool.

@@ -219,7 +219,7 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // What is missing at the top belongs inside, too; what is missing in a parameter beside the wrapper does not.
+            // A parameter that is missing at the top belongs inside, too; one that is missing in a parameter beside the wrapper does not.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;

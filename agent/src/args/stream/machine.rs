@@ -94,7 +94,7 @@ impl Machine {
                     }
                 }
                 ParserState::Number => {
-                    // One byte too many is told, wherever the text was torn.
+                    // The first byte too many is reported, however the text was split.
                     let end = bytes.len().min(self.token + MAX_NUMBER + 1);
                     let rest = bytes.get(self.at..end).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
@@ -246,7 +246,7 @@ impl Machine {
                 self.close_value(text, self.token, to);
                 Ok(())
             }
-            // It could have gone on.
+            // The number may be incomplete.
             Err(error) if last && error.is_eof() => Err(Fault::Incomplete),
             Err(_) => {
                 self.at = self.token;

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 
 /// A type that is parsed from text.
 trait FromText: Sized {
-    /// What it expects, for serde's own errors.
+    /// The expected text, for serde's own errors.
     const WANTED: &'static str;
     type Error: Display;
 

@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // What was sent may fail for what would have been coerced. What was given does not change, but that null
-            // may become absent.
+            // A check may fail because of a value that would have been coerced. Coercion does not change which keys are given,
+            // except that null may become absent.
             if doc.has_null_entry() {
                 return;
             }
@@ -88,7 +88,7 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Returns the property that a pointer from an object leads to; what it accepts is described where it is declared.
+/// Returns the property that a pointer from an object leads to; its signature is that of the declaration.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let Kind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;

@@ -177,7 +177,7 @@ impl<'w> Walk<'w, '_> {
             object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
         let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
-        // What takes anything says nothing about what is meant for it.
+        // A parameter that accepts anything fits every key.
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
@@ -315,7 +315,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
             !matches!(entries.as_slice(), [(key, _)] if is_word(key))
                 && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
         }
-        // What was meant by null in a list is not known.
+        // The meaning of null in a list is not known.
         Shape::Array(items) => {
             let item = id.and_then(|id| graph.item(id));
             items.iter().all(|doc| is_nothing(graph, item, doc))
