@@ -1,9 +1,9 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
 use super::judge::TextJudge;
-use super::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec};
+use super::plan::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, PlanNode};
 use super::policy::UnknownKeys;
-use super::read::{Context, IsKey, PlanDe, Position};
+use super::read::{Context, IsKey, PlanDe, ValuePosition};
 use super::{Document, Plan, did_you_mean, hidden};
 use serde::de::value::Error as Plain;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -154,14 +154,14 @@ impl Plan {
         let cx = context(graph, text, &judge);
         let node = root_object(&cx, text).ok_or_else(unreadable)?;
         let prop = match &node.kind {
-            Kind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
+            NodeKind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
             _ => None,
         };
         let name = prop.map_or(name, |prop| &prop.name);
         let state = Cell::new(MemberState::Absent);
         let mut de = serde_json::Deserializer::from_str(text);
-        let pick = Pick { name, state: &state, value: PhantomData };
-        let found = PlanDe { de: &mut de, at: &Position::root(&cx, node) }.deserialize_map(pick);
+        let pick = MemberPicker { name, state: &state, value: PhantomData };
+        let found = PlanDe { de: &mut de, at: &ValuePosition::root(&cx, node) }.deserialize_map(pick);
         let found = found.and_then(|found| de.end().map(|()| found));
         let wrong_type = || ArgumentError::Type {
             tool: self.name().to_owned(),
@@ -195,13 +195,13 @@ impl Plan {
                     && graph.options.unknown_keys() == UnknownKeys::Keep)
         };
         match graph.kind(id) {
-            Kind::Any => true,
-            Kind::Object(spec) => object(spec),
-            Kind::Nullable(inner) => self.takes(*inner, name),
-            Kind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
-            Kind::External(external) => self.takes(external.object, name),
-            Kind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
-            Kind::Checked(checked) => self.takes(checked.base, name),
+            NodeKind::Any => true,
+            NodeKind::Object(spec) => object(spec),
+            NodeKind::Nullable(inner) => self.takes(*inner, name),
+            NodeKind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
+            NodeKind::External(external) => self.takes(external.object, name),
+            NodeKind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
+            NodeKind::Checked(checked) => self.takes(checked.base, name),
             _ => false,
         }
     }
@@ -252,14 +252,14 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
 }
 
 /// Returns the node of the object that these arguments are, as far as it depends on them.
-fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c Node> {
+fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// More alternatives of alternatives than any plan has that was compiled.
     const MOST: usize = 1000;
     let mut node = cx.graph.node(cx.graph.root);
     for _ in 0..MOST {
         match &node.kind {
-            Kind::Object(_) | Kind::Any => return Some(node),
-            _ => node = cx.look_ahead(&Position::root(cx, node), text).ok()?,
+            NodeKind::Object(_) | NodeKind::Any => return Some(node),
+            _ => node = cx.look_ahead(&ValuePosition::root(cx, node), text).ok()?,
         }
     }
     None
@@ -268,7 +268,7 @@ fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c Node> {
 fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Option<T> {
     let mut de = serde_json::Deserializer::from_str(text);
     let node = cx.graph.node(node);
-    T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, node) }).ok()
+    T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, node) }).ok()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -280,13 +280,13 @@ enum MemberState {
 }
 
 /// Reads the value of one key of an object, whose keys are canonical.
-struct Pick<'n, T> {
+struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,
     value: PhantomData<T>,
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Pick<'_, T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MemberPicker<'_, T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,5 @@
 //! The record of a coercion.
 
-use super::scalar::Int;
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,17 +132,6 @@ pub(crate) enum CoercedValue<'a> {
     Float(f64),
     Text(&'a str),
     Value(Box<Value>),
-}
-
-impl From<Int> for CoercedValue<'_> {
-    #[inline]
-    fn from(int: Int) -> Self {
-        match int {
-            Int::Signed(v) => CoercedValue::Signed(v),
-            Int::Unsigned(v) => CoercedValue::Unsigned(v),
-            wide => CoercedValue::Value(Box::new(wide.to_value())),
-        }
-    }
 }
 
 impl CoercedValue<'_> {

@@ -3,7 +3,7 @@
 
 use super::document::Document;
 use super::judge::faults;
-use super::plan::{Kind, NodeId, SchemaError};
+use super::plan::{NodeId, NodeKind, SchemaError};
 use super::text::push_segment;
 use super::{IssueCode, Plan};
 use serde_json::Value;
@@ -33,7 +33,7 @@ impl Plan {
         }
         let length = path.len();
         match self.graph().kind(id) {
-            Kind::Object(object) => {
+            NodeKind::Object(object) => {
                 for prop in &object.props {
                     push_segment(path, &prop.name);
                     let secret = secret || prop.secret;
@@ -49,7 +49,7 @@ impl Plan {
                     path.truncate(length);
                 }
             }
-            Kind::Array(array) => {
+            NodeKind::Array(array) => {
                 for node in array.prefix.iter().chain(&array.items) {
                     path.push_str("/*");
                     self.defaults_below(*node, secret, path, seen)?;

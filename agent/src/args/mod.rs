@@ -69,8 +69,8 @@ pub use types::{Base64, HumanDuration};
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
 pub(crate) use plan::{
-    AdditionalProperties, ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId,
-    NotTakenOut, NumSpec, ObjectSpec, Prop, StrSpec,
+    AdditionalProperties, ArraySpec, Child, ExternalSpec, Graph, IntSpec, NodeCheck, NodeId, NodeKind,
+    NotTakenOut, NumSpec, NumberBound, ObjectSpec, Prop, StrSpec,
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;
@@ -80,9 +80,9 @@ pub(crate) use signature::signature;
 pub(crate) use text::{cut, push_index, push_segment};
 
 use exact::Fit;
-use judge::{Refusal, TextJudge, diagnose};
+use judge::{RefusedArguments, TextJudge, diagnose};
 use plan::IssueLimit;
-use read::{Context, PlanDe, Position};
+use read::{Context, PlanDe, ValuePosition};
 use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
@@ -146,7 +146,7 @@ impl Plan {
             Fit::Exact => {
                 let cx = Context::exact(self.graph(), text);
                 let mut de = serde_json::Deserializer::from_str(text);
-                let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) });
+                let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
                 // A large value is moved only once.
                 match value {
                     Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
@@ -211,7 +211,7 @@ impl Plan {
     }
 
     /// Adds to the issues of the walk what else is wrong, and the corrected call.
-    fn report(&self, mut refusal: Refusal<'_>, again: Reread<'_>) -> InvalidArguments {
+    fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
         let mut corrected = refusal
@@ -326,7 +326,7 @@ fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pa
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, cx.root()) });
+    let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }

@@ -1,8 +1,9 @@
 //! The rules for scalars. The typed pass and the diagnosis both call these functions, so they cannot disagree.
 
+use super::coercion::CoercedValue;
 use super::formats;
 use super::issue::IssueCode;
-use super::plan::{Bound, FormatRule, IntSpec, NumSpec, StrSpec};
+use super::plan::{FormatRule, IntSpec, NumSpec, NumberBound, StrSpec};
 use super::policy::Rules;
 use super::rounding;
 use serde_json::{Number, Value};
@@ -57,6 +58,17 @@ impl fmt::Display for Int {
             Int::Unsigned(v) => v.fmt(f),
             Int::Wide(v) => v.fmt(f),
             Int::WideUnsigned(v) => v.fmt(f),
+        }
+    }
+}
+
+impl From<Int> for CoercedValue<'_> {
+    #[inline]
+    fn from(int: Int) -> Self {
+        match int {
+            Int::Signed(v) => CoercedValue::Signed(v),
+            Int::Unsigned(v) => CoercedValue::Unsigned(v),
+            wide => CoercedValue::Value(Box::new(wide.to_value())),
         }
     }
 }
@@ -294,7 +306,7 @@ impl NumSpec {
     }
 }
 
-impl Bound {
+impl NumberBound {
     /// Compares an integer with the bound.
     #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, far beyond 64 bits")]
     fn order(&self, v: i128) -> Ordering {

@@ -1,9 +1,9 @@
 //! Finds the place that a check refers to in the sent arguments, and makes issues.
 
 use super::CheckFindings;
-use super::findings::Step;
+use super::findings::FindingStep;
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, secret_texts};
+use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, secret_texts};
 use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ struct LocatedNode<'a> {
 
 impl<'a> LocatedNode<'a> {
     /// Moves one step on; `false` if there is no such place.
-    fn step(&mut self, step: &Step) -> bool {
+    fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
             None => self.payload(),
@@ -127,8 +127,8 @@ impl<'a> LocatedNode<'a> {
     fn enter(&mut self, depth: usize) {
         let graph = self.graph;
         let next = match graph.kind(self.id) {
-            Kind::Nullable(inner) => Some(*inner),
-            Kind::Tagged { tag, variants, names } => {
+            NodeKind::Nullable(inner) => Some(*inner),
+            NodeKind::Tagged { tag, variants, names } => {
                 let name = self.sent.and_then(|sent| sent.get(tag)).and_then(Value::as_str);
                 let rules = graph.node(self.id).rules;
                 name.and_then(|name| names.pick(variants, name, rules)).map(|(_, id)| id)
@@ -142,7 +142,7 @@ impl<'a> LocatedNode<'a> {
     }
 
     fn payload(&mut self) -> bool {
-        let Kind::External(external) = self.graph.kind(self.id) else { return false };
+        let NodeKind::External(external) = self.graph.kind(self.id) else { return false };
         let entry = self.sent.and_then(Value::as_object).and_then(|object| object.iter().next());
         let Some((key, below)) = entry else { return false };
         let Some(variant) = external.variant(key) else { return false };
@@ -155,18 +155,19 @@ impl<'a> LocatedNode<'a> {
     fn named(&mut self, name: &str, in_rust: bool) -> bool {
         let graph = self.graph;
         match graph.kind(self.id) {
-            Kind::Object(object) => self.key(object, name, in_rust),
-            Kind::Array(array) => {
+            NodeKind::Object(object) => self.key(object, name, in_rust),
+            NodeKind::Array(array) => {
                 let Some(index) = name.parse::<usize>().ok() else { return false };
                 let Some(item) = array.item(index) else { return false };
                 push_index(&mut self.path, index);
                 (self.id, self.sent) = (item, self.sent.and_then(|sent| sent.get(index)));
                 true
             }
-            Kind::Union { branches, .. } => branches.iter().any(|branch| {
+            NodeKind::Union { branches, .. } => branches.iter().any(|branch| {
                 let mut place = LocatedNode { id: *branch, path: self.path.clone(), ..*self };
                 place.enter(0);
-                let found = !matches!(graph.kind(place.id), Kind::Union { .. }) && place.named(name, in_rust);
+                let found =
+                    !matches!(graph.kind(place.id), NodeKind::Union { .. }) && place.named(name, in_rust);
                 if found {
                     *self = place;
                 }
@@ -227,7 +228,7 @@ impl<'a> Orders<'a> {
             let position = self.position(&place.path, place.sent, &key);
             place.enter(0);
             let group = match graph.kind(place.id) {
-                Kind::Object(object) => match object.child(&key, 0) {
+                NodeKind::Object(object) => match object.child(&key, 0) {
                     None => [0, position],
                     Some(Child::Prop(index, _)) => [1, index],
                     Some(Child::Entry(_)) => [2, position],
@@ -236,7 +237,7 @@ impl<'a> Orders<'a> {
             };
             out.extend(group);
             let known = match graph.kind(place.id) {
-                Kind::External(_) => place.payload(),
+                NodeKind::External(_) => place.payload(),
                 _ => place.named(&key, false),
             };
             if !known {

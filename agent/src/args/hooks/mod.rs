@@ -10,7 +10,7 @@ mod locate;
 mod violations;
 
 #[cfg(feature = "macros")]
-pub use findings::{Checked, Findings, Step, checked};
+pub use findings::{Checked, FindingList, FindingStep, checked};
 pub use violations::Violations;
 
 pub(crate) use locate::{is_within, report};

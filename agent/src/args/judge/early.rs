@@ -2,12 +2,12 @@
 //!
 //! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
 
-use super::outcome::{SUGGESTION_BUDGET, Shared};
+use super::outcome::{SUGGESTION_BUDGET, WalkState};
 use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
 use crate::args::document::Document;
 use crate::args::issue::Issue;
-use crate::args::plan::{AdditionalProperties, Child, Kind, NodeId, Plan};
+use crate::args::plan::{AdditionalProperties, Child, NodeId, NodeKind, Plan};
 use crate::args::policy::UnknownKeys;
 use std::collections::HashMap;
 
@@ -73,7 +73,7 @@ impl EarlyCheck {
         let graph = self.plan.graph();
         let Some(object) = graph.root_object() else { return before };
         self.secret = graph.has_secrets();
-        let shared = Shared::new(graph, key, None, false);
+        let shared = WalkState::new(graph, key, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
         let keep = graph.options.unknown_keys() == UnknownKeys::Keep
@@ -148,7 +148,7 @@ impl EarlyCheck {
         // Decoded text may nest deeper than JSON is read; then nothing was mended.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
-        let shared = Shared::new(graph, document.root.raw, None, false);
+        let shared = WalkState::new(graph, document.root.raw, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
         match prop {
@@ -164,10 +164,10 @@ impl EarlyCheck {
 }
 
 /// Whether no string can have an issue, so that a long one need not be read again.
-fn takes_any_text(kind: &Kind) -> bool {
+fn takes_any_text(kind: &NodeKind) -> bool {
     match kind {
-        Kind::Any => true,
-        Kind::Str(spec) => spec.is_plain(),
+        NodeKind::Any => true,
+        NodeKind::Str(spec) => spec.is_plain(),
         _ => false,
     }
 }

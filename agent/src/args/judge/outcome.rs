@@ -2,8 +2,8 @@
 
 use super::walk::{Walk, WalkSummary};
 use crate::args::document::{Doc, Document};
-use crate::args::plan::{Graph, Kind, Node, NodeId};
-use crate::args::read::{Context, PlanDe, Position, ValueJudge};
+use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
+use crate::args::read::{Context, PlanDe, ValueJudge, ValuePosition};
 use crate::args::text::offset_in;
 use serde::de::Deserialize;
 use serde_json::Value;
@@ -16,10 +16,10 @@ pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 const CHECK_BUDGET: usize = 300_000;
 
 /// A node, and the offset of the value that it looks at in the text.
-type Place = (NodeId, usize);
+type PlaceKey = (NodeId, usize);
 
 /// The state that all walks of one diagnosis share. Everything that they look at is a part of one text.
-pub(crate) struct Shared<'w> {
+pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
     /// Where the arguments as a whole begin, if they are being looked at.
@@ -27,7 +27,7 @@ pub(crate) struct Shared<'w> {
     /// Sets may have repeated items: they are being read in order to be compared, and reading them again would multiply.
     pub(super) silent: bool,
     /// By union and value. Without it nested unions would be tried again for every branch around them.
-    choices: RefCell<HashMap<Place, Choice>>,
+    choices: RefCell<HashMap<PlaceKey, Choice>>,
     /// The rest of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
     /// The rest of [`CHECK_BUDGET`], and of what the text adds to it.
@@ -35,7 +35,7 @@ pub(crate) struct Shared<'w> {
     /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
     /// Nodes with checks, and the values that have passed them.
-    passed: RefCell<Vec<Place>>,
+    passed: RefCell<Vec<PlaceKey>>,
 }
 
 #[derive(Clone, Copy)]
@@ -60,11 +60,16 @@ pub(super) enum Choice {
     Nothing,
 }
 
-impl<'w> Shared<'w> {
+impl<'w> WalkState<'w> {
     /// Creates the state for looking at parts of a text; `root`: one of them is the arguments as a whole.
-    pub(crate) fn new(graph: &'w Graph, text: &'w str, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
+    pub(crate) fn new(
+        graph: &'w Graph,
+        text: &'w str,
+        root: Option<&Doc<'_>>,
+        silent: bool,
+    ) -> WalkState<'w> {
         let root = root.and_then(|doc| offset_in(text, doc.raw));
-        Shared {
+        WalkState {
             graph,
             text,
             root,
@@ -78,15 +83,15 @@ impl<'w> Shared<'w> {
     }
 
     /// Returns the state for looking at another text, with the same budget.
-    pub(super) fn another<'x>(&'x self, text: &'x str) -> Shared<'x> {
-        let other = Shared::new(self.graph, text, None, self.silent);
+    pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
+        let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
         other.checks.set(self.checks.get());
         other.depth.set(self.depth.get());
         other
     }
 
-    pub(super) fn take_back(&self, other: &Shared<'_>) {
+    pub(super) fn take_back(&self, other: &WalkState<'_>) {
         self.suggestions.set(other.suggestions.get());
         self.checks.set(other.checks.get());
     }
@@ -112,7 +117,7 @@ impl<'w> Shared<'w> {
 
     /// Returns the branch of a union that fits a value.
     pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
-        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
             Choice::Fits { branch, .. } => Some(branch),
             _ => None,
@@ -121,7 +126,7 @@ impl<'w> Shared<'w> {
 
     /// Returns the branch of a union that fits a value, or that has the fewest issues with it.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
-        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
             Choice::Fits { branch, .. } | Choice::Closest { branch, .. } => Some(branch),
             _ => None,
@@ -145,7 +150,13 @@ impl<'w> Shared<'w> {
     }
 
     /// A branch that accepts the value unchanged wins, then the first that accepts it coerced, then the closest.
-    pub(super) fn choose(&self, node: &Node, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
+    pub(super) fn choose(
+        &self,
+        node: &PlanNode,
+        branches: &[NodeId],
+        exclusive: bool,
+        doc: &Doc<'_>,
+    ) -> Choice {
         let place = offset_in(self.text, doc.raw).map(|at| (node.id, at));
         if let Some(choice) = place.and_then(|place| self.choices.borrow().get(&place).copied()) {
             return choice;
@@ -211,14 +222,14 @@ impl<'w> Shared<'w> {
     }
 }
 
-impl Shared<'_> {
+impl WalkState<'_> {
     /// Returns a value as it will arrive, as JSON text.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
         let judge = TextJudge { walked: Some(self), ..TextJudge::new(self.graph, self.text) };
         let cx = Context::silent(self.graph, doc.raw, &judge);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let node = self.graph.node(node);
-        let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, node) });
+        let value = Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, node) });
         value.ok().map(|value| value.to_string())
     }
 
@@ -243,16 +254,16 @@ pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
     /// An earlier walk over the text.
-    walked: Option<&'t Shared<'t>>,
+    walked: Option<&'t WalkState<'t>>,
     known: RefCell<Option<Box<KnownValues>>>,
 }
 
 #[derive(Default)]
 struct KnownValues {
     /// The branches that were chosen for unions; `true` if sets may have repeated items.
-    branches: HashMap<(Place, bool), NodeId>,
+    branches: HashMap<(PlaceKey, bool), NodeId>,
     /// Nodes with checks, and the values that pass them.
-    passed: HashSet<Place>,
+    passed: HashSet<PlaceKey>,
 }
 
 impl<'t> TextJudge<'t> {
@@ -261,7 +272,7 @@ impl<'t> TextJudge<'t> {
     }
 
     /// Remembers the results of a walk.
-    fn remember(&self, walked: Shared<'_>) {
+    fn remember(&self, walked: WalkState<'_>) {
         let mut known = self.known.borrow_mut();
         let known = known.get_or_insert_default();
         let fits = |(place, choice)| match choice {
@@ -275,8 +286,8 @@ impl<'t> TextJudge<'t> {
 
 impl ValueJudge for TextJudge<'_> {
     #[cold]
-    fn branch(&self, union: &Node, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId> {
-        let Kind::Union { branches, exclusive } = &union.kind else { return None };
+    fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId> {
+        let NodeKind::Union { branches, exclusive } = &union.kind else { return None };
         let key = ((union.id, offset_in(self.text, value)?), is_silent);
         let known = self.known.borrow().as_ref().and_then(|known| known.branches.get(&key).copied());
         let known = known.or_else(|| self.walked?.chosen(union.id, value));
@@ -284,7 +295,7 @@ impl ValueJudge for TextJudge<'_> {
             return known;
         }
         let document = Document::parse(value).ok()?;
-        let shared = Shared::new(self.graph, self.text, is_root.then_some(&document.root), is_silent);
+        let shared = WalkState::new(self.graph, self.text, is_root.then_some(&document.root), is_silent);
         let chosen = match shared.choose(union, branches, *exclusive, &document.root) {
             Choice::Fits { branch, .. } => Some(branch),
             _ => None,
@@ -294,13 +305,13 @@ impl ValueJudge for TextJudge<'_> {
     }
 
     #[cold]
-    fn passes(&self, checked: &Node, value: &str, is_root: bool) -> bool {
+    fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool {
         let Some(at) = offset_in(self.text, value) else { return false };
         if self.known.borrow().as_ref().is_some_and(|known| known.passed.contains(&(checked.id, at))) {
             return true;
         }
         let Ok(document) = Document::parse(value) else { return false };
-        let shared = Shared::new(self.graph, self.text, is_root.then_some(&document.root), false);
+        let shared = WalkState::new(self.graph, self.text, is_root.then_some(&document.root), false);
         let passes = Walk::count(&shared, checked.id, &document.root).count == 0;
         if passes {
             self.remember(shared);

@@ -6,7 +6,7 @@
 use super::compile::Compiler;
 use super::error::CompileResult;
 use super::keywords::{ALSO, CHECKS, KNOWN, SchemaMap, add_check, whole};
-use super::node::{Check, CheckedSpec, Kind, NodeId};
+use super::node::{CheckedSpec, NodeCheck, NodeId, NodeKind};
 use crate::args::policy::Rules;
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::{Value, json};
@@ -141,22 +141,22 @@ impl Compiler<'_> {
         if compiled.is_empty() {
             return Ok(base);
         }
-        let id = self.push(Kind::Never);
-        *self.kind_mut(id) = Kind::Checked(CheckedSpec { base, checks: compiled });
+        let id = self.push(NodeKind::Never);
+        *self.kind_mut(id) = NodeKind::Checked(CheckedSpec { base, checks: compiled });
         Ok(id)
     }
 
-    fn checks(&mut self, check: &Value, out: &mut Vec<Check>) -> CompileResult<()> {
+    fn checks(&mut self, check: &Value, out: &mut Vec<NodeCheck>) -> CompileResult<()> {
         let rules = self.rules;
         let words = |list: &Value| -> Vec<String> {
             list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
         };
         if let Some(schema) = check.get(ALSO) {
             let node = self.schema(schema)?;
-            out.push(Check::Also(node));
+            out.push(NodeCheck::Also(node));
         } else if let Some(schema) = check.get("not") {
             let given = only_required(schema);
-            out.push(Check::Not { node: self.below(&["not"], rules, schema)?, given });
+            out.push(NodeCheck::Not { node: self.below(&["not"], rules, schema)?, given });
         } else if let Some(condition) = check.get("if") {
             if check.get("then").is_none() && check.get("else").is_none() {
                 return Ok(());
@@ -167,20 +167,25 @@ impl Compiler<'_> {
             };
             let (then, otherwise) = (part("then")?, part("else")?);
             let when = in_words(condition);
-            out.push(Check::If { condition: self.below(&["if"], rules, condition)?, then, otherwise, when });
+            out.push(NodeCheck::If {
+                condition: self.below(&["if"], rules, condition)?,
+                then,
+                otherwise,
+                when,
+            });
         } else if let Some(schema) = check.get("contains") {
             let count = |keyword: &str| check.get(keyword).and_then(whole);
             let (min, max) = (count("minContains").unwrap_or(1), count("maxContains").unwrap_or(u64::MAX));
-            out.push(Check::Contains { node: self.below(&["contains"], rules, schema)?, min, max });
+            out.push(NodeCheck::Contains { node: self.below(&["contains"], rules, schema)?, min, max });
         } else if let Some(schema) = check.get("propertyNames") {
-            out.push(Check::Names(self.below(&["propertyNames"], rules, schema)?));
+            out.push(NodeCheck::Names(self.below(&["propertyNames"], rules, schema)?));
         } else {
             for keyword in ["dependentRequired", "dependentSchemas", "dependencies"] {
                 for (name, needs) in check.get(keyword).and_then(Value::as_object).into_iter().flatten() {
                     out.push(if needs.is_array() {
-                        Check::Requires(name.clone(), words(needs))
+                        NodeCheck::Requires(name.clone(), words(needs))
                     } else {
-                        Check::Depends(name.clone(), self.below(&[keyword, name], rules, needs)?)
+                        NodeCheck::Depends(name.clone(), self.below(&[keyword, name], rules, needs)?)
                     });
                 }
             }

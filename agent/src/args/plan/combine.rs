@@ -5,7 +5,7 @@ use super::compile::{Compiler, MERGE_COST};
 use super::error::CompileResult;
 use super::keywords::{CHECKS, KNOWN, SchemaMap, push_check, restricts};
 use super::merge::push_part;
-use super::node::{Kind, NodeId};
+use super::node::{NodeId, NodeKind};
 use super::union::tag_of;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ impl Compiler<'_> {
         if let Some(part) = self.only_part(map) {
             return self.below(&["allOf", "0"], self.rules, part);
         }
-        let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(NodeKind::Never)) };
         if parts.plain.contains_key(CLOSING) && look_at_properties(&parts.plain) {
             parts.plain.shift_remove(CLOSING);
             self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;

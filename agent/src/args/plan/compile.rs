@@ -8,7 +8,7 @@ use super::finish::{
 use super::identify::with_pointers;
 use super::keywords::{self, KNOWN, SchemaMap, notes};
 use super::merge::merge;
-use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
+use super::node::{ArraySpec, NodeId, NodeKind, Notes, ObjectSpec, PlanNode};
 use super::pattern::Patterns;
 use super::prepare::prepare;
 use super::{Graph, PlanOptions, Whole};
@@ -51,8 +51,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
-            Kind::Union { exclusive, .. } => *exclusive = false,
-            Kind::Checked(checked) if in_checks => checked.checks.clear(),
+            NodeKind::Union { exclusive, .. } => *exclusive = false,
+            NodeKind::Checked(checked) if in_checks => checked.checks.clear(),
             _ => {}
         }
     }
@@ -80,7 +80,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
         lone_references: foreign && has_lone_references(schema),
         dropped: RefCell::default(),
     };
-    let any = c.push(Kind::Any);
+    let any = c.push(NodeKind::Any);
     let compiled = c.root()?;
     let Compiler { mut nodes, notes, slots, references, definitions, dropped, flattened, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
@@ -142,7 +142,7 @@ fn has_lone_references(schema: &Value) -> bool {
 pub(super) struct Compiler<'s> {
     pub(super) foreign: bool,
     pub(super) root: &'s Value,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<PlanNode>,
     notes: Vec<Notes>,
     /// The coercions that are allowed at the current place.
     pub(super) rules: Rules,
@@ -181,7 +181,7 @@ impl Compiler<'_> {
         let schema = self.root;
         let says_so = schema.get("type").is_some_and(|t| t == "object");
         if !self.foreign || says_so && schema.get("$ref").is_none() {
-            let slot = self.push(Kind::Never);
+            let slot = self.push(NodeKind::Never);
             let place = std::ptr::from_ref(schema).addr();
             self.references.insert((place, self.rules), slot);
             self.definitions.insert(place, "#".into());
@@ -196,14 +196,14 @@ impl Compiler<'_> {
         };
         match merged {
             Some(merged) => self.schema(&Value::Object(merged)),
-            None => Ok(self.push(Kind::Never)),
+            None => Ok(self.push(NodeKind::Never)),
         }
     }
 
-    pub(super) fn push(&mut self, kind: Kind) -> NodeId {
+    pub(super) fn push(&mut self, kind: NodeKind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { id, kind, rules: self.rules, holds_secret: false });
+        self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false });
         self.notes.push(Notes::new());
         id
     }
@@ -212,11 +212,11 @@ impl Compiler<'_> {
         SchemaError::new(keyword, &self.pointer, reason)
     }
 
-    pub(super) fn kind(&self, id: NodeId) -> &Kind {
+    pub(super) fn kind(&self, id: NodeId) -> &NodeKind {
         &self.nodes[id.0 as usize].kind
     }
 
-    pub(super) fn kind_mut(&mut self, id: NodeId) -> &mut Kind {
+    pub(super) fn kind_mut(&mut self, id: NodeId) -> &mut NodeKind {
         &mut self.nodes[id.0 as usize].kind
     }
 
@@ -262,8 +262,8 @@ impl Compiler<'_> {
 
     fn kind_of(&mut self, schema: &Value) -> CompileResult<NodeId> {
         let map = match schema {
-            Value::Bool(true) => return Ok(self.push(Kind::Any)),
-            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            Value::Bool(true) => return Ok(self.push(NodeKind::Any)),
+            Value::Bool(false) => return Ok(self.push(NodeKind::Never)),
             Value::Object(map) => map,
             _ => return Err(self.error("$schema", "must be an object or a boolean")),
         };
@@ -309,11 +309,11 @@ impl Compiler<'_> {
             branches.push(self.typed(name, map)?);
         }
         let id = match branches[..] {
-            [] => return Ok(self.push(Kind::Null)),
+            [] => return Ok(self.push(NodeKind::Null)),
             [only] => only,
-            _ => self.push(Kind::Union { branches, exclusive: false }),
+            _ => self.push(NodeKind::Union { branches, exclusive: false }),
         };
-        Ok(if names.contains(&"null") { self.push(Kind::Nullable(id)) } else { id })
+        Ok(if names.contains(&"null") { self.push(NodeKind::Nullable(id)) } else { id })
     }
 
     /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
@@ -338,7 +338,7 @@ impl Compiler<'_> {
         ];
         let present = |keywords: &[&str]| keywords.iter().any(|k| map.contains_key(*k));
         if !OF_TYPE.iter().any(|(_, keywords)| present(keywords)) {
-            return Ok(self.push(Kind::Any));
+            return Ok(self.push(NodeKind::Any));
         }
         let mut branches = Vec::new();
         for (name, _) in OF_TYPE {
@@ -347,9 +347,9 @@ impl Compiler<'_> {
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
             branches.push(branch);
         }
-        branches.push(self.push(Kind::Bool));
-        let id = self.push(Kind::Union { branches, exclusive: false });
-        Ok(self.push(Kind::Nullable(id)))
+        branches.push(self.push(NodeKind::Bool));
+        let id = self.push(NodeKind::Union { branches, exclusive: false });
+        Ok(self.push(NodeKind::Nullable(id)))
     }
 
     /// Returns `None` if no value can fit both.

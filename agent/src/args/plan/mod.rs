@@ -27,8 +27,8 @@ mod words;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    AdditionalProperties, ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec,
-    Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, StrSpec,
+    AdditionalProperties, ArraySpec, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec, NodeCheck,
+    NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec,
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
@@ -70,7 +70,7 @@ pub struct Plan {
 
 /// The nodes of a plan, and facts about the whole.
 pub(crate) struct Graph {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
     /// Names of shared definitions, for recursive references.
     pub(crate) names: HashMap<NodeId, String>,
@@ -97,12 +97,12 @@ pub(crate) struct Graph {
 
 impl Graph {
     #[inline]
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &PlanNode {
         &self.nodes[id.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+    pub(crate) fn kind(&self, id: NodeId) -> &NodeKind {
         &self.node(id).kind
     }
 
@@ -130,7 +130,7 @@ impl Graph {
     /// Returns the object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
-            Kind::Object(object) => Some(object),
+            NodeKind::Object(object) => Some(object),
             _ => None,
         }
     }
@@ -138,7 +138,7 @@ impl Graph {
     /// Returns the node that a value is read along, without the checks of the whole.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
         // A chain of nodes that look at the same value is short, or the schema is refused.
-        while let Kind::Checked(checked) = self.kind(id) {
+        while let NodeKind::Checked(checked) = self.kind(id) {
             id = checked.base;
         }
         id
@@ -146,11 +146,11 @@ impl Graph {
 
     fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
         match self.kind(id) {
-            Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
-            Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
-            Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
-            Kind::External(external) => self.add_names(external.object, names),
-            Kind::Checked(checked) => self.add_names(checked.base, names),
+            NodeKind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
+            NodeKind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
+            NodeKind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
+            NodeKind::External(external) => self.add_names(external.object, names),
+            NodeKind::Checked(checked) => self.add_names(checked.base, names),
             _ => {}
         }
     }
@@ -368,9 +368,9 @@ impl Plan {
     #[cfg(feature = "testing")]
     pub(crate) fn takes_other_words(&self) -> bool {
         self.graph.nodes.iter().any(|node| match &node.kind {
-            Kind::Enum(words) => words.is_open(),
-            Kind::External(external) => external.units.is_open(),
-            Kind::Tagged { names, .. } => names.is_open(),
+            NodeKind::Enum(words) => words.is_open(),
+            NodeKind::External(external) => external.units.is_open(),
+            NodeKind::Tagged { names, .. } => names.is_open(),
             _ => false,
         })
     }

@@ -5,7 +5,7 @@ use super::compile::Compiler;
 use super::error::CompileResult;
 use super::key_index::KeyIndex;
 use super::keywords::{SchemaMap, notes, whole};
-use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
+use super::node::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Pattern, Prop};
 use super::token::NameToken;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
@@ -32,9 +32,9 @@ impl Compiler<'_> {
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
             // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
-            None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(Kind::Any)),
+            None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
-                AdditionalProperties::Schema(self.push(Kind::Any))
+                AdditionalProperties::Schema(self.push(NodeKind::Any))
             }
             None => AdditionalProperties::Unspecified,
             Some(schema) => {
@@ -53,8 +53,8 @@ impl Compiler<'_> {
                 let node = match (rest, patterns.iter().find(|(p, _)| p.is_match(name))) {
                     (_, Some((_, id))) => *id,
                     (AdditionalProperties::Schema(id), None) => id,
-                    (AdditionalProperties::Denied, None) => self.push(Kind::Never),
-                    (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
+                    (AdditionalProperties::Denied, None) => self.push(NodeKind::Never),
+                    (AdditionalProperties::Unspecified, None) => self.push(NodeKind::Any),
                 };
                 props.push(Prop {
                     token: NameToken::key(name),
@@ -131,7 +131,7 @@ impl Compiler<'_> {
             self.flattened.push(node);
         }
         let nullable = match self.kind(node) {
-            Kind::Nullable(inner) => Some(*inner),
+            NodeKind::Nullable(inner) => Some(*inner),
             _ => None,
         };
         // `Option<T>`: schemars says nullable, meaning that it may be left out.
@@ -143,8 +143,8 @@ impl Compiler<'_> {
             node = self.described(inner, outer);
         }
         let takes_null = match self.kind(node) {
-            Kind::Nullable(_) | Kind::Any | Kind::Null => true,
-            Kind::Const(members) => members.contains(&Value::Null),
+            NodeKind::Nullable(_) | NodeKind::Any | NodeKind::Null => true,
+            NodeKind::Const(members) => members.contains(&Value::Null),
             _ => false,
         };
         let mut notes = notes(schema);

@@ -3,7 +3,7 @@
 use super::compile::Compiler;
 use super::error::CompileResult;
 use super::keywords::{self, SchemaMap, restricts};
-use super::node::{Kind, NodeId};
+use super::node::{NodeId, NodeKind};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ impl<'s> Compiler<'s> {
         let mut target = match target {
             Value::Object(target) => target.clone(),
             Value::Bool(true) => return self.schema(&Value::Object(own)),
-            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            Value::Bool(false) => return Ok(self.push(NodeKind::Never)),
             _ => return Err(self.error("$ref", "does not lead to a schema")),
         };
         if self.foreign {
@@ -45,7 +45,7 @@ impl<'s> Compiler<'s> {
         }
         match self.within(&own, &target)? {
             Some(merged) => self.schema(&Value::Object(merged)),
-            None => Ok(self.push(Kind::Never)),
+            None => Ok(self.push(NodeKind::Never)),
         }
     }
 
@@ -56,7 +56,7 @@ impl<'s> Compiler<'s> {
         if let Some(id) = self.references.get(&key) {
             return Ok(*id);
         }
-        let slot = self.push(Kind::Never);
+        let slot = self.push(NodeKind::Never);
         self.references.insert(key, slot);
         self.definitions.entry(key.0).or_insert_with(|| definition_name(reference));
         let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());

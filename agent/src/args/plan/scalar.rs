@@ -3,7 +3,7 @@
 use super::compile::{Compiler, WIDE};
 use super::error::CompileResult;
 use super::keywords::{SchemaMap, push_check, whole};
-use super::node::{ArraySpec, Bound, FormatRule, IntSpec, Kind, NodeId, NumSpec, StrSpec};
+use super::node::{ArraySpec, FormatRule, IntSpec, NodeId, NodeKind, NumSpec, NumberBound, StrSpec};
 use super::prepare::{aliases_of, is_other};
 use super::words::Words;
 use crate::args::scalar::{Num, decimal, same_json};
@@ -12,14 +12,14 @@ use serde_json::Value;
 impl Compiler<'_> {
     pub(super) fn typed(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let kind = match name {
-            "null" => Kind::Null,
-            "boolean" => Kind::Bool,
-            "integer" => Kind::Int(self.integer(map)?),
+            "null" => NodeKind::Null,
+            "boolean" => NodeKind::Bool,
+            "integer" => NodeKind::Int(self.integer(map)?),
             "number" => {
-                let bound = |keyword: &str| map.get(keyword).and_then(Bound::of);
+                let bound = |keyword: &str| map.get(keyword).and_then(NumberBound::of);
                 let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
                 let single = !self.foreign && format(map) == Some("float");
-                Kind::Num(NumSpec {
+                NodeKind::Num(NumSpec {
                     is_open: !single && !bounds.iter().any(|keyword| map.contains_key(*keyword)),
                     min: bound("minimum"),
                     max: bound("maximum"),
@@ -47,10 +47,10 @@ impl Compiler<'_> {
                     (Some(_), Some(Value::Bool(true))) => FormatRule::Demanded,
                     (Some(_), _) => FormatRule::OfType,
                 };
-                Kind::Str(StrSpec::new(lengths, pattern, shown, rule))
+                NodeKind::Str(StrSpec::new(lengths, pattern, shown, rule))
             }
-            "array" => Kind::Array(self.array(map)?),
-            "object" => Kind::Object(self.object(map)?),
+            "array" => NodeKind::Array(self.array(map)?),
+            "object" => NodeKind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is not a type of JSON Schema"))),
         };
         Ok(self.push(kind))
@@ -113,7 +113,7 @@ impl Compiler<'_> {
         let items = match items {
             Some(Value::Bool(false)) => None,
             None if closed => None,
-            None => Some(self.push(Kind::Any)),
+            None => Some(self.push(NodeKind::Any)),
             Some(items) => {
                 let rules = if ids.is_empty() { below.as_item() } else { below };
                 Some(self.below(&[items_keyword], rules, items)?)
@@ -150,7 +150,7 @@ impl Compiler<'_> {
     /// Adds the other words for the name of a variant.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
-        if let Kind::Enum(words) = self.kind_mut(id) {
+        if let NodeKind::Enum(words) = self.kind_mut(id) {
             let own = std::mem::take(words);
             let name = own.names().next().unwrap_or_default().to_owned();
             *words =
@@ -171,17 +171,17 @@ impl Compiler<'_> {
         }
         let (nulls, members): (Vec<Value>, Vec<Value>) = members.into_iter().partition(Value::is_null);
         let kind = if members.is_empty() {
-            if nulls.is_empty() { Kind::Never } else { Kind::Null }
+            if nulls.is_empty() { NodeKind::Never } else { NodeKind::Null }
         } else if let Some(words) = members.iter().map(|m| m.as_str().map(String::from)).collect() {
-            Kind::Enum(Words::new(words))
+            NodeKind::Enum(Words::new(words))
         } else {
-            Kind::Const(members)
+            NodeKind::Const(members)
         };
         let id = self.push(kind);
-        if nulls.is_empty() || matches!(self.kind(id), Kind::Null) {
+        if nulls.is_empty() || matches!(self.kind(id), NodeKind::Null) {
             id
         } else {
-            self.push(Kind::Nullable(id))
+            self.push(NodeKind::Nullable(id))
         }
     }
 
@@ -207,10 +207,10 @@ impl Compiler<'_> {
             push_check(&mut own, others);
             return self.with_checks(&own, |c, own| c.closed_set(members, own));
         }
-        let Kind::Str(text) = self.detached("string", map)? else {
+        let NodeKind::Str(text) = self.detached("string", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
         };
-        let Kind::Num(number) = self.detached("number", map)? else {
+        let NodeKind::Num(number) = self.detached("number", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
         };
         let kept = members.iter().filter(|m| match m {
@@ -223,9 +223,9 @@ impl Compiler<'_> {
     }
 
     /// Returns a kind that is only used for a question at compile time.
-    fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<Kind> {
+    fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
-        Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, Kind::Never))
+        Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
     }
 }
 

@@ -4,7 +4,7 @@ use super::compile::Compiler;
 use super::error::CompileResult;
 use super::keywords::{SchemaMap, notes, restricts};
 use super::node::{
-    AdditionalProperties, ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, StrSpec, Variant,
+    AdditionalProperties, ExternalSpec, NodeId, NodeKind, Notes, ObjectSpec, Prop, StrSpec, Variant,
 };
 use super::prepare::{aliases_of, is_other, single_entry};
 use super::token::NameToken;
@@ -28,8 +28,8 @@ impl Compiler<'_> {
             others.append(&mut nulls);
         }
         let id = match others.len() {
-            0 if nulls.is_empty() => self.push(Kind::Never),
-            0 => return Ok(self.push(Kind::Null)),
+            0 if nulls.is_empty() => self.push(NodeKind::Never),
+            0 => return Ok(self.push(NodeKind::Null)),
             // An enum of one variant is still an enum to serde.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
@@ -44,7 +44,7 @@ impl Compiler<'_> {
                 id
             }
         };
-        Ok(if nulls.is_empty() { id } else { self.push(Kind::Nullable(id)) })
+        Ok(if nulls.is_empty() { id } else { self.push(NodeKind::Nullable(id)) })
     }
 
     fn choice(
@@ -69,7 +69,7 @@ impl Compiler<'_> {
             return Ok(id);
         }
         let branches = self.branches(alternatives, keyword)?;
-        Ok(self.push(Kind::Union { branches, exclusive }))
+        Ok(self.push(NodeKind::Union { branches, exclusive }))
     }
 
     fn tagged(
@@ -97,7 +97,7 @@ impl Compiler<'_> {
         let words = Words::new(variants.iter().map(|(name, _)| name.clone()).collect());
         let words = words.with_aliases(aliases.iter().map(|(name, alias)| (name.as_str(), alias.as_str())));
         let names = Box::new(VariantNames::new(words, other));
-        self.push(Kind::Tagged { tag, variants, names })
+        self.push(NodeKind::Tagged { tag, variants, names })
     }
 
     /// Whether one of the alternatives may accept null.
@@ -140,9 +140,9 @@ impl Compiler<'_> {
         let mut notes = described_words(alternatives, &words);
         let words = spelled(alternatives, together(&words, exclusive));
         let id = self.push(match (words.is_empty(), words.is_open()) {
-            (false, _) => Kind::Enum(words),
-            (true, false) => Kind::Never,
-            (true, true) => Kind::Str(StrSpec::any()),
+            (false, _) => NodeKind::Enum(words),
+            (true, false) => NodeKind::Never,
+            (true, true) => NodeKind::Str(StrSpec::any()),
         });
         if let Some(Value::String(variants)) = notes.get_mut("description") {
             self.variant_docs.insert(id, variants.clone());
@@ -206,11 +206,11 @@ impl Compiler<'_> {
             max: 1,
             is_complete_with_required: false,
         };
-        let object = self.push(Kind::Object(object));
+        let object = self.push(NodeKind::Object(object));
         let unit_words: Vec<Vec<String>> = units.iter().filter_map(|u| words(u)).collect();
         let owned: Vec<SchemaMap> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
-        Ok(Some(self.push(Kind::External(ExternalSpec {
+        Ok(Some(self.push(NodeKind::External(ExternalSpec {
             units: spelled(&owned, together(&unit_words, exclusive)),
             unit_notes,
             variants,

@@ -3,10 +3,10 @@
 
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
-use super::{Context, Hint, MAX_DEPTH, PlanDe, Position};
+use super::{Context, Hint, MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::document::Document;
-use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
+use crate::args::plan::{ArraySpec, CheckedSpec, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::scalar::const_of;
 use crate::args::unique::repeated;
@@ -29,8 +29,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
         let chosen = match &node.kind {
-            Kind::Const(members) => return constant(at, members, text, visitor),
-            Kind::External(external) if text.starts_with('"') => {
+            NodeKind::Const(members) => return constant(at, members, text, visitor),
+            NodeKind::External(external) if text.starts_with('"') => {
                 // Met by something that did not ask for an enum: serde's buffer, a `Value`.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
@@ -105,14 +105,14 @@ impl<'c> Context<'c> {
     /// Returns the node to read this along, for types that ask for objects or lists.
     pub(in crate::args) fn look_ahead(
         &self,
-        at: &Position<'c>,
+        at: &ValuePosition<'c>,
         text: &str,
-    ) -> Result<&'c Node, serde_json::Error> {
+    ) -> Result<&'c PlanNode, serde_json::Error> {
         let node = at.node;
         match &node.kind {
-            Kind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
-            Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
-            Kind::Checked(checked) => {
+            NodeKind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
+            NodeKind::Nullable(inner) => Ok(self.graph.node(*inner)),
+            NodeKind::Checked(checked) => {
                 if !self.is_silent() {
                     self.pass(at, text)?;
                 }
@@ -125,27 +125,28 @@ impl<'c> Context<'c> {
         }
     }
 
-    fn pass(&self, at: &Position<'_>, text: &str) -> Result<(), serde_json::Error> {
+    fn pass(&self, at: &ValuePosition<'_>, text: &str) -> Result<(), serde_json::Error> {
         if self.passes(at, text) { Ok(()) } else { Err(refused("check")) }
     }
 }
 
 /// Returns the items as they will arrive.
-fn coerced(at: &Position<'_>, text: &str) -> Option<Vec<Value>> {
+fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     let silent = at.cx.silent_part();
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&silent, at.node) }).ok()?;
+    let value =
+        Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&silent, at.node) }).ok()?;
     match value {
         Value::Array(items) => Some(items),
         _ => None,
     }
 }
 
-fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
+fn choose(cx: &Context<'_>, at: &ValuePosition<'_>, text: &str) -> Option<NodeId> {
     let node = at.node;
     match &node.kind {
-        Kind::External(external) => Some(external.object),
-        Kind::Tagged { tag, variants, names } => {
+        NodeKind::External(external) => Some(external.object),
+        NodeKind::Tagged { tag, variants, names } => {
             let mut de = serde_json::Deserializer::from_str(text);
             let mut name = None;
             // It stops at the tag, which serde_json takes for a mistake.
@@ -153,13 +154,13 @@ fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
             let name = name?;
             names.pick(variants, &name, node.rules).map(|(_, variant)| variant)
         }
-        Kind::Union { .. } => cx.branch(at, text),
+        NodeKind::Union { .. } => cx.branch(at, text),
         _ => None,
     }
 }
 
 fn constant<'de, V: Visitor<'de>, E: Error>(
-    at: &Position<'_>,
+    at: &ValuePosition<'_>,
     members: &[Value],
     text: &'de str,
     visitor: V,
@@ -192,7 +193,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
 fn member<'v>(
     members: &'v [Value],
     text: &str,
-    node: &Node,
+    node: &PlanNode,
 ) -> Result<(&'v Value, Value), serde_json::Error> {
     let sent: Value = serde_json::from_str(text)?;
     let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };

@@ -2,7 +2,7 @@
 
 use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
 use crate::args::hooks::{self, CheckFindings};
-use crate::args::plan::{Graph, Kind, Node, NodeId};
+use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::text::{offset_in, push_index, push_segment};
 use serde::de::Error;
@@ -19,59 +19,59 @@ pub(crate) struct Failure {
 }
 
 /// A value while it is read: its node and its path. A linked list on the stack, so that the path costs nothing until it is needed.
-pub(crate) struct Position<'c> {
+pub(crate) struct ValuePosition<'c> {
     pub(super) cx: &'c Context<'c>,
-    pub(super) node: &'c Node,
-    up: Option<&'c Position<'c>>,
-    segment: Segment<'c>,
+    pub(super) node: &'c PlanNode,
+    up: Option<&'c ValuePosition<'c>>,
+    segment: PositionSegment<'c>,
     secret: bool,
     pub(super) depth: u32,
 }
 
 #[derive(Clone, Copy)]
-enum Segment<'c> {
+enum PositionSegment<'c> {
     Root,
     Key(&'c str),
     Index(usize),
 }
 
-impl<'c> Position<'c> {
+impl<'c> ValuePosition<'c> {
     /// The arguments as a whole, or a value that is read by itself.
-    pub(crate) fn root(cx: &'c Context<'c>, node: &'c Node) -> Position<'c> {
-        Position { cx, node, up: None, segment: Segment::Root, secret: false, depth: 0 }
+    pub(crate) fn root(cx: &'c Context<'c>, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition { cx, node, up: None, segment: PositionSegment::Root, secret: false, depth: 0 }
     }
 
     #[inline]
-    pub(super) fn key(&'c self, key: &'c str, secret: bool, node: &'c Node) -> Position<'c> {
-        Position {
+    pub(super) fn key(&'c self, key: &'c str, secret: bool, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition {
             cx: self.cx,
             node,
             up: Some(self),
-            segment: Segment::Key(key),
+            segment: PositionSegment::Key(key),
             secret: self.secret || secret,
             depth: self.depth + 1,
         }
     }
 
     #[inline]
-    pub(super) fn index(&'c self, index: usize, node: &'c Node) -> Position<'c> {
-        Position {
+    pub(super) fn index(&'c self, index: usize, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition {
             cx: self.cx,
             node,
             up: Some(self),
-            segment: Segment::Index(index),
+            segment: PositionSegment::Index(index),
             secret: self.secret,
             depth: self.depth + 1,
         }
     }
 
     /// Returns the same place, to be read along another node.
-    pub(super) fn along(&self, node: &'c Node) -> Position<'c> {
-        Position { node, ..*self }
+    pub(super) fn along(&self, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition { node, ..*self }
     }
 
     pub(super) fn is_root(&self) -> bool {
-        matches!(self.segment, Segment::Root)
+        matches!(self.segment, PositionSegment::Root)
     }
 
     pub(super) fn pointer(&self) -> String {
@@ -86,9 +86,9 @@ impl<'c> Position<'c> {
             up.write(out);
         }
         match self.segment {
-            Segment::Root => {}
-            Segment::Key(key) => push_segment(out, key),
-            Segment::Index(index) => push_index(out, index),
+            PositionSegment::Root => {}
+            PositionSegment::Key(key) => push_segment(out, key),
+            PositionSegment::Index(index) => push_index(out, index),
         }
     }
 }
@@ -97,10 +97,10 @@ impl<'c> Position<'c> {
 pub(crate) trait ValueJudge {
     /// Returns the branch of a union that fits the value, if one does. `is_root`: it is the arguments as a whole. `is_silent`: sets may
     /// have repeated items.
-    fn branch(&self, union: &Node, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
+    fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
     /// Whether the value passes the checks of a node.
-    fn passes(&self, checked: &Node, value: &str, is_root: bool) -> bool;
+    fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool;
 }
 
 /// The purpose of a reading.
@@ -208,7 +208,7 @@ impl<'c> Context<'c> {
     }
 
     /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
-    pub(crate) fn root(&self) -> &'c Node {
+    pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
     }
 
@@ -226,10 +226,12 @@ impl<'c> Context<'c> {
     }
 
     /// Notes that a value is read without the plan, if it may contain numbers.
-    pub(super) fn note_any(&self, at: &Position<'_>) {
+    pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
-            Segment::Key(key) => self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":")),
-            Segment::Root | Segment::Index(_) => None,
+            PositionSegment::Key(key) => {
+                self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":"))
+            }
+            PositionSegment::Root | PositionSegment::Index(_) => None,
         };
         if !matches!(start.map(skip_blank), Some([b'"' | b't' | b'f' | b'n', ..])) {
             self.floats.set(self.floats.get() | FLOATS | EXPONENTS);
@@ -276,17 +278,17 @@ impl<'c> Context<'c> {
 
     /// Assigns what checks have found since the last call to the value at this position.
     #[cold]
-    pub(crate) fn place(&self, at: &Position<'_>) {
+    pub(crate) fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
-    pub(crate) fn is_tried(&self, node: &Node) -> bool {
+    pub(crate) fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
-            Kind::Union { .. } => true,
-            Kind::Nullable(inner) => matches!(self.graph.kind(*inner), Kind::Union { .. }),
+            NodeKind::Union { .. } => true,
+            NodeKind::Nullable(inner) => matches!(self.graph.kind(*inner), NodeKind::Union { .. }),
             _ => false,
         }
     }
@@ -314,7 +316,7 @@ impl<'c> Context<'c> {
     #[cold]
     pub(super) fn record(
         &self,
-        at: &Position<'_>,
+        at: &ValuePosition<'_>,
         from: CoercedValue<'_>,
         to: CoercedValue<'_>,
         rule: CoercionRule,
@@ -324,14 +326,14 @@ impl<'c> Context<'c> {
 
     /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
-    pub(super) fn record_dropped(&self, at: &Position<'_>, from: Value) {
+    pub(super) fn record_dropped(&self, at: &ValuePosition<'_>, from: Value) {
         let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
         self.push(at, self.graph.has_secrets(), from, CoercedValue::Null, rule);
     }
 
     fn push(
         &self,
-        at: &Position<'_>,
+        at: &ValuePosition<'_>,
         is_secret: bool,
         from: CoercedValue<'_>,
         to: CoercedValue<'_>,
@@ -347,17 +349,17 @@ impl<'c> Context<'c> {
 
     /// Remembers the innermost place of a refusal.
     #[cold]
-    pub(super) fn failed(&self, at: &Position<'_>) {
+    pub(super) fn failed(&self, at: &ValuePosition<'_>) {
         self.fail(at, false);
     }
 
     /// Remembers that the type of a map's keys refused this one.
     #[cold]
-    pub(super) fn failed_key(&self, at: &Position<'_>) {
+    pub(super) fn failed_key(&self, at: &ValuePosition<'_>) {
         self.fail(at, true);
     }
 
-    fn fail(&self, at: &Position<'_>, is_key: bool) {
+    fn fail(&self, at: &ValuePosition<'_>, is_key: bool) {
         // A refusal is only located where it is looked for.
         if self.collects() {
             let mut rare = self.rare.borrow_mut();
@@ -400,12 +402,12 @@ impl<'c> Context<'c> {
     }
 
     /// Returns the branch of a union that fits the value at a position.
-    pub(super) fn branch(&self, at: &Position<'_>, value: &str) -> Option<NodeId> {
+    pub(super) fn branch(&self, at: &ValuePosition<'_>, value: &str) -> Option<NodeId> {
         self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
 
     /// Whether the value at a position passes the checks of its node.
-    pub(super) fn passes(&self, at: &Position<'_>, value: &str) -> bool {
+    pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
         self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
 }

@@ -17,7 +17,7 @@ mod sequence;
 mod value;
 
 pub(crate) use buffered::IsKey;
-pub(crate) use context::{Context, Failure, Position, ValueJudge};
+pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
 use super::hooks;
 use serde::de::{DeserializeSeed, Deserializer};
@@ -27,13 +27,13 @@ const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
     pub(crate) de: D,
-    pub(crate) at: &'c Position<'c>,
+    pub(crate) at: &'c ValuePosition<'c>,
 }
 
 /// Deserializes whatever the seed asks for, through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
 }
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {

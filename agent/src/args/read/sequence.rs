@@ -1,14 +1,14 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::context::{Position, refused};
+use super::context::{ValuePosition, refused};
 use crate::args::plan::ArraySpec;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c Position<'c>,
+    pub(super) at: &'c ValuePosition<'c>,
     pub(super) array: &'c ArraySpec,
 }
 
@@ -34,7 +34,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 
 struct Items<'c, 'n, A> {
     access: A,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     array: &'c ArraySpec,
     count: &'n mut usize,
 }

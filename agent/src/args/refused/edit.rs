@@ -1,7 +1,7 @@
 //! Places in a JSON text, and texts in which a place was replaced.
 
 use crate::args::document::{Doc, Document, Shape};
-use crate::args::plan::{Graph, Kind, NodeId, Prop};
+use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
 use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
@@ -59,12 +59,12 @@ pub(super) fn place_at<'g, 'd, 't>(
         let doc = below(place.doc, &key)?;
         let parent = Some(Parent { node: inner, doc: place.doc });
         let (node, prop) = match graph.kind(inner) {
-            Kind::Object(object) => match object.child(&key, 0)? {
+            NodeKind::Object(object) => match object.child(&key, 0)? {
                 crate::args::plan::Child::Prop(index, node) => (node, object.props.get(index)),
                 crate::args::plan::Child::Entry(node) => (node, None),
             },
-            Kind::Array(array) => (array.item(key.parse().ok()?)?, None),
-            Kind::Any => (graph.any, None),
+            NodeKind::Array(array) => (array.item(key.parse().ok()?)?, None),
+            NodeKind::Any => (graph.any, None),
             _ => return None,
         };
         let secret = place.secret || prop.is_some_and(|prop| prop.secret);
@@ -82,14 +82,14 @@ pub(super) fn entered(
     depth: usize,
 ) -> Option<NodeId> {
     let next = match graph.kind(node) {
-        Kind::Nullable(inner) if !doc.is_null() => *inner,
-        Kind::Checked(checked) => checked.base,
-        Kind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
-        Kind::Tagged { tag, variants, names } => {
+        NodeKind::Nullable(inner) if !doc.is_null() => *inner,
+        NodeKind::Checked(checked) => checked.base,
+        NodeKind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
+        NodeKind::Tagged { tag, variants, names } => {
             let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
             names.pick(variants, name, graph.node(node).rules)?.1
         }
-        Kind::Union { .. } => chosen(node, doc)?,
+        NodeKind::Union { .. } => chosen(node, doc)?,
         _ => return Some(node),
     };
     // A chain of nodes that look at the same value is short, or the schema is refused.

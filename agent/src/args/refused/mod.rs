@@ -14,9 +14,9 @@ use super::document::{Doc, Document, Shape};
 use super::formats;
 use super::hooks::{self, CheckFindings, is_within};
 use super::issue::{Issue, IssueCode};
-use super::judge::{Shared, TextJudge};
-use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
-use super::read::{Context, Failure, Position};
+use super::judge::{TextJudge, WalkState};
+use super::plan::{Child, FormatRule, Graph, NodeId, NodeKind};
+use super::read::{Context, Failure, ValuePosition};
 use super::report::MAX_ISSUES;
 use super::signature::signature;
 use super::text::{MAX_VALUE, push_segment, quoted};
@@ -88,15 +88,15 @@ const MAX_FORMATS: usize = 1_000;
 /// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
-    let shared = Shared::new(graph, root.raw, Some(root), false);
+    let shared = WalkState::new(graph, root.raw, Some(root), false);
     let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
     for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {
         let Some(place) = place_at(graph, root, &pointer, &chosen) else { continue };
         let node = match graph.kind(graph.unchecked(place.node)) {
-            Kind::Nullable(inner) => *inner,
+            NodeKind::Nullable(inner) => *inner,
             _ => place.node,
         };
-        let (Kind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
+        let (NodeKind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
         else {
             continue;
         };
@@ -122,10 +122,10 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
 /// The end of one reading: the findings of checks, and the refusal that ended it.
 struct Reading {
     placed: Vec<CheckFindings>,
-    refusal: Option<Refusal>,
+    refusal: Option<TypeRefusal>,
 }
 
-struct Refusal {
+struct TypeRefusal {
     at: String,
     is_key: bool,
     words: String,
@@ -171,8 +171,8 @@ impl Search<'_, '_> {
 
     /// Replaces what the plan refuses.
     fn fit(&mut self) -> bool {
-        let shared = Shared::new(self.graph, self.sent.raw, Some(self.sent), false);
-        let mut fit = fit::Fit {
+        let shared = WalkState::new(self.graph, self.sent.raw, Some(self.sent), false);
+        let mut fit = fit::TextFitter {
             graph: self.graph,
             shared: &shared,
             path: String::new(),
@@ -180,7 +180,7 @@ impl Search<'_, '_> {
             stuck: None,
         };
         let text = fit.value(self.graph.root, self.sent, None, 0);
-        let fit::Fit { touched, stuck, .. } = fit;
+        let fit::TextFitter { touched, stuck, .. } = fit;
         let Some(text) = text.filter(|_| !touched.iter().any(String::is_empty)) else {
             self.unchecked = Some(stuck.unwrap_or_default());
             return false;
@@ -204,7 +204,7 @@ impl Search<'_, '_> {
             hooks::collect(|| {
                 let _tried = cx.is_tried(root).then(hooks::suspend);
                 let end = (self.again)(&cx, text);
-                cx.place(&Position::root(&cx, root));
+                cx.place(&ValuePosition::root(&cx, root));
                 end
             })
         };
@@ -219,7 +219,7 @@ impl Search<'_, '_> {
             end
         };
         let (placed, Failure { at, is_key }) = cx.into_placed();
-        let refusal = end.err().map(|error| Refusal { at, is_key, words: words::plain(&error) });
+        let refusal = end.err().map(|error| TypeRefusal { at, is_key, words: words::plain(&error) });
         Some(Reading { placed, refusal })
     }
 
@@ -233,10 +233,10 @@ impl Search<'_, '_> {
     }
 
     /// Notes a refusal and replaces what was refused, so that the reading passes it.
-    fn pass(&mut self, refusal: &Refusal, issues: &[Issue]) -> bool {
+    fn pass(&mut self, refusal: &TypeRefusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
-        let shared = Shared::new(self.graph, &text, Some(&document.root), false);
+        let shared = WalkState::new(self.graph, &text, Some(&document.root), false);
         let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
         let graph = self.graph;
         let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {
@@ -260,7 +260,7 @@ impl Search<'_, '_> {
 
     fn pass_leaf(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
@@ -306,7 +306,7 @@ impl Search<'_, '_> {
         let parent = place.parent.as_ref()?;
         let key = edit::keys(at).last()?;
         let is_optional = match self.graph.kind(parent.node) {
-            Kind::Object(object) => match object.child(&key, 0)? {
+            NodeKind::Object(object) => match object.child(&key, 0)? {
                 Child::Prop(index, _) => object.props.get(index).is_some_and(|prop| !prop.required),
                 Child::Entry(_) => true,
             },
@@ -319,7 +319,7 @@ impl Search<'_, '_> {
     /// A value was refused as a whole, perhaps because of a value in it: serde buffers what is flattened, tagged or untagged.
     fn pass_container(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
@@ -336,7 +336,7 @@ impl Search<'_, '_> {
             };
             let Some(Reading { refusal: Some(alone), .. }) = self.read(&text) else { continue };
             if is_within(&alone.at, at) {
-                let alone = Refusal { at: pointer.clone(), is_key: false, words: alone.words };
+                let alone = TypeRefusal { at: pointer.clone(), is_key: false, words: alone.words };
                 let leaf = place_at(self.graph, root, pointer, chosen);
                 self.note(&alone, leaf.as_ref(), None, issues);
                 culprits.push(pointer);
@@ -371,8 +371,10 @@ impl Search<'_, '_> {
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
             // A word of a closed set was checked, and may be the tag by which the rest is read.
-            if !matches!(self.graph.kind(leaf.node), Kind::Enum(_) | Kind::Const(_) | Kind::Bool | Kind::Any)
-            {
+            if !matches!(
+                self.graph.kind(leaf.node),
+                NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
+            ) {
                 let made = samples(self.graph, leaf.node, leaf.prop, &self.near);
                 own.push((pointer, leaf.doc.raw.to_owned(), made));
             }
@@ -408,13 +410,13 @@ impl Search<'_, '_> {
     /// A map's key was refused: it gets another name, so that its value is checked, too.
     fn pass_key(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
     ) -> bool {
         let Some(parent) = &place.parent else { return false };
-        let (Shape::Object(entries), Kind::Object(object)) =
+        let (Shape::Object(entries), NodeKind::Object(object)) =
             (&parent.doc.shape, self.graph.kind(parent.node))
         else {
             return false;
@@ -465,7 +467,7 @@ impl Search<'_, '_> {
     /// Adds the issue of a refusal, unless the walk has named the place, or it is not as it was sent.
     fn note(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         place: Option<&PlannedValue<'_, '_, '_>>,
         example: Option<&str>,
         issues: &[Issue],
@@ -502,7 +504,7 @@ impl Search<'_, '_> {
 
     fn note_key(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         key: &str,
         place: &PlannedValue<'_, '_, '_>,
         example: Option<&str>,

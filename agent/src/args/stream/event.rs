@@ -153,7 +153,7 @@ pub(super) struct Frame {
 
 /// One step of a path.
 #[derive(Clone, Copy)]
-enum PathStep<'a> {
+enum ArgumentStep<'a> {
     /// The key of an object.
     Key(&'a str),
     /// The index in an array.
@@ -162,10 +162,10 @@ enum PathStep<'a> {
 
 impl<'a> ArgumentPath<'a> {
     /// Returns the steps of the path, outermost first.
-    fn steps(self) -> impl Iterator<Item = PathStep<'a>> {
+    fn steps(self) -> impl Iterator<Item = ArgumentStep<'a>> {
         self.frames.iter().map(move |frame| match frame.index {
-            Some(index) => PathStep::Index(index),
-            None => PathStep::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
+            Some(index) => ArgumentStep::Index(index),
+            None => ArgumentStep::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
         })
     }
 
@@ -177,7 +177,7 @@ impl<'a> ArgumentPath<'a> {
     /// Returns the top-level parameter that the value is, or is in; `None` for the whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.steps().next() {
-            Some(PathStep::Key(key)) => Some(key),
+            Some(ArgumentStep::Key(key)) => Some(key),
             _ => None,
         }
     }
@@ -212,8 +212,8 @@ impl fmt::Display for ArgumentPath<'_> {
         let mut pointer = String::new();
         for step in self.steps() {
             match step {
-                PathStep::Key(key) => push_segment(&mut pointer, key),
-                PathStep::Index(index) => push_index(&mut pointer, index),
+                ArgumentStep::Key(key) => push_segment(&mut pointer, key),
+                ArgumentStep::Index(index) => push_index(&mut pointer, index),
             }
         }
         f.write_str(&pointer)

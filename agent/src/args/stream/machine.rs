@@ -2,7 +2,7 @@
 
 use super::error::{Fault, MAX_NUMBER};
 use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
-use super::string::Text;
+use super::string::OpenString;
 use crate::args::judge::EarlyCheck;
 
 /// Maximum number of nested containers, as in `serde_json`.
@@ -33,7 +33,7 @@ enum ParserState {
 }
 
 /// The recipients of events.
-pub(super) struct Listeners<'l> {
+pub(super) struct StreamListeners<'l> {
     pub(super) on: &'l mut dyn FnMut(ArgumentEvent<'_>),
     pub(super) early: Option<&'l mut EarlyCheck>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Machine {
     frames: Vec<Frame>,
     /// The keys of the open objects, unescaped and concatenated.
     pub(super) keys: String,
-    pub(super) string: Text,
+    pub(super) string: OpenString,
     /// How far the text was read.
     at: usize,
     /// The start of the open scalar.
@@ -61,7 +61,7 @@ impl Machine {
             state: ParserState::Value { first: false },
             frames: Vec::new(),
             keys: String::new(),
-            string: Text::default(),
+            string: OpenString::default(),
             at: 0,
             token: 0,
             closed: 0,
@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// Continues reading. `text` is everything so far.
-    pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    pub(super) fn run(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::String { key: false }) && self.goes_on(text, to) {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Machine {
     }
 
     /// Handles the end of the text.
-    pub(super) fn end(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    pub(super) fn end(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
         }
@@ -162,7 +162,13 @@ impl Machine {
         Some(out)
     }
 
-    fn value(&mut self, text: &str, byte: u8, first: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn value(
+        &mut self,
+        text: &str,
+        byte: u8,
+        first: bool,
+        to: &mut StreamListeners<'_>,
+    ) -> Result<(), Fault> {
         let (state, kind) = match byte {
             b'"' => (ParserState::String { key: false }, ArgumentKind::Text),
             b'{' => (ParserState::Key { first: true }, ArgumentKind::Object),
@@ -195,7 +201,7 @@ impl Machine {
         Ok(())
     }
 
-    fn after(&mut self, text: &str, byte: u8, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn after(&mut self, text: &str, byte: u8, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         let Some(frame) = self.frames.last_mut() else { return Err(Fault::Trailing) };
         match (byte, &mut frame.index) {
             (b',', Some(index)) => {
@@ -222,7 +228,7 @@ impl Machine {
         self.state = ParserState::String { key: true };
     }
 
-    fn close_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) {
+    fn close_string(&mut self, text: &str, key: bool, to: &mut StreamListeners<'_>) {
         if !key {
             return self.close_value(text, self.token, to);
         }
@@ -239,7 +245,7 @@ impl Machine {
         }
     }
 
-    fn close_number(&mut self, text: &str, last: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn close_number(&mut self, text: &str, last: bool, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         let token = text.get(self.token..self.at).unwrap_or_default();
         match serde_json::from_str::<serde_json::Number>(token) {
             Ok(_) => {
@@ -255,7 +261,7 @@ impl Machine {
         }
     }
 
-    fn close_container(&mut self, text: &str, to: &mut Listeners<'_>) {
+    fn close_container(&mut self, text: &str, to: &mut StreamListeners<'_>) {
         self.at += 1;
         if let Some(frame) = self.frames.pop() {
             self.keys.truncate(frame.key_start);
@@ -264,7 +270,7 @@ impl Machine {
     }
 
     /// Handles the end of the value that starts at `start`.
-    fn close_value(&mut self, text: &str, start: usize, to: &mut Listeners<'_>) {
+    fn close_value(&mut self, text: &str, start: usize, to: &mut StreamListeners<'_>) {
         let text = text.get(start..self.at).unwrap_or_default();
         self.closed = self.at;
         (to.on)(ArgumentEvent::Finished { path: self.path(), json: text });

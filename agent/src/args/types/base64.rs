@@ -1,6 +1,6 @@
 //! Bytes as base64.
 
-use super::{FromText, read, text_of};
+use super::{ParsedText, read, text_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -88,7 +88,7 @@ impl fmt::Debug for Base64 {
     }
 }
 
-impl FromText for Base64 {
+impl ParsedText for Base64 {
     const WANTED: &'static str = "bytes as base64 text";
     type Error = String;
 

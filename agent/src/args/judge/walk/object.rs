@@ -1,10 +1,10 @@
 //! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
-use super::{Segment, Walk};
+use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::plan::{AdditionalProperties, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::signature::signature;
 use crate::args::suggest::{has_close_name, near_names};
@@ -108,7 +108,7 @@ impl<'w> Walk<'w, '_> {
     ) {
         let mut known = HashSet::with_hasher(NameHash::default());
         for key in unknown.iter().filter(|key| unknown.len() == 1 || known.insert(**key)) {
-            self.below(Segment::Key(key), |walk| {
+            self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = match &object.patterns[..] {
                         [(pattern, _)] if object.props.is_empty() && pattern.is_integer_key() => {
@@ -178,7 +178,7 @@ impl<'w> Walk<'w, '_> {
         let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
         // A parameter that accepts anything fits every key.
-        let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
             || Walk::count(self.shared, prop.node, doc).count > 0
@@ -197,7 +197,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
-        self.below(Segment::Key(&prop.name), |walk| {
+        self.below(WalkSegment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
                 issue.problem.push_str("required, but missing");
                 if let Some(key) = meant {
@@ -221,7 +221,7 @@ impl<'w> Walk<'w, '_> {
     pub(in crate::args::judge) fn twice(&mut self, key: &'w str, before: &str) {
         let problem =
             if before == key { "given twice".into() } else { format!("given twice (also as {before:?})") };
-        self.below(Segment::Key(key), |walk| {
+        self.below(WalkSegment::Key(key), |walk| {
             walk.add(IssueCode::Duplicate, |_, issue| issue.problem = problem);
         });
     }
@@ -235,7 +235,7 @@ impl<'w> Walk<'w, '_> {
         let secret = self.secret;
         self.secret |= prop.secret;
         let known = self.out.as_ref().map_or(0, |out| out.len());
-        self.below(Segment::Key(key), |walk| {
+        self.below(WalkSegment::Key(key), |walk| {
             if !(doc.is_null() && prop.null_absent) {
                 walk.check(prop.node, doc);
             } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
@@ -268,7 +268,7 @@ impl<'w> Walk<'w, '_> {
 
     /// Checks a map entry that was given once.
     pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
-        self.below(Segment::Key(key), |walk| walk.check(node, doc));
+        self.below(WalkSegment::Key(key), |walk| walk.check(node, doc));
     }
 
     fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
