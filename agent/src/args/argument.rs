@@ -1,8 +1,7 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
 use super::judge::TextJudge;
-use super::plan::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, PlanNode};
-use super::policy::UnknownKeys;
+use super::plan::{NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey};
 use super::read::{Context, IsKey, PlanDe, ValuePosition};
 use super::{Document, Plan, did_you_mean, hidden};
 use serde::de::value::Error as Plain;
@@ -190,9 +189,7 @@ impl Plan {
     fn takes(&self, id: NodeId, name: &str) -> bool {
         let graph = self.graph();
         let object = |object: &ObjectSpec| {
-            object.child(name, 0).is_some()
-                || (object.rest == AdditionalProperties::Unspecified
-                    && graph.options.unknown_keys() == UnknownKeys::Keep)
+            object.child(name, 0).is_some() || graph.unlisted(object, true) == UnlistedKey::Kept
         };
         match graph.kind(id) {
             NodeKind::Any => true,

@@ -7,10 +7,8 @@
 mod scalars;
 
 use super::plan::{
-    AdditionalProperties, ArraySpec, ExternalSpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode,
-    VariantNames,
+    ArraySpec, ExternalSpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames,
 };
-use super::policy::UnknownKeys;
 use super::seen_keys::SeenKeys;
 use std::borrow::Cow;
 
@@ -247,7 +245,7 @@ impl<'s> Scan<'s> {
                 None => Err(misfit(at)),
             })?,
         };
-        fits(array.min <= count && count <= array.max, end)
+        fits(array.takes_length(count), end)
     }
 
     /// Scans the items of a list from the first one. Returns their number and the position after the list.
@@ -387,13 +385,14 @@ impl<'s> Scan<'s> {
         if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) {
             return Err(UNDECIDED);
         }
-        let node = match (object.entry(key), self.graph.options.unknown_keys()) {
-            (Some(node), _) => node,
-            (None, UnknownKeys::Keep) if object.rest == AdditionalProperties::Unspecified => self.graph.any,
-            (None, UnknownKeys::Strip) => return Err(UNDECIDED),
-            (None, _) => {
-                return Err(self.refuse(at));
-            }
+        let node = match object.entry(key) {
+            Some(node) => node,
+            // The scan does not know whether this is the object at the root.
+            None => match self.graph.unlisted(object, true) {
+                UnlistedKey::Kept => self.graph.any,
+                UnlistedKey::Dropped => return Err(UNDECIDED),
+                UnlistedKey::Refused => return Err(self.refuse(at)),
+            },
         };
         if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
     }

@@ -7,8 +7,7 @@ use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
 use crate::args::document::Document;
 use crate::args::issue::Issue;
-use crate::args::plan::{AdditionalProperties, Child, NodeId, NodeKind, Plan};
-use crate::args::policy::UnknownKeys;
+use crate::args::plan::{Child, NodeId, NodeKind, Plan, UnlistedKey};
 use std::collections::HashMap;
 
 pub(crate) struct EarlyCheck {
@@ -76,8 +75,7 @@ impl EarlyCheck {
         let shared = WalkState::new(graph, key, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
-        let keep = graph.options.unknown_keys() == UnknownKeys::Keep
-            && object.rest == AdditionalProperties::Unspecified;
+        let unlisted = graph.unlisted(object, true);
         let entry = match object.child(key, self.hint) {
             Some(Child::Prop(index, node)) => {
                 self.hint = index + 1;
@@ -98,10 +96,10 @@ impl EarlyCheck {
                 return before;
             }
             Some(Child::Entry(node)) => Some(node),
-            None if keep => Some(graph.any),
+            None if unlisted == UnlistedKey::Kept => Some(graph.any),
             None => None,
         };
-        let strip = graph.options.unknown_keys() == UnknownKeys::Strip;
+        let strip = unlisted == UnlistedKey::Dropped;
         let identity = graph.identity(object, key);
         match (self.others.get_mut(identity.as_ref()), entry) {
             (None, _) => {

@@ -2,6 +2,7 @@
 
 use super::walk::{Walk, WalkSummary};
 use crate::args::document::{Doc, Document};
+use crate::args::hash::NameHash;
 use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
 use crate::args::read::{Context, PlanDe, ValueJudge, ValuePosition};
 use crate::args::text::offset_in;
@@ -27,7 +28,7 @@ pub(crate) struct WalkState<'w> {
     /// Sets may have repeated items: they are being read in order to be compared, and reading them again would multiply.
     pub(super) silent: bool,
     /// By union and value. Without it nested unions would be tried again for every branch around them.
-    choices: RefCell<HashMap<PlaceKey, Choice>>,
+    choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
     /// The rest of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
     /// The rest of [`CHECK_BUDGET`], and of what the text adds to it.
@@ -35,7 +36,7 @@ pub(crate) struct WalkState<'w> {
     /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
     /// Nodes with checks, and the values that have passed them.
-    passed: RefCell<Vec<PlaceKey>>,
+    passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +59,16 @@ pub(super) enum Choice {
     Doubled,
     /// There are no branches.
     Nothing,
+}
+
+impl Choice {
+    /// Returns the branch that fits.
+    fn branch(&self) -> Option<NodeId> {
+        match self {
+            Choice::Fits { branch, .. } => Some(*branch),
+            _ => None,
+        }
+    }
 }
 
 impl<'w> WalkState<'w> {
@@ -109,19 +120,13 @@ impl<'w> WalkState<'w> {
 
     /// Returns the branch that was chosen for a value, if one fits.
     fn chosen(&self, union: NodeId, raw: &str) -> Option<NodeId> {
-        match self.choices.borrow().get(&(union, offset_in(self.text, raw)?)) {
-            Some(Choice::Fits { branch, .. }) => Some(*branch),
-            _ => None,
-        }
+        self.choices.borrow().get(&(union, offset_in(self.text, raw)?))?.branch()
     }
 
     /// Returns the branch of a union that fits a value.
     pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
-        match self.choose(self.graph.node(node), branches, *exclusive, doc) {
-            Choice::Fits { branch, .. } => Some(branch),
-            _ => None,
-        }
+        self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
     /// Returns the branch of a union that fits a value, or that has the fewest issues with it.
@@ -260,10 +265,10 @@ pub(crate) struct TextJudge<'t> {
 
 #[derive(Default)]
 struct KnownValues {
-    /// The branches that were chosen for unions; `true` if sets may have repeated items.
-    branches: HashMap<(PlaceKey, bool), NodeId>,
+    /// The choices of walks, and of those in which sets may have repeated items.
+    choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
     /// Nodes with checks, and the values that pass them.
-    passed: HashSet<PlaceKey>,
+    passed: HashSet<PlaceKey, NameHash>,
 }
 
 impl<'t> TextJudge<'t> {
@@ -275,12 +280,18 @@ impl<'t> TextJudge<'t> {
     fn remember(&self, walked: WalkState<'_>) {
         let mut known = self.known.borrow_mut();
         let known = known.get_or_insert_default();
-        let fits = |(place, choice)| match choice {
-            Choice::Fits { branch, .. } => Some(((place, walked.silent), branch)),
-            _ => None,
-        };
-        known.branches.extend(walked.choices.into_inner().into_iter().filter_map(fits));
-        known.passed.extend(walked.passed.into_inner());
+        let choices = &mut known.choices[usize::from(walked.silent)];
+        let (new, passed) = (walked.choices.into_inner(), walked.passed.into_inner());
+        if known.passed.is_empty() {
+            known.passed = passed;
+        } else {
+            known.passed.extend(passed);
+        }
+        if choices.is_empty() {
+            *choices = new;
+        } else {
+            choices.extend(new);
+        }
     }
 }
 
@@ -288,18 +299,17 @@ impl ValueJudge for TextJudge<'_> {
     #[cold]
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = &union.kind else { return None };
-        let key = ((union.id, offset_in(self.text, value)?), is_silent);
-        let known = self.known.borrow().as_ref().and_then(|known| known.branches.get(&key).copied());
-        let known = known.or_else(|| self.walked?.chosen(union.id, value));
-        if known.is_some() {
-            return known;
+        let place = (union.id, offset_in(self.text, value)?);
+        let known = match self.known.borrow().as_ref() {
+            Some(known) => known.choices[usize::from(is_silent)].get(&place).and_then(Choice::branch),
+            None => None,
+        };
+        if let Some(branch) = known.or_else(|| self.walked?.chosen(union.id, value)) {
+            return Some(branch);
         }
         let document = Document::parse(value).ok()?;
         let shared = WalkState::new(self.graph, self.text, is_root.then_some(&document.root), is_silent);
-        let chosen = match shared.choose(union, branches, *exclusive, &document.root) {
-            Choice::Fits { branch, .. } => Some(branch),
-            _ => None,
-        };
+        let chosen = shared.choose(union, branches, *exclusive, &document.root).branch();
         self.remember(shared);
         chosen
     }

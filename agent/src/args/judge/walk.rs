@@ -326,9 +326,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 issue.received = Some(walk.received(None, doc));
             }),
             (NodeKind::Nullable(inner), _) => self.check(*inner, doc),
-            (NodeKind::Bool, Shape::Text(text))
-                if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
-            {
+            (NodeKind::Bool, Shape::Text(text)) if bool_from_text(text, node.rules).is_some() => {
                 self.note_coercion_beyond(bool_from_text(text, node.rules.within_strict()).is_none());
             }
             (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
@@ -437,10 +435,10 @@ impl<'w, 'o> Walk<'w, 'o> {
             doc.exact_f64()?;
         }
         let value = doc.to_value();
-        if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
+        if !spec.takes_number(&value, node.rules) {
             return None;
         }
-        self.note_coercion_beyond(!node.rules.within_strict().number_to_text(!value.is_f64()));
+        self.note_coercion_beyond(!spec.takes_number(&value, node.rules.within_strict()));
         number_text(&value)
     }
 
@@ -495,7 +493,7 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     fn array(&mut self, id: NodeId, array: &ArraySpec, items: &'w [Doc<'_>], doc: &'w Doc<'_>) {
         let count = items.len() as u64;
-        if count < array.min || count > array.max {
+        if !array.takes_length(count) {
             let problem = if array.min == array.max && array.max == array.prefix.len() as u64 {
                 format!("must have exactly {} items, has {count}", array.max)
             } else if count < array.min {

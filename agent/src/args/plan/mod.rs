@@ -28,7 +28,7 @@ mod words;
 pub use error::SchemaError;
 pub(crate) use node::{
     AdditionalProperties, ArraySpec, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec, NodeCheck,
-    NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec,
+    NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec, UnlistedKey,
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
@@ -37,7 +37,7 @@ pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
 
-use super::policy::{PlanOptions, Rules};
+use super::policy::{PlanOptions, Rules, UnknownKeys};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
@@ -108,6 +108,15 @@ impl Graph {
 
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {
         &self.notes[id.0 as usize]
+    }
+
+    /// Returns the handling of a key that an object neither lists nor has a schema for; `is_root`: the object is the arguments as a whole.
+    pub(crate) fn unlisted(&self, object: &ObjectSpec, is_root: bool) -> UnlistedKey {
+        match self.options.unknown_keys() {
+            UnknownKeys::Keep if object.rest == AdditionalProperties::Unspecified => UnlistedKey::Kept,
+            UnknownKeys::Strip if is_root => UnlistedKey::Dropped,
+            _ => UnlistedKey::Refused,
+        }
     }
 
     /// Returns what distinguishes a key from the others of its object.

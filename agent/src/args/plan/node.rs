@@ -368,6 +368,12 @@ impl ArraySpec {
         }
     }
 
+    /// Whether lists of this length are accepted.
+    #[inline]
+    pub(crate) fn takes_length(&self, count: u64) -> bool {
+        self.min <= count && count <= self.max
+    }
+
     pub(crate) fn is_list(&self) -> bool {
         self.prefix.is_empty() && self.items.is_some()
     }
@@ -431,6 +437,16 @@ pub(crate) enum Child {
     Entry(NodeId),
 }
 
+/// The handling of a key that an object neither lists nor has a schema for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnlistedKey {
+    /// It is accepted with any value.
+    Kept,
+    /// It is dropped, and recorded.
+    Dropped,
+    Refused,
+}
+
 impl ObjectSpec {
     /// An object with any values that `any` accepts.
     pub(super) fn any(any: NodeId) -> ObjectSpec {
@@ -445,6 +461,12 @@ impl ObjectSpec {
             max: u64::MAX,
             is_complete_with_required: true,
         }
+    }
+
+    /// Whether objects with this number of entries are accepted.
+    #[inline]
+    pub(crate) fn takes_length(&self, count: u64) -> bool {
+        self.min <= count && count <= self.max
     }
 
     /// With more properties than this they are looked up by hash.

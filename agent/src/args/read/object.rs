@@ -3,8 +3,8 @@
 use super::PlanSeed;
 use super::context::{Context, ValuePosition, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop, VariantNames};
-use crate::args::policy::{Rules, UnknownKeys};
+use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey, VariantNames};
+use crate::args::policy::Rules;
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -238,14 +238,13 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         child: Option<NodeId>,
     ) -> Result<Option<NodeId>, A::Error> {
         let cx = self.at.cx;
-        let unknown = cx.graph.options.unknown_keys();
         let node = match child {
             Some(node) => Some(node),
-            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
-                Some(cx.graph.any)
-            }
-            None if unknown == UnknownKeys::Strip && self.at.is_root() => None,
-            None => return Err(refused("unknown key")),
+            None => match cx.graph.unlisted(self.object, self.at.is_root()) {
+                UnlistedKey::Kept => Some(cx.graph.any),
+                UnlistedKey::Dropped => None,
+                UnlistedKey::Refused => return Err(refused("unknown key")),
+            },
         };
         let identity = match cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),

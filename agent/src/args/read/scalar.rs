@@ -116,9 +116,9 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Reads a number where text is expected.
     #[cold]
-    fn num_as_text<E: Error>(self, from: Value, whole: bool) -> Result<V::Value, E> {
+    fn num_as_text<E: Error>(self, from: Value) -> Result<V::Value, E> {
         let NodeKind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
-        if spec.format.is_some() || !self.at.node.rules.number_to_text(whole) {
+        if !spec.takes_number(&from, self.at.node.rules) {
             return Err(refused("type"));
         }
         let Some(text) = number_text(&from) else { return Err(refused("type")) };
@@ -141,7 +141,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         match &self.at.node.kind {
             NodeKind::Int(spec) => self.text_as_int(spec, text),
             NodeKind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
-            NodeKind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
+            NodeKind::Bool => match bool_from_text(text, rules) {
                 Some(b) => {
                     self.at.cx.record(
                         self.at,
@@ -222,7 +222,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            _ => self.num_as_text(v.into(), true),
+            _ => self.num_as_text(v.into()),
         }
     }
 
@@ -246,7 +246,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            _ => self.num_as_text(v.into(), true),
+            _ => self.num_as_text(v.into()),
         }
     }
 
@@ -266,7 +266,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             },
             _ => {
                 self.at.cx.note_float(f, false);
-                self.num_as_text(f.into(), false)
+                self.num_as_text(f.into())
             }
         }
     }

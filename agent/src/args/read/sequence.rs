@@ -25,7 +25,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
         let array = self.array;
         let out = self.visitor.visit_seq(Items { access, at: self.at, array, count: &mut count });
         let count = count as u64;
-        if out.is_ok() && (count < array.min || count > array.max) {
+        if out.is_ok() && !array.takes_length(count) {
             return Err(refused("length"));
         }
         out

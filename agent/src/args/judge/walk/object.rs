@@ -4,8 +4,8 @@ use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{AdditionalProperties, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop};
-use crate::args::policy::{Rules, UnknownKeys};
+use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey};
+use crate::args::policy::Rules;
 use crate::args::signature::signature;
 use crate::args::suggest::{has_close_name, near_names};
 use crate::args::text::{MAX_VALUE, cut, push_cut};
@@ -43,18 +43,15 @@ impl<'w> Walk<'w, '_> {
                 None => unknown.push(key),
             }
         }
-        let options = &self.graph.options;
-        let keep =
-            options.unknown_keys() == UnknownKeys::Keep && object.rest == AdditionalProperties::Unspecified;
-        let strip = options.unknown_keys() == UnknownKeys::Strip && self.shared.is_root(raw);
+        let unlisted = self.graph.unlisted(object, self.shared.is_root(raw));
         let mut count = rest.len();
         let mut meant = None;
-        if keep {
+        if unlisted == UnlistedKey::Kept {
             count += unknown.len();
             let any = self.graph.any;
             let docs = entries.iter().filter(|(key, _)| object.child(key, 0).is_none());
             rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
-        } else if strip {
+        } else if unlisted == UnlistedKey::Dropped {
             if !unknown.is_empty() {
                 self.note_coercion();
             }
@@ -88,7 +85,7 @@ impl<'w> Walk<'w, '_> {
         }
         self.entries(object, &rest);
         let count = count as u64;
-        if count < object.min || count > object.max {
+        if !object.takes_length(count) {
             let few = count < object.min;
             let problem = if few {
                 format!("too few entries ({count})")
