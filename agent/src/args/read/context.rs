@@ -124,9 +124,6 @@ pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
     text: &'c str,
-    /// The changes so far. The first ones were structural, before anything was read.
-    coercions: RefCell<Vec<Coercion>>,
-    structural: usize,
     /// State that most calls do not need.
     rare: RefCell<Option<Box<RareState>>>,
     /// Looks at whole values; `None` if nothing is read that needs it.
@@ -138,9 +135,12 @@ pub(crate) struct Context<'c> {
     floats: Cell<u8>,
 }
 
-/// The state of a parse that collects.
+/// The state of a parse that coerces or collects.
 #[derive(Default)]
 struct RareState {
+    /// The changes so far. The first ones were structural, before anything was read.
+    coercions: Vec<Coercion>,
+    structural: usize,
     /// The place of the first refusal.
     failed_at: Option<Failure>,
     placed: Vec<CheckFindings>,
@@ -162,8 +162,6 @@ impl<'c> Context<'c> {
         Context {
             graph,
             text,
-            coercions: RefCell::default(),
-            structural: 0,
             rare: RefCell::default(),
             judge: None,
             purpose: Purpose::Call,
@@ -248,11 +246,13 @@ impl<'c> Context<'c> {
     /// Creates a context for reading the same text once more, by the digits of its numbers.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
-        let structural = self.structural;
-        let mut before = self.coercions.into_inner();
-        before.truncate(structural);
-        let (coercions, purpose) = (RefCell::new(before), Purpose::Digits);
-        Context { coercions, structural, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
+        let rare = self.rare.into_inner().map(|rare| {
+            let (structural, mut coercions) = (rare.structural, rare.coercions);
+            coercions.truncate(structural);
+            Box::new(RareState { coercions, structural, ..RareState::default() })
+        });
+        let (rare, purpose) = (RefCell::new(rare), Purpose::Digits);
+        Context { rare, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
@@ -301,7 +301,8 @@ impl<'c> Context<'c> {
         before: Vec<Coercion>,
     ) -> Context<'c> {
         let structural = before.len();
-        Context { coercions: RefCell::new(before), structural, ..Context::new(graph, text, judge) }
+        let rare = Box::new(RareState { coercions: before, structural, ..RareState::default() });
+        Context { rare: RefCell::new(Some(rare)), ..Context::new(graph, text, judge) }
     }
 
     /// Creates a context that looks at a part of the text as it will arrive.
@@ -310,7 +311,7 @@ impl<'c> Context<'c> {
     }
 
     pub(crate) fn into_coercions(self) -> Vec<Coercion> {
-        self.coercions.into_inner()
+        self.rare.into_inner().map_or_else(Vec::new, |rare| rare.coercions)
     }
 
     #[cold]
@@ -344,7 +345,8 @@ impl<'c> Context<'c> {
         }
         let (from, to) =
             if is_secret { (HIDDEN.into(), HIDDEN.into()) } else { (from.recorded(), to.recorded()) };
-        self.coercions.borrow_mut().push(Coercion { path: at.pointer(), from, to, rule });
+        let mut rare = self.rare.borrow_mut();
+        rare.get_or_insert_default().coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
     /// Remembers the innermost place of a refusal.
