@@ -6,9 +6,7 @@
 
 mod scalars;
 
-use super::plan::{
-    ArraySpec, ExternalSpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames,
-};
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames};
 use super::seen_keys::SeenKeys;
 use std::borrow::Cow;
 
@@ -185,7 +183,7 @@ impl<'s> Scan<'s> {
             (NodeKind::Any, _) => self.anything(at),
             (NodeKind::Tagged { .. }, b'{') => self.tagged(node, at),
             (NodeKind::External(external), b'"') => self.closed(&external.units, node, at),
-            (NodeKind::External(external), b'{') => self.external(external, at),
+            (NodeKind::External(external), b'{') => self.variant(external.object, at),
             (NodeKind::Union { branches, exclusive: false }, _) => self.union(branches, at),
             (NodeKind::Union { .. } | NodeKind::Checked(_) | NodeKind::Const(_), _) => Err(UNDECIDED),
             _ => Err(misfit(at)),
@@ -397,15 +395,12 @@ impl<'s> Scan<'s> {
         if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
     }
 
-    fn external(&mut self, external: &'s ExternalSpec, start: usize) -> ScanStep {
-        let (at, key) = self.key(skip_blank(self.bytes, start + 1))?;
-        let variant = external.variant(key).ok_or(misfit(at))?;
-        if variant.name != key {
-            return Err(UNDECIDED);
+    /// Scans the object of an externally tagged variant, in which the names of the variants are the keys.
+    fn variant(&mut self, object: NodeId, at: usize) -> ScanStep {
+        match self.graph.kind(object) {
+            NodeKind::Object(object) => self.object(object, at),
+            _ => Err(UNDECIDED),
         }
-        let end = self.value(variant.node, at)?;
-        let end = skip_blank(self.bytes, end);
-        fits(byte(self.bytes, end) == b'}', end + 1)
     }
 
     fn tagged(&mut self, node: &'s PlanNode, start: usize) -> ScanStep {
