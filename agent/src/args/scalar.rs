@@ -1,4 +1,4 @@
-//! The rules for scalars. The typed pass and the diagnosis both call these functions, so they cannot disagree.
+//! The rules for scalars. Readers and the judge call these functions, so they cannot disagree.
 
 use super::coercion::CoercedValue;
 use super::formats;

@@ -386,7 +386,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 self.tagged(node.rules, tag, variants, names, doc);
             }
             (NodeKind::External(external), Shape::Text(_) | Shape::Object(_)) => {
-                self.external(id, external, doc)
+                self.external(id, external, doc);
             }
             (NodeKind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
             (NodeKind::Checked(checked), _) => self.checked(id, checked, doc),
