@@ -1,7 +1,7 @@
 //! The items that generated code uses. They are not part of the public interface, and change with the macros, which always have the same
 //! version.
 
-pub use crate::args::hooks::{Checked, Findings, Step, checked};
+pub use crate::args::hooks::{Checked, FindingList, FindingStep, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::approval::Approval;

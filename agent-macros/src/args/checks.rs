@@ -122,8 +122,8 @@ impl Checks {
 impl Step {
     fn tokens(&self, private: &Private) -> TokenStream {
         match self {
-            Step::Name(name) => quote!(#private::Step::Name(#name)),
-            Step::Payload => quote!(#private::Step::Payload),
+            Step::Name(name) => quote!(#private::FindingStep::Name(#name)),
+            Step::Payload => quote!(#private::FindingStep::Payload),
         }
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn implementation(
             {
                 #read
             }
-            fn check(&self, #findings: &mut #private::Findings) {
+            fn check(&self, #findings: &mut #private::FindingList) {
                 #checks
             }
         }

@@ -1,8 +1,8 @@
 //! One parameter of checked arguments, read by its type: for rules of the application over calls.
 
-use super::de::{Context, IsKey, PlanDe, Position};
-use super::plan::{AdditionalProperties, Kind, Node, NodeId, ObjectSpec};
-use super::policy::UnknownKeys;
+use super::judge::TextJudge;
+use super::plan::{NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey};
+use super::read::{Context, IsKey, PlanDe, ValuePosition};
 use super::{Document, Plan, did_you_mean, hidden};
 use serde::de::value::Error as Plain;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -148,17 +148,19 @@ impl Plan {
             let (tool, name) = (self.name().to_owned(), name.to_owned());
             return Err(ArgumentError::Unknown { tool, name, suggestions: suggestions.collect() });
         }
-        let cx = if is_canonical { Context::canonical(graph, text) } else { Context::silent(graph, text) };
+        let judge = TextJudge::new(graph, text);
+        let context = if is_canonical { Context::canonical } else { Context::silent };
+        let cx = context(graph, text, &judge);
         let node = root_object(&cx, text).ok_or_else(unreadable)?;
         let prop = match &node.kind {
-            Kind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
+            NodeKind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
             _ => None,
         };
         let name = prop.map_or(name, |prop| &prop.name);
         let state = Cell::new(MemberState::Absent);
         let mut de = serde_json::Deserializer::from_str(text);
-        let pick = Pick { name, state: &state, value: PhantomData };
-        let found = PlanDe { de: &mut de, at: &Position::root(&cx, node) }.deserialize_map(pick);
+        let pick = MemberPicker { name, state: &state, value: PhantomData };
+        let found = PlanDe { de: &mut de, at: &ValuePosition::root(&cx, node) }.deserialize_map(pick);
         let found = found.and_then(|found| de.end().map(|()| found));
         let wrong_type = || ArgumentError::Type {
             tool: self.name().to_owned(),
@@ -175,7 +177,8 @@ impl Plan {
         match default {
             Some((node, default)) => {
                 let text = default.to_string();
-                value(&Context::canonical(graph, &text), node, &text).ok_or_else(wrong_type)
+                let judge = TextJudge::new(graph, &text);
+                value(&Context::canonical(graph, &text, &judge), node, &text).ok_or_else(wrong_type)
             }
             None => T::deserialize(Absent)
                 .map_err(|_| ArgumentError::Missing { tool: self.name().to_owned(), name: name.to_owned() }),
@@ -186,18 +189,16 @@ impl Plan {
     fn takes(&self, id: NodeId, name: &str) -> bool {
         let graph = self.graph();
         let object = |object: &ObjectSpec| {
-            object.child(name, 0).is_some()
-                || (object.rest == AdditionalProperties::Unspecified
-                    && graph.options.unknown_keys() == UnknownKeys::Keep)
+            object.child(name, 0).is_some() || graph.unlisted(object, true) == UnlistedKey::Kept
         };
         match graph.kind(id) {
-            Kind::Any => true,
-            Kind::Object(spec) => object(spec),
-            Kind::Nullable(inner) => self.takes(*inner, name),
-            Kind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
-            Kind::External(external) => self.takes(external.object, name),
-            Kind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
-            Kind::Checked(checked) => self.takes(checked.base, name),
+            NodeKind::Any => true,
+            NodeKind::Object(spec) => object(spec),
+            NodeKind::Nullable(inner) => self.takes(*inner, name),
+            NodeKind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
+            NodeKind::External(external) => self.takes(external.object, name),
+            NodeKind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
+            NodeKind::Checked(checked) => self.takes(checked.base, name),
             _ => false,
         }
     }
@@ -237,7 +238,10 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
             && text.parse::<u64>().is_err()
             && (text.parse::<u128>().is_ok() || text.parse::<i128>().is_ok())
     });
-    let read = |text: &str| value(&Context::silent(graph, text), graph.any, text);
+    let read = |text: &str| {
+        let judge = TextJudge::new(graph, text);
+        value(&Context::silent(graph, text, &judge), graph.any, text)
+    };
     read(entry.raw).or_else(|| read(digits?)).ok_or_else(|| {
         let (tool, name) = own();
         ArgumentError::Type { tool, name, wanted: type_name::<T>() }
@@ -245,14 +249,14 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
 }
 
 /// Returns the node of the object that these arguments are, as far as it depends on them.
-fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c Node> {
+fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// More alternatives of alternatives than any plan has that was compiled.
     const MOST: usize = 1000;
     let mut node = cx.graph.node(cx.graph.root);
     for _ in 0..MOST {
         match &node.kind {
-            Kind::Object(_) | Kind::Any => return Some(node),
-            _ => node = cx.look_ahead(&Position::root(cx, node), text).ok()?,
+            NodeKind::Object(_) | NodeKind::Any => return Some(node),
+            _ => node = cx.look_ahead(&ValuePosition::root(cx, node), text).ok()?,
         }
     }
     None
@@ -261,7 +265,7 @@ fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c Node> {
 fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Option<T> {
     let mut de = serde_json::Deserializer::from_str(text);
     let node = cx.graph.node(node);
-    T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, node) }).ok()
+    T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, node) }).ok()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -273,13 +277,13 @@ enum MemberState {
 }
 
 /// Reads the value of one key of an object, whose keys are canonical.
-struct Pick<'n, T> {
+struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,
     value: PhantomData<T>,
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Pick<'_, T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MemberPicker<'_, T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,9 @@
 //! Whether the defaults of a type are values that the type accepts: a default is used without being parsed, so nothing else would
 //! notice one that breaks its own constraints.
 
-use super::diagnose::{Document, faults};
-use super::plan::{Kind, NodeId, SchemaError};
+use super::document::Document;
+use super::judge::faults;
+use super::plan::{NodeId, NodeKind, SchemaError};
 use super::text::push_segment;
 use super::{IssueCode, Plan};
 use serde_json::Value;
@@ -32,7 +33,7 @@ impl Plan {
         }
         let length = path.len();
         match self.graph().kind(id) {
-            Kind::Object(object) => {
+            NodeKind::Object(object) => {
                 for prop in &object.props {
                     push_segment(path, &prop.name);
                     let secret = secret || prop.secret;
@@ -48,7 +49,7 @@ impl Plan {
                     path.truncate(length);
                 }
             }
-            Kind::Array(array) => {
+            NodeKind::Array(array) => {
                 for node in array.prefix.iter().chain(&array.items) {
                     path.push_str("/*");
                     self.defaults_below(*node, secret, path, seen)?;
@@ -75,7 +76,7 @@ impl Plan {
         // Deeper than JSON is read: no call could send it, and the type is not asked.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // The default is of the field's type. What is of another type here is converted before it is that, or written otherwise than read.
+        // The default is of the field's type. A value of another type is converted on the way, or is written otherwise than it is read.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)

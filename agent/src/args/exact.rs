@@ -6,10 +6,7 @@
 
 mod scalars;
 
-use super::plan::{
-    AdditionalProperties, ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, ObjectSpec, VariantNames,
-};
-use super::policy::UnknownKeys;
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames};
 use super::seen_keys::SeenKeys;
 use std::borrow::Cow;
 
@@ -35,7 +32,7 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
         return Fit::Unknown;
     }
     let step = match graph.kind(graph.root) {
-        Kind::Object(object) => scan.object(object, start),
+        NodeKind::Object(object) => scan.object(object, start),
         _ => scan.value(graph.root, start),
     };
     match step {
@@ -51,21 +48,21 @@ pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
 }
 
 /// Why a scan ends early: the value does not fit exactly, so that another alternative may, or the scan cannot decide.
-struct Stop {
+struct ScanStop {
     /// Where the value was found not to fit; 0 if the scan cannot decide.
     misfit_at: usize,
 }
 
-const UNDECIDED: Stop = Stop { misfit_at: 0 };
+const UNDECIDED: ScanStop = ScanStop { misfit_at: 0 };
 
-fn misfit(at: usize) -> Stop {
-    Stop { misfit_at: at }
+fn misfit(at: usize) -> ScanStop {
+    ScanStop { misfit_at: at }
 }
 
 /// The position after what was scanned.
-type Step = Result<usize, Stop>;
+type ScanStep = Result<usize, ScanStop>;
 
-/// What is read after the last byte. No JSON has it.
+/// Stands for the end of the text. No JSON has this byte.
 const END: u8 = 0;
 
 struct Scan<'s> {
@@ -83,7 +80,7 @@ struct Scan<'s> {
 
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the condition is known where it is called")]
-fn fits(fits: bool, end: usize) -> Step {
+fn fits(fits: bool, end: usize) -> ScanStep {
     if fits { Ok(end) } else { Err(misfit(end)) }
 }
 
@@ -129,7 +126,7 @@ fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
 }
 
-fn word(text: &[u8], word: &[u8], at: usize) -> Step {
+fn word(text: &[u8], word: &[u8], at: usize) -> ScanStep {
     fits(text.get(at..).is_some_and(|rest| rest.starts_with(word)), at + word.len())
 }
 
@@ -140,30 +137,30 @@ impl<'s> Scan<'s> {
     }
 
     #[inline]
-    fn slice(&self, start: usize, end: usize) -> Result<&'s str, Stop> {
+    fn slice(&self, start: usize, end: usize) -> Result<&'s str, ScanStop> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
     /// Notes that no reader accepts the value, unless it is in an alternative.
     #[cold]
-    fn refuse(&mut self, at: usize) -> Stop {
+    fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
         misfit(at)
     }
 
-    fn value(&mut self, id: NodeId, at: usize) -> Step {
+    fn value(&mut self, id: NodeId, at: usize) -> ScanStep {
         self.item(self.graph.node(id), at)
     }
 
     /// Scans a value from its first byte.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most values are scalars in objects and lists")]
-    fn item(&mut self, node: &'s Node, at: usize) -> Step {
+    fn item(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
         match &node.kind {
-            Kind::Str(spec) => self.string(spec, at),
-            Kind::Int(spec) => self.integer(spec, at),
-            Kind::Num(spec) => self.number(spec, at),
-            Kind::Bool => match byte(self.bytes, at) {
+            NodeKind::Str(spec) => self.string(spec, at),
+            NodeKind::Int(spec) => self.integer(spec, at),
+            NodeKind::Num(spec) => self.number(spec, at),
+            NodeKind::Bool => match byte(self.bytes, at) {
                 b't' => word(self.bytes, b"true", at),
                 _ => word(self.bytes, b"false", at),
             },
@@ -172,23 +169,23 @@ impl<'s> Scan<'s> {
     }
 
     #[inline(never)]
-    fn nested(&mut self, node: &'s Node, at: usize) -> Step {
+    fn nested(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
         if self.depth >= MAX_DEPTH {
             return Err(UNDECIDED);
         }
         self.depth += 1;
         let step = match (&node.kind, byte(self.bytes, at)) {
-            (Kind::Enum(words), b'"') => self.closed(words, node, at),
-            (Kind::Object(object), b'{') => self.object(object, at),
-            (Kind::Array(array), b'[') => self.array(array, at),
-            (Kind::Null | Kind::Nullable(_), b'n') => word(self.bytes, b"null", at),
-            (Kind::Nullable(inner), _) => self.value(*inner, at),
-            (Kind::Any, _) => self.anything(at),
-            (Kind::Tagged { .. }, b'{') => self.tagged(node, at),
-            (Kind::External(external), b'"') => self.closed(&external.units, node, at),
-            (Kind::External(external), b'{') => self.external(external, at),
-            (Kind::Union { branches, exclusive: false }, _) => self.union(branches, at),
-            (Kind::Union { .. } | Kind::Checked(_) | Kind::Const(_), _) => Err(UNDECIDED),
+            (NodeKind::Enum(words), b'"') => self.closed(words, node, at),
+            (NodeKind::Object(object), b'{') => self.object(object, at),
+            (NodeKind::Array(array), b'[') => self.array(array, at),
+            (NodeKind::Null | NodeKind::Nullable(_), b'n') => word(self.bytes, b"null", at),
+            (NodeKind::Nullable(inner), _) => self.value(*inner, at),
+            (NodeKind::Any, _) => self.anything(at),
+            (NodeKind::Tagged { .. }, b'{') => self.tagged(node, at),
+            (NodeKind::External(external), b'"') => self.closed(&external.units, node, at),
+            (NodeKind::External(external), b'{') => self.variant(external.object, at),
+            (NodeKind::Union { branches, exclusive: false }, _) => self.union(branches, at),
+            (NodeKind::Union { .. } | NodeKind::Checked(_) | NodeKind::Const(_), _) => Err(UNDECIDED),
             _ => Err(misfit(at)),
         };
         self.depth -= 1;
@@ -196,7 +193,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans a value of any type. Only digits that a number may lose matter.
-    fn anything(&self, start: usize) -> Step {
+    fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
             at = skip_blank(self.bytes, at);
@@ -223,7 +220,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn array(&mut self, array: &'s ArraySpec, start: usize) -> Step {
+    fn array(&mut self, array: &'s ArraySpec, start: usize) -> ScanStep {
         // Equal items can be written in different ways.
         if array.unique {
             return Err(UNDECIDED);
@@ -234,10 +231,10 @@ impl<'s> Scan<'s> {
             _ if array.is_list() => {
                 let item = self.graph.node(array.item(0).ok_or(misfit(at))?);
                 match &item.kind {
-                    // What is the same for every item is looked at once.
-                    Kind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
-                    Kind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
-                    Kind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,
+                    // The kind of the items is looked at once.
+                    NodeKind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
+                    NodeKind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
+                    NodeKind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,
                     _ => self.items(at, |scan, _, at| scan.item(item, at))?,
                 }
             }
@@ -246,7 +243,7 @@ impl<'s> Scan<'s> {
                 None => Err(misfit(at)),
             })?,
         };
-        fits(array.min <= count && count <= array.max, end)
+        fits(array.takes_length(count), end)
     }
 
     /// Scans the items of a list from the first one. Returns their number and the position after the list.
@@ -255,8 +252,8 @@ impl<'s> Scan<'s> {
     fn items(
         &mut self,
         mut at: usize,
-        item: impl Fn(&mut Self, usize, usize) -> Step,
-    ) -> Result<(u64, usize), Stop> {
+        item: impl Fn(&mut Self, usize, usize) -> ScanStep,
+    ) -> Result<(u64, usize), ScanStop> {
         let text = self.bytes;
         let mut count = 0;
         loop {
@@ -272,7 +269,7 @@ impl<'s> Scan<'s> {
 
     /// Scans a key without escapes and the colon. Returns the position of the value.
     #[inline(never)]
-    fn key(&self, at: usize) -> Result<(usize, &'s str), Stop> {
+    fn key(&self, at: usize) -> Result<(usize, &'s str), ScanStop> {
         if byte(self.bytes, at) != b'"' {
             return Err(UNDECIDED);
         }
@@ -285,7 +282,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn object(&mut self, object: &'s ObjectSpec, start: usize) -> Step {
+    fn object(&mut self, object: &'s ObjectSpec, start: usize) -> ScanStep {
         let at = skip_blank(self.bytes, start + 1);
         if byte(self.bytes, at) == b'}' {
             return self.closed_object(SeenKeys::default().are_complete(object), at + 1);
@@ -295,14 +292,14 @@ impl<'s> Scan<'s> {
 
     /// Ends an object: nothing but other keys can complete it.
     #[inline]
-    fn closed_object(&mut self, is_complete: bool, end: usize) -> Step {
+    fn closed_object(&mut self, is_complete: bool, end: usize) -> ScanStep {
         if is_complete { Ok(end) } else { Err(self.refuse(end)) }
     }
 
     /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
-    fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> Step {
+    fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> ScanStep {
         let text = self.bytes;
         // Its bits are kept apart as long as the keys come in order.
         let (mut bits, mut seen) = (seen, SeenKeys::default());
@@ -359,7 +356,7 @@ impl<'s> Scan<'s> {
         at: usize,
         next: usize,
         seen: &mut SeenKeys<'s>,
-    ) -> Result<(NodeId, usize, usize), Stop> {
+    ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
         let index = match object.find(key, next) {
             Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => index,
@@ -381,35 +378,33 @@ impl<'s> Scan<'s> {
         key: &'s str,
         at: usize,
         seen: &mut SeenKeys<'s>,
-    ) -> Result<NodeId, Stop> {
+    ) -> Result<NodeId, ScanStop> {
         // Integers as keys have several spellings, and some types get them as numbers.
         if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) {
             return Err(UNDECIDED);
         }
-        let node = match (object.entry(key), self.graph.options.unknown_keys()) {
-            (Some(node), _) => node,
-            (None, UnknownKeys::Keep) if object.rest == AdditionalProperties::Unspecified => self.graph.any,
-            (None, UnknownKeys::Strip) => return Err(UNDECIDED),
-            (None, _) => {
-                return Err(self.refuse(at));
-            }
+        let node = match object.entry(key) {
+            Some(node) => node,
+            // The scan does not know whether this is the object at the root.
+            None => match self.graph.unlisted(object, true) {
+                UnlistedKey::Kept => self.graph.any,
+                UnlistedKey::Dropped => return Err(UNDECIDED),
+                UnlistedKey::Refused => return Err(self.refuse(at)),
+            },
         };
         if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
     }
 
-    fn external(&mut self, external: &'s ExternalSpec, start: usize) -> Step {
-        let (at, key) = self.key(skip_blank(self.bytes, start + 1))?;
-        let variant = external.variant(key).ok_or(misfit(at))?;
-        if variant.name != key {
-            return Err(UNDECIDED);
+    /// Scans the object of an externally tagged variant, in which the names of the variants are the keys.
+    fn variant(&mut self, object: NodeId, at: usize) -> ScanStep {
+        match self.graph.kind(object) {
+            NodeKind::Object(object) => self.object(object, at),
+            _ => Err(UNDECIDED),
         }
-        let end = self.value(variant.node, at)?;
-        let end = skip_blank(self.bytes, end);
-        fits(byte(self.bytes, end) == b'}', end + 1)
     }
 
-    fn tagged(&mut self, node: &'s Node, start: usize) -> Step {
-        let Kind::Tagged { tag, variants, names } = &node.kind else { return Err(UNDECIDED) };
+    fn tagged(&mut self, node: &'s PlanNode, start: usize) -> ScanStep {
+        let NodeKind::Tagged { tag, variants, names } = &node.kind else { return Err(UNDECIDED) };
         let text = self.bytes;
         let first = skip_blank(text, start + 1);
         let begin = names.first(tag, variants, self.graph);
@@ -419,7 +414,7 @@ impl<'s> Scan<'s> {
             && let mut known = begin.variants.iter()
             && let Some((mut at, variant, index)) =
                 known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
-            && let Kind::Object(object) = self.graph.kind(variant)
+            && let NodeKind::Object(object) = self.graph.kind(variant)
         {
             match after_value(text, &mut at) {
                 b',' if index < 64 => {
@@ -442,9 +437,9 @@ impl<'s> Scan<'s> {
         tag: &str,
         variants: &'s [(String, NodeId)],
         names: &VariantNames,
-        node: &Node,
+        node: &PlanNode,
         start: usize,
-    ) -> Step {
+    ) -> ScanStep {
         let (end, name) = self.tag(tag, skip_blank(self.bytes, start + 1))?;
         let variant = match variants.iter().find(|(known, _)| known == name) {
             Some((_, variant)) => *variant,
@@ -462,7 +457,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns where the value of the tag ends, and the value.
-    fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, &'s str), Stop> {
+    fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, &'s str), ScanStop> {
         loop {
             if byte(self.bytes, at) == b'}' {
                 return Err(misfit(at));
@@ -480,7 +475,7 @@ impl<'s> Scan<'s> {
     }
 
     /// The first alternative that takes the value as it is, which is the one that the plan chooses.
-    fn union(&mut self, branches: &[NodeId], start: usize) -> Step {
+    fn union(&mut self, branches: &[NodeId], start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         let mut last = misfit(start);
         for branch in branches {
@@ -499,7 +494,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Accounts for bytes that are scanned again: alternatives in alternatives would multiply the work.
-    fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
+    fn spend(&mut self, bytes: usize) -> Result<(), ScanStop> {
         self.again += bytes + 1;
         if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }
     }

@@ -184,8 +184,8 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// What is to be looked at of a URI behind its scheme: all but a host in brackets, which may only be an address. None if that or
-/// the port is not right.
+/// Returns the part of a URI behind its scheme without a host in brackets, which may only be an address. `None` if the host or the
+/// port is not valid.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));

@@ -97,7 +97,7 @@ pub struct Issue {
     pub code: IssueCode,
     /// The mistake in words, for example `required, but missing`.
     pub problem: String,
-    /// What the place accepts, in one line, for example `integer 1..50`.
+    /// The accepted values, in one line, for example `integer 1..50`.
     pub expected: Option<String>,
     /// The sent value, shortened: its kind and its JSON text. Hidden for secrets.
     pub received: Option<String>,

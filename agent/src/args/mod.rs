@@ -23,34 +23,36 @@
 
 mod argument;
 mod coercion;
-mod de;
 #[cfg(feature = "macros")]
 mod defaults;
-mod diagnose;
+mod document;
 mod exact;
 mod formats;
 mod hash;
 pub(crate) mod hooks;
 mod issue;
+mod judge;
 mod plan;
 mod policy;
 #[cfg(feature = "testing")]
 pub(crate) mod proof;
+mod read;
 mod refused;
 mod report;
 mod rounding;
 mod scalar;
 mod seen_keys;
+mod signature;
 mod stream;
 mod suggest;
 mod text;
 mod types;
+mod unique;
 mod wrapped;
 
 pub use crate::parse_error::ParseError;
 pub use argument::ArgumentError;
 pub(crate) use argument::argument_without_plan;
-pub(crate) use coercion::Coercions;
 pub use coercion::{Coercion, CoercionRule};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
@@ -64,22 +66,23 @@ pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
 // For the rendering of schemas.
-pub(crate) use diagnose::{Doc, Document, Shape, fits};
+pub(crate) use document::{Doc, Document, Shape};
+pub(crate) use judge::fits;
 pub(crate) use plan::{
-    AdditionalProperties, ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId,
-    NotTakenOut, NumSpec, ObjectSpec, Prop, StrSpec,
+    AdditionalProperties, ArraySpec, Child, ExternalSpec, Graph, IntSpec, NodeCheck, NodeId, NodeKind,
+    NotTakenOut, NumSpec, NumberBound, ObjectSpec, Prop, StrSpec,
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;
-pub(crate) use report::signature;
 #[cfg(feature = "runtime")]
 pub(crate) use report::{REFUSAL, Subject};
+pub(crate) use signature::signature;
 pub(crate) use text::{cut, push_index, push_segment};
 
-use de::{Context, PlanDe, Position};
-use diagnose::{Refusal, diagnose};
 use exact::Fit;
+use judge::{RefusedArguments, TextJudge, diagnose};
 use plan::IssueLimit;
+use read::{Context, PlanDe, ValuePosition};
 use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
@@ -102,7 +105,7 @@ use wrapped::WrappedValues;
 pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
-    pub(crate) coercions: Coercions,
+    pub(crate) coercions: Vec<Coercion>,
 }
 
 impl<T> Parsed<T> {
@@ -143,11 +146,11 @@ impl Plan {
             Fit::Exact => {
                 let cx = Context::exact(self.graph(), text);
                 let mut de = serde_json::Deserializer::from_str(text);
-                let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) });
+                let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
                 // A large value is moved only once.
                 match value {
                     Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
-                        Ok(Parsed { value, coercions: Coercions::default() })
+                        Ok(Parsed { value, coercions: Vec::new() })
                     }
                     // Refused by the type, or as a whole: the reader along the plan finds out where.
                     _ => self.parse_along(text),
@@ -160,7 +163,8 @@ impl Plan {
 
     /// Reads arguments along the plan.
     fn parse_along<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
-        let cx = Context::new(self.graph(), text);
+        let judge = TextJudge::new(self.graph(), text);
+        let cx = Context::new(self.graph(), text, &judge);
         // A large value is moved only once.
         match read(&cx, text) {
             Ok(value) if !cx.may_have_rounded() => {
@@ -185,7 +189,8 @@ impl Plan {
         let RepairedArguments { text, coercions } = self.explain(text, again)?;
         let wrapped = WrappedValues::of(&coercions);
         // Its structure was mended, as the policy allows.
-        let cx = Context::after(self.graph(), &text, coercions);
+        let judge = TextJudge::new(self.graph(), &text);
+        let cx = Context::after(self.graph(), &text, &judge, coercions);
         let Ok(parsed) = read_exactly(cx, &text) else {
             return Err(self.refused_by_type(&text, again).moved(|at| wrapped.move_pointer_back(at)));
         };
@@ -206,7 +211,7 @@ impl Plan {
     }
 
     /// Adds to the issues of the walk what else is wrong, and the corrected call.
-    fn report(&self, mut refusal: Refusal<'_>, again: Reread<'_>) -> InvalidArguments {
+    fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
         let mut corrected = refusal
@@ -224,9 +229,10 @@ impl Plan {
         }
         // An offer that a type or a check of the tool would refuse is none.
         let is_accepted = |Offer { text, fit }: &Offer| {
+            let judge = TextJudge::new(graph, text);
             let cx = match fit {
                 Fit::Exact => Context::exact(graph, text),
-                _ => Context::new(graph, text),
+                _ => Context::new(graph, text, &judge),
             };
             self.pass_as_a_whole(text).is_ok() && again(&cx, text).is_ok()
         };
@@ -275,7 +281,8 @@ impl Plan {
 
     /// Returns the arguments as they will arrive, or as they were sent if they do not fit.
     fn arrived(&self, text: &str) -> Value {
-        let cx = Context::silent(self.graph(), text);
+        let judge = TextJudge::new(self.graph(), text);
+        let cx = Context::silent(self.graph(), text, &judge);
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
@@ -319,7 +326,7 @@ fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Pa
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, at: &Position::root(cx, cx.root()) });
+    let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }

@@ -10,8 +10,8 @@ use std::{fmt, str::FromStr};
 /// Which coercions are allowed: one of three policies, and changes by single rules.
 ///
 /// The rules only accept values with a single meaning: nothing is silently rounded, cut, guessed or filled in, and every change
-/// is recorded as a [`Coercion`](super::Coercion). What `exact` accepts, `strict` accepts, too, and what `strict` accepts,
-/// `lenient` accepts.
+/// is recorded as a [`Coercion`](super::Coercion). `strict` accepts everything that `exact` accepts, and `lenient`
+/// everything that `strict` accepts.
 ///
 /// | sent | expected | exact | strict | lenient | [rule](CoercionRule) |
 /// |---|---|---|---|---|---|
@@ -190,7 +190,7 @@ fn unknown_word(word: &str, known: &[&str]) -> ParseError {
     ParseError::new(format!("no coercion policy has {word:?}{suggestion} (known: {})", known.join(", ")))
 }
 
-/// What happens to a key that matches no parameter.
+/// The handling of a key that matches no parameter.
 ///
 /// ```
 /// use agent::args::{PlanOptions, UnknownKeys};
@@ -363,7 +363,7 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// `1.0` for 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// Not a rule: what has arrived already is only checked. Nothing is coerced, and other keys are accepted.
+    /// Not a rule: a value that has arrived is only checked. Nothing is coerced, and other keys are accepted.
     const CHECK: Rules = Rules(1 << 14);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);

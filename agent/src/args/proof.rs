@@ -1,10 +1,11 @@
-//! The diagnosis alone, so that [`testing`](crate::testing) can compare the typed pass with it.
+//! The judge alone, so that [`testing`](crate::testing) can compare the readers with it.
 
-use super::diagnose::{Document, diagnose};
+use super::document::Document;
 use super::issue::Issue;
+use super::judge::diagnose;
 use super::plan::Plan;
 
-/// Returns the issues that the diagnosis alone finds in the text.
+/// Returns the issues that the judge alone finds in the text.
 pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     let text = if text.trim_start().is_empty() { "{}" } else { text };
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)

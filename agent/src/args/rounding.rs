@@ -142,7 +142,7 @@ impl Decimal {
     /// Whether this is the number that a float was written as.
     fn is_written_as(&self, text: &str) -> bool {
         Decimal::of(text).is_some_and(|float| {
-            // The sign of zero is no digit.
+            // The sign of zero is not a digit.
             (self.is_negative == float.is_negative || self.is_zero())
                 && self.power == float.power
                 && self.digits == float.digits

@@ -1,8 +1,9 @@
-//! The rules for scalars. The typed pass and the diagnosis both call these functions, so they cannot disagree.
+//! The rules for scalars. Readers and the judge call these functions, so they cannot disagree.
 
+use super::coercion::CoercedValue;
 use super::formats;
 use super::issue::IssueCode;
-use super::plan::{Bound, FormatRule, IntSpec, NumSpec, StrSpec};
+use super::plan::{FormatRule, IntSpec, NumSpec, NumberBound, StrSpec};
 use super::policy::Rules;
 use super::rounding;
 use serde_json::{Number, Value};
@@ -57,6 +58,17 @@ impl fmt::Display for Int {
             Int::Unsigned(v) => v.fmt(f),
             Int::Wide(v) => v.fmt(f),
             Int::WideUnsigned(v) => v.fmt(f),
+        }
+    }
+}
+
+impl From<Int> for CoercedValue<'_> {
+    #[inline]
+    fn from(int: Int) -> Self {
+        match int {
+            Int::Signed(v) => CoercedValue::Signed(v),
+            Int::Unsigned(v) => CoercedValue::Unsigned(v),
+            wide => CoercedValue::Value(Box::new(wide.to_value())),
         }
     }
 }
@@ -194,7 +206,11 @@ fn num_from_text(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
 
+/// Returns the boolean that a text says, if the rules allow that.
 pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
+    if !rules.has(Rules::TEXT_BOOLEAN) {
+        return None;
+    }
     match text.trim() {
         "true" => Some(true),
         "false" => Some(false),
@@ -294,7 +310,7 @@ impl NumSpec {
     }
 }
 
-impl Bound {
+impl NumberBound {
     /// Compares an integer with the bound.
     #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, far beyond 64 bits")]
     fn order(&self, v: i128) -> Ordering {
@@ -380,6 +396,11 @@ impl StrSpec {
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, problem.into()))
     }
 
+    /// Whether the rules allow this number in place of a text. A format is a promise about the text, so no number is one.
+    pub(crate) fn takes_number(&self, number: &Value, rules: Rules) -> bool {
+        self.format.is_none() && rules.number_to_text(!number.is_f64())
+    }
+
     fn is_misformatted(&self, format: &str, text: &str) -> bool {
         match self.format_rule {
             FormatRule::Shown => false,
@@ -413,11 +434,8 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
     {
         return Some(member);
     }
-    if rules.has(Rules::TEXT_BOOLEAN) {
-        let b = bool_from_text(text, rules)?;
-        return members.iter().find(|m| m.as_bool() == Some(b));
-    }
-    None
+    let b = bool_from_text(text, rules)?;
+    members.iter().find(|m| m.as_bool() == Some(b))
 }
 
 /// Equality as in JSON Schema: numbers by value, objects without order.

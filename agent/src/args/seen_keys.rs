@@ -92,7 +92,6 @@ impl<'t> SeenKeys<'t> {
 
     fn are_all(&self, object: &ObjectSpec) -> bool {
         let mut more = object.props.iter().enumerate().skip(64);
-        more.all(|(i, p)| !p.required || self.has_more(i))
-            && (object.min..=object.max).contains(&self.count())
+        more.all(|(i, p)| !p.required || self.has_more(i)) && object.takes_length(self.count())
     }
 }

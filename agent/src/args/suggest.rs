@@ -93,7 +93,7 @@ pub(crate) struct Spelling {
     /// Letters and digits in lower case.
     folded: String,
     lower: Vec<char>,
-    /// How many of the lower-case characters have each remainder.
+    /// The number of lower-case characters with each remainder.
     letters: [u8; 32],
     is_short: bool,
 }
@@ -203,7 +203,7 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
 
 /// Returns the restricted Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
-    // What both have at the beginning or at the end needs no edit.
+    // A common beginning or end needs no edit.
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[same..], &b[same..]);
     let same = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();

@@ -124,6 +124,13 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
+/// Returns where a part of a text begins in it; `None` if it is not a part of this text.
+#[inline]
+pub(crate) fn offset_in(text: &str, part: &str) -> Option<usize> {
+    let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    (start + part.len() <= text.len()).then_some(start)
+}
+
 /// Appends a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). Pointers are cut, because a long key would be copied
 /// for each of the values below it.
 pub(crate) fn push_segment(pointer: &mut String, key: &str) {

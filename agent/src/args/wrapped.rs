@@ -3,7 +3,7 @@
 use super::coercion::{Coercion, CoercionRule};
 use super::issue::Issue;
 
-/// The places of values that were put into a list. What is wrong with such a value is reported where it was sent, without the list.
+/// The places of values that were put into a list. An issue of such a value is reported at the place where it was sent, without the list.
 #[derive(Default)]
 pub(crate) struct WrappedValues {
     places: Vec<String>,

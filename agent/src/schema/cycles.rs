@@ -1,12 +1,12 @@
 //! Finds recursive nodes of a plan.
 
-use crate::args::{Graph, Kind, NodeId};
+use crate::args::{Graph, NodeId, NodeKind};
 
 /// Returns the nodes below a node that its schema shows.
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
         // Checks are not written into the schema.
-        Kind::Checked(checked) => vec![checked.base],
+        NodeKind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }
 }
@@ -26,7 +26,7 @@ impl Cycles {
     /// Finds the cycles that go through no named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
-            Kind::Object(object) => {
+            NodeKind::Object(object) => {
                 let named: Vec<NodeId> = object.props.iter().map(|p| p.node).collect();
                 graph.children(id).split_off(named.len())
             }

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::render::{can_be_null, variants};
-use crate::args::{Child, Doc, Document, Graph, Kind, NodeId, ObjectSpec, Plan, Shape, fits};
+use crate::args::{Child, Doc, Document, Graph, NodeId, NodeKind, ObjectSpec, Plan, Shape, fits};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -93,10 +93,10 @@ impl Restorer<'_> {
 
     fn node(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         match (self.graph.kind(id), &doc.shape) {
-            (Kind::Checked(checked), _) => self.node(checked.base, doc),
-            (Kind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
-            (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
-            (Kind::Array(array), Shape::Array(items)) => {
+            (NodeKind::Checked(checked), _) => self.node(checked.base, doc),
+            (NodeKind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
+            (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
+            (NodeKind::Array(array), Shape::Array(items)) => {
                 let mut changed = false;
                 let texts = items.iter().enumerate().map(|(i, item)| {
                     let restored = array.item(i).and_then(|id| self.node(id, item));
@@ -106,13 +106,13 @@ impl Restorer<'_> {
                 let texts: Vec<Cow<'_, str>> = texts.collect();
                 changed.then(|| format!("[{}]", texts.join(",")))
             }
-            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(sent) = &doc.entry(tag)?.shape else { return None };
                 let (_, variant) = names.pick(variants, sent, self.graph.node(id).rules)?;
                 self.node(variant, doc)
             }
-            (Kind::External(external), Shape::Object(_)) => self.node(external.object, doc),
-            (Kind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {
+            (NodeKind::External(external), Shape::Object(_)) => self.node(external.object, doc),
+            (NodeKind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {
                 for branch in branches {
                     let restored = self.node(*branch, doc);
                     if self.is_match(*branch, restored.as_deref().unwrap_or(doc.raw), false)? {

@@ -6,7 +6,7 @@ use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
-use crate::args::{Coercion, Coercions, InvalidArguments};
+use crate::args::{Coercion, InvalidArguments};
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -126,7 +126,7 @@ pub struct AcceptedArguments {
     /// The definition that the model saw.
     definition: ToolDefinition,
     text: String,
-    coercions: Coercions,
+    coercions: Vec<Coercion>,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
@@ -141,15 +141,19 @@ impl AcceptedArguments {
     /// Fails with the full report when the plan of the definition refuses them.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
         let parsed = definition.plan().parse::<A>(text)?;
-        Ok(Self::with(definition, text, parsed.coercions).with_parsed(parsed.value))
+        Ok(Self::new(definition, text, parsed.coercions).with_parsed(parsed.value))
     }
 
     /// Accepts arguments that were checked in another way.
     pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
-        Self::with(definition, text, coercions.into())
+        Self::with(definition, text, coercions)
     }
 
-    pub(super) fn with(definition: &ToolDefinition, text: impl Into<String>, coercions: Coercions) -> Self {
+    pub(super) fn with(
+        definition: &ToolDefinition,
+        text: impl Into<String>,
+        coercions: Vec<Coercion>,
+    ) -> Self {
         Self {
             definition: definition.clone(),
             text: text.into(),
@@ -189,11 +193,6 @@ impl AcceptedArguments {
 
     /// Returns the changes that made the arguments fit, in order.
     pub fn coercions(&self) -> &[Coercion] {
-        &self.coercions
-    }
-
-    #[cfg(feature = "macros")]
-    pub(super) fn recorded_coercions(&self) -> &Coercions {
         &self.coercions
     }
 

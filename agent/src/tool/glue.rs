@@ -101,8 +101,8 @@ where
         let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
         let own = AcceptedArguments::parse::<A>(self.own, &accepted.value().to_string());
         let own = own.map_err(|report| report.under(definition.plan()))?;
-        let (value, coercions) = (accepted.value().clone(), accepted.recorded_coercions().clone());
-        Ok(AcceptedArguments::with(definition, text, coercions).with_whole(value, own))
+        let (value, coercions) = (accepted.value().clone(), accepted.coercions().to_vec());
+        Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
     }
 
     fn requires(&self) -> &[StateKey] {

@@ -2,7 +2,7 @@
 
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
-use crate::args::{Coercion, Coercions, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
+use crate::args::{Coercion, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -68,7 +68,7 @@ pub(super) fn without(
 /// Arguments with those that the application adds.
 pub(super) struct JoinedArguments {
     pub(super) text: String,
-    pub(super) coercions: Coercions,
+    pub(super) coercions: Vec<Coercion>,
     /// The arguments that the model sent, after coercion.
     pub(super) value: Value,
 }

@@ -274,7 +274,7 @@ impl Tool {
         let Some(hidden) = &self.hidden else { return self.body.check(shown, text) };
         let joined = join(shown.plan(), whole.plan(), &hidden.arguments, text).map_err(|report| *report)?;
         let checked = self.body.check(whole, &joined.text).map_err(|report| hidden.rewrite(report, shown))?;
-        Ok(AcceptedArguments::with(shown, text, joined.coercions).with_whole(joined.value, checked))
+        Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
     /// Returns the arguments as the tool's own function changes them, if it does. A panic becomes an error.

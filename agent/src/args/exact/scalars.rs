@@ -1,7 +1,7 @@
 //! Texts, words and numbers, as they are written.
 
-use super::{Scan, Step, Stop, UNDECIDED, byte, fits, misfit};
-use crate::args::plan::{IntSpec, Node, NumSpec, StrSpec, Words, before_quote, leading_digits, word_at};
+use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, fits, misfit};
+use crate::args::plan::{IntSpec, NumSpec, PlanNode, StrSpec, Words, before_quote, leading_digits, word_at};
 use crate::args::rounding::{self, SAFE_DIGITS};
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ const LONG_TEXT: usize = 512;
 impl<'s> Scan<'s> {
     /// Scans a string, and returns whether it has escapes.
     #[inline]
-    pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), Stop> {
+    pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), ScanStop> {
         let end = self.text_end(at + 1)?;
         if byte(self.bytes, end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
     }
@@ -20,7 +20,7 @@ impl<'s> Scan<'s> {
     /// Returns the position of the next quote or escape.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most keys and many texts are short")]
-    pub(super) fn text_end(&self, start: usize) -> Step {
+    pub(super) fn text_end(&self, start: usize) -> ScanStep {
         let length = before_quote(word_at(self.bytes, start));
         if length < 8 {
             return Ok(start + length);
@@ -33,7 +33,7 @@ impl<'s> Scan<'s> {
     }
 
     #[inline(never)]
-    fn long_text_end(&self, start: usize) -> Step {
+    fn long_text_end(&self, start: usize) -> ScanStep {
         let mut at = start;
         loop {
             let length = before_quote(word_at(self.bytes, at));
@@ -49,7 +49,7 @@ impl<'s> Scan<'s> {
 
     /// Scans the rest of a string from its first escape.
     #[inline(never)]
-    pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), Stop> {
+    pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), ScanStop> {
         let mut at = first;
         while byte(self.bytes, at) != b'"' {
             // Half of a surrogate pair is refused, but not where the type ignores the value.
@@ -66,7 +66,7 @@ impl<'s> Scan<'s> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most texts are short")]
-    pub(super) fn string(&self, spec: &StrSpec, at: usize) -> Step {
+    pub(super) fn string(&self, spec: &StrSpec, at: usize) -> ScanStep {
         if byte(self.bytes, at) != b'"' {
             return Err(misfit(at));
         }
@@ -80,13 +80,13 @@ impl<'s> Scan<'s> {
 
     /// Scans a string with escapes, or one that must fit more. `end` is the position of the first escape or of its end.
     #[inline(never)]
-    fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> Step {
+    fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> ScanStep {
         let (end, has_escapes) =
             if byte(self.bytes, end) == b'"' { (end + 1, false) } else { self.escaped(start, end)? };
         if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
     }
 
-    fn restricted_string(&self, spec: &StrSpec, start: usize, end: usize, has_escapes: bool) -> Step {
+    fn restricted_string(&self, spec: &StrSpec, start: usize, end: usize, has_escapes: bool) -> ScanStep {
         let text = if has_escapes {
             let token = self.slice(start, end)?;
             Cow::Owned(serde_json::from_str::<String>(token).map_err(|_| UNDECIDED)?)
@@ -98,13 +98,13 @@ impl<'s> Scan<'s> {
 
     /// Scans a string without escapes, and returns its content.
     #[inline]
-    pub(super) fn plain(&self, at: usize) -> Result<(usize, &'s str), Stop> {
+    pub(super) fn plain(&self, at: usize) -> Result<(usize, &'s str), ScanStop> {
         let (end, has_escapes) = self.quoted(at)?;
         if has_escapes { Err(UNDECIDED) } else { Ok((end, self.slice(at + 1, end - 1)?)) }
     }
 
     /// Scans a word of a closed set, as it is written there.
-    pub(super) fn closed(&self, words: &Words, node: &Node, at: usize) -> Step {
+    pub(super) fn closed(&self, words: &Words, node: &PlanNode, at: usize) -> ScanStep {
         let (end, text) = self.plain(at)?;
         if words.iter().any(|word| word == text) {
             return Ok(end);
@@ -128,7 +128,7 @@ impl<'s> Scan<'s> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most integers are short")]
-    pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> Step {
+    pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let length = leading_digits(word_at(self.bytes, start));
         let ends = matches!(byte(self.bytes, start + length), b',' | b'}' | b']');
         if ends && length.wrapping_sub(1) < spec.free_digits {
@@ -138,7 +138,7 @@ impl<'s> Scan<'s> {
     }
 
     #[inline(never)]
-    fn other_integer(&self, spec: &IntSpec, start: usize) -> Step {
+    fn other_integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start);
         if end - start <= spec.free_digits && end > start {
             return fits(!matches!(byte(self.bytes, end), b'.' | b'e' | b'E'), end);
@@ -146,7 +146,7 @@ impl<'s> Scan<'s> {
         self.restricted_integer(spec, start)
     }
 
-    fn restricted_integer(&self, spec: &IntSpec, start: usize) -> Step {
+    fn restricted_integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
             return Err(misfit(end));
@@ -162,7 +162,7 @@ impl<'s> Scan<'s> {
 
     /// Scans a number, unless its digits may be lost.
     #[inline]
-    pub(super) fn token(&self, start: usize) -> Step {
+    pub(super) fn token(&self, start: usize) -> ScanStep {
         let mut end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if byte(self.bytes, end) == b'.' {
             end = self.digits(end + 1);
@@ -172,7 +172,7 @@ impl<'s> Scan<'s> {
     }
 
     #[inline(never)]
-    pub(super) fn number(&self, spec: &NumSpec, start: usize) -> Step {
+    pub(super) fn number(&self, spec: &NumSpec, start: usize) -> ScanStep {
         if !matches!(byte(self.bytes, start), b'-' | b'0'..=b'9') {
             return Err(misfit(start));
         }

@@ -23,7 +23,7 @@ const MAX_PROBLEM: usize = 250;
 /// A type with checks: how it is read without them, and what they find.
 pub trait Checked<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
-    fn check(&self, findings: &mut Findings);
+    fn check(&self, findings: &mut FindingList);
 }
 
 /// Reads a value and checks it.
@@ -57,7 +57,7 @@ fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
     certain: bool,
 ) -> Result<T, D::Error> {
     let value = T::read(deserializer)?;
-    let mut findings = Findings::default();
+    let mut findings = FindingList::default();
     value.check(&mut findings);
     if findings.found.is_empty() {
         return Ok(value);
@@ -77,17 +77,17 @@ fn refusal<E: Error>(found: &[Found]) -> E {
 
 /// The findings of the checks of one value.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct FindingList {
     found: Vec<Found>,
 }
 
-impl Findings {
+impl FindingList {
     /// Runs the check of a field.
     #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
-    pub fn field<V, M, F>(&mut self, steps: &[Step], value: &V, check: F)
+    pub fn field<V, M, F>(&mut self, steps: &[FindingStep], value: &V, check: F)
     where
-        F: Check<V, M>,
-        F::Said: Verdict,
+        F: FieldCheck<V, M>,
+        F::Said: CheckOutcome,
         V: CheckFor<F::Of> + ?Sized,
     {
         value.checked(&mut |part| {
@@ -102,7 +102,7 @@ impl Findings {
     pub fn whole<V, M, F>(&mut self, value: &V, check: F)
     where
         F: WholeCheck<V, M>,
-        F::Said: Verdict,
+        F::Said: CheckOutcome,
     {
         if let Err(violations) = check.check_whole(value).verdict() {
             self.found.extend(violations.into_found().map(|found| Found { whole: true, ..found }));
@@ -112,7 +112,7 @@ impl Findings {
 
 /// A step from a value to the subject of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum FindingStep {
     /// A field by its name in Rust, or an item by its index.
     Name(&'static str),
     /// The payload of an externally tagged enum: the value of its only key.
@@ -124,7 +124,7 @@ pub enum Step {
 /// One mistake that a check has found.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<FindingStep>,
     pub(super) problem: String,
     /// Whether the check saw the whole value, and not only what the steps lead to.
     pub(super) whole: bool,
@@ -132,20 +132,21 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn named(path: &str, problem: &str) -> Found {
-        let steps = path.split('/').filter(|name| !name.is_empty()).map(|name| Step::Made(name.into()));
+        let steps =
+            path.split('/').filter(|name| !name.is_empty()).map(|name| FindingStep::Made(name.into()));
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
         let problem = if line.is_empty() { "refused".to_owned() } else { cut(&line, MAX_PROBLEM) };
         Found { steps: steps.collect(), problem, whole: false }
     }
 
-    fn below(mut self, steps: &[Step]) -> Found {
+    fn below(mut self, steps: &[FindingStep]) -> Found {
         self.steps.splice(..0, steps.iter().cloned());
         self
     }
 
     /// Returns the names of the steps after the first `known` ones, and the message.
     pub(super) fn in_words(&self, known: usize) -> String {
-        let names: Vec<&str> = self.steps.iter().skip(known).filter_map(Step::name).collect();
+        let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
             self.problem.clone()
         } else {
@@ -154,12 +155,12 @@ impl Found {
     }
 }
 
-impl Step {
+impl FindingStep {
     pub(super) fn name(&self) -> Option<&str> {
         match self {
-            Step::Name(name) => Some(name),
-            Step::Made(name) => Some(name),
-            Step::Payload => None,
+            FindingStep::Name(name) => Some(name),
+            FindingStep::Made(name) => Some(name),
+            FindingStep::Payload => None,
         }
     }
 }
@@ -171,13 +172,13 @@ impl Step {
     label = "write `fn(&{V}) -> Result<(), E>`",
     note = "a check takes a reference, and its error has a text (`Display`); for an `Option<T>` it may also take `&T`, for a `String` also `&str`"
 )]
-pub trait Check<V: ?Sized, M> {
+pub trait FieldCheck<V: ?Sized, M> {
     type Of: ?Sized;
     type Said;
     fn check(&self, value: &Self::Of) -> Self::Said;
 }
 
-impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> Check<V, By<A, R>> for F {
+impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> FieldCheck<V, By<A, R>> for F {
     type Of = A;
     type Said = R;
     fn check(&self, value: &A) -> R {
@@ -185,7 +186,7 @@ impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> Check<V, By<A, R>> for F {
     }
 }
 
-impl<V: ?Sized, F: Nothing> Check<V, ()> for F {
+impl<V: ?Sized, F: NoFunction> FieldCheck<V, ()> for F {
     type Of = V;
     type Said = Result<(), Violations>;
     fn check(&self, _: &V) -> Self::Said {
@@ -211,7 +212,7 @@ impl<V, R, F: Fn(&V) -> R> WholeCheck<V, By<V, R>> for F {
     }
 }
 
-impl<V, F: Nothing> WholeCheck<V, ()> for F {
+impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     type Said = Result<(), Violations>;
     fn check_whole(&self, _: &V) -> Self::Said {
         Ok(())
@@ -223,7 +224,7 @@ impl<V, F: Nothing> WholeCheck<V, ()> for F {
 pub struct By<A: ?Sized, R>(PhantomData<(R, A)>);
 
 /// No type is this.
-pub trait Nothing {}
+pub trait NoFunction {}
 
 /// A field that a check of an `A` applies to: an `A`, or a type that may lack one or lends one.
 #[diagnostic::on_unimplemented(
@@ -289,11 +290,11 @@ impl<T> CheckFor<[T]> for Option<Vec<T>> {
     label = "returns a `{Self}`",
     note = "`Ok(())` lets the value pass; the error says what is wrong with it"
 )]
-pub trait Verdict {
+pub trait CheckOutcome {
     fn verdict(self) -> Result<(), Violations>;
 }
 
-impl<E: Problem> Verdict for Result<(), E> {
+impl<E: Problem> CheckOutcome for Result<(), E> {
     fn verdict(self) -> Result<(), Violations> {
         self.map_err(Problem::into_violations)
     }

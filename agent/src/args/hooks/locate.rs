@@ -1,20 +1,20 @@
 //! Finds the place that a check refers to in the sent arguments, and makes issues.
 
 use super::CheckFindings;
-use super::findings::Step;
+use super::findings::FindingStep;
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, secret_texts};
+use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, secret_texts};
 use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// So many characters of a secret in a row are a part of it.
+/// A text shares part of a secret if it contains this many consecutive characters of it.
 const MAX_SHARED: usize = 3;
 /// Replaces the message of a check that may quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. What a check says of places that
-/// are not as they were sent (`touched`) is left out.
+/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. Findings at places that
+/// are not as they were sent (`touched`) are left out.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -71,8 +71,7 @@ pub(crate) fn is_within(at: &str, outer: &str) -> bool {
 }
 
 fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
-    let CheckFindings { path, node, secret, found } = placed;
-    let Some(id) = graph.id_of(node) else { return Issue::new(path, IssueCode::Value, found.problem) };
+    let CheckFindings { path, node: id, secret, found } = placed;
     let here = sent.pointer(&path);
     let mut place = LocatedNode { graph, id, sent: here, path, secret };
     let known = found.steps.iter().take_while(|step| place.step(step)).count();
@@ -80,7 +79,7 @@ fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // A name that no parameter has is told in words.
+    // A name that no parameter has appears in the message.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -116,7 +115,7 @@ struct LocatedNode<'a> {
 
 impl<'a> LocatedNode<'a> {
     /// Moves one step on; `false` if there is no such place.
-    fn step(&mut self, step: &Step) -> bool {
+    fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
             None => self.payload(),
@@ -128,8 +127,8 @@ impl<'a> LocatedNode<'a> {
     fn enter(&mut self, depth: usize) {
         let graph = self.graph;
         let next = match graph.kind(self.id) {
-            Kind::Nullable(inner) => Some(*inner),
-            Kind::Tagged { tag, variants, names } => {
+            NodeKind::Nullable(inner) => Some(*inner),
+            NodeKind::Tagged { tag, variants, names } => {
                 let name = self.sent.and_then(|sent| sent.get(tag)).and_then(Value::as_str);
                 let rules = graph.node(self.id).rules;
                 name.and_then(|name| names.pick(variants, name, rules)).map(|(_, id)| id)
@@ -143,7 +142,7 @@ impl<'a> LocatedNode<'a> {
     }
 
     fn payload(&mut self) -> bool {
-        let Kind::External(external) = self.graph.kind(self.id) else { return false };
+        let NodeKind::External(external) = self.graph.kind(self.id) else { return false };
         let entry = self.sent.and_then(Value::as_object).and_then(|object| object.iter().next());
         let Some((key, below)) = entry else { return false };
         let Some(variant) = external.variant(key) else { return false };
@@ -156,18 +155,19 @@ impl<'a> LocatedNode<'a> {
     fn named(&mut self, name: &str, in_rust: bool) -> bool {
         let graph = self.graph;
         match graph.kind(self.id) {
-            Kind::Object(object) => self.key(object, name, in_rust),
-            Kind::Array(array) => {
+            NodeKind::Object(object) => self.key(object, name, in_rust),
+            NodeKind::Array(array) => {
                 let Some(index) = name.parse::<usize>().ok() else { return false };
                 let Some(item) = array.item(index) else { return false };
                 push_index(&mut self.path, index);
                 (self.id, self.sent) = (item, self.sent.and_then(|sent| sent.get(index)));
                 true
             }
-            Kind::Union { branches, .. } => branches.iter().any(|branch| {
+            NodeKind::Union { branches, .. } => branches.iter().any(|branch| {
                 let mut place = LocatedNode { id: *branch, path: self.path.clone(), ..*self };
                 place.enter(0);
-                let found = !matches!(graph.kind(place.id), Kind::Union { .. }) && place.named(name, in_rust);
+                let found =
+                    !matches!(graph.kind(place.id), NodeKind::Union { .. }) && place.named(name, in_rust);
                 if found {
                     *self = place;
                 }
@@ -211,8 +211,8 @@ impl<'a> LocatedNode<'a> {
 struct Orders<'a> {
     graph: &'a Graph,
     sent: &'a Value,
-    /// The positions of an object's keys, by the object's address in memory.
-    positions: HashMap<usize, HashMap<&'a str, usize>>,
+    /// The positions of an object's keys, by the pointer to the object.
+    positions: HashMap<String, HashMap<&'a str, usize>>,
 }
 
 impl<'a> Orders<'a> {
@@ -225,10 +225,10 @@ impl<'a> Orders<'a> {
             LocatedNode { graph, id: graph.root, sent: Some(self.sent), path: String::new(), secret: false };
         for segment in pointer.split('/').skip(1) {
             let key = segment.replace("~1", "/").replace("~0", "~");
-            let position = self.position(place.sent, &key);
+            let position = self.position(&place.path, place.sent, &key);
             place.enter(0);
             let group = match graph.kind(place.id) {
-                Kind::Object(object) => match object.child(&key, 0) {
+                NodeKind::Object(object) => match object.child(&key, 0) {
                     None => [0, position],
                     Some(Child::Prop(index, _)) => [1, index],
                     Some(Child::Entry(_)) => [2, position],
@@ -237,7 +237,7 @@ impl<'a> Orders<'a> {
             };
             out.extend(group);
             let known = match graph.kind(place.id) {
-                Kind::External(_) => place.payload(),
+                NodeKind::External(_) => place.payload(),
                 _ => place.named(&key, false),
             };
             if !known {
@@ -251,12 +251,13 @@ impl<'a> Orders<'a> {
         out
     }
 
-    fn position(&mut self, object: Option<&'a Value>, key: &str) -> usize {
+    fn position(&mut self, pointer: &str, object: Option<&'a Value>, key: &str) -> usize {
         let Some(object) = object.and_then(Value::as_object) else { return usize::MAX - 1 };
-        let keys = self
-            .positions
-            .entry(std::ptr::from_ref(object).addr())
-            .or_insert_with(|| object.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect());
-        keys.get(key).copied().unwrap_or(usize::MAX - 1)
+        if !self.positions.contains_key(pointer) {
+            let keys = object.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
+            self.positions.insert(pointer.to_owned(), keys);
+        }
+        let position = self.positions.get(pointer).and_then(|keys| keys.get(key));
+        position.copied().unwrap_or(usize::MAX - 1)
     }
 }

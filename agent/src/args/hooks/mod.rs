@@ -10,12 +10,12 @@ mod locate;
 mod violations;
 
 #[cfg(feature = "macros")]
-pub use findings::{Checked, Findings, Step, checked};
+pub use findings::{Checked, FindingList, FindingStep, checked};
 pub use violations::Violations;
 
 pub(crate) use locate::{is_within, report};
 
-use crate::args::plan::Node;
+use crate::args::plan::NodeId;
 use findings::Found;
 use std::cell::{Cell, RefCell};
 
@@ -25,7 +25,7 @@ pub(crate) const CHECKED: &str = "agent::Checked";
 /// Further findings are not kept.
 const MAX_FOUND: usize = 10_000;
 
-/// `None` where nobody collects.
+/// `None` outside of [`collect`].
 type Aside = Option<Vec<Found>>;
 
 thread_local! {
@@ -62,7 +62,7 @@ impl Drop for Before {
     }
 }
 
-/// Sets the findings aside, or returns them where nobody collects. `certain`: the value is not read as an attempt.
+/// Sets the findings aside, or returns them outside of [`collect`]. `certain`: the value is not read as an attempt.
 fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -74,7 +74,7 @@ fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     })
 }
 
-/// The same for a type that parses text itself; `false` where nobody collects.
+/// The same for a type that parses text itself; `false` outside of [`collect`].
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![Found::named("", &problem.to_string())], certain).is_ok()
 }
@@ -87,17 +87,15 @@ fn take() -> Vec<Found> {
 /// The findings of one value's checks, and the place of the value.
 pub(crate) struct CheckFindings {
     pub(crate) path: String,
-    /// The address of the plan's node in memory.
-    node: usize,
+    node: NodeId,
     secret: bool,
     found: Found,
 }
 
 /// Assigns the findings since the last call to the value at `path`.
 #[cold]
-pub(crate) fn place(path: impl Fn() -> String, node: &Node, secret: bool, placed: &mut Vec<CheckFindings>) {
+pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<CheckFindings>) {
     let room = MAX_FOUND.saturating_sub(placed.len());
-    let node = std::ptr::from_ref(node).addr();
     placed.extend(take().into_iter().take(room).map(|found| CheckFindings {
         path: path(),
         node,

@@ -3,21 +3,16 @@
 //! They are taken out of a schema and kept beside it as a list of schemas. The rest is compiled as usual, and the value is read
 //! and coerced along it; the result must then pass the checks.
 
-use super::compile::{Compiler, Object, Result};
-use super::keywords::whole;
-use super::node::{Check, CheckedSpec, Kind, NodeId};
+use super::compile::Compiler;
+use super::error::CompileResult;
+use super::keywords::{ALSO, CHECKS, KNOWN, SchemaMap, add_check, whole};
+use super::node::{CheckedSpec, NodeCheck, NodeId, NodeKind};
 use crate::args::policy::Rules;
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The key of the list of checks in a schema. No foreign schema has a keyword that starts like this.
-pub(super) const CHECKS: &str = "\0checks";
-/// In that list: a schema that must fit as well.
-const ALSO: &str = "\0also";
-/// Names of properties that only checks refer to. They are not unknown keys.
-pub(super) const KNOWN: &str = "\0known";
 /// In that list: any name may be meant.
 const ANY_NAME: &str = "\0any";
 
@@ -36,24 +31,9 @@ const GROUPS: [&[&str]; 7] = [
 const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
-/// Adds a schema that has to fit what has arrived.
-pub(super) fn push_check(map: &mut Object, schema: Object) {
-    push(map, Value::Object(Object::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
-}
-
-fn push(map: &mut Object, check: Value) {
-    match map.get_mut(CHECKS) {
-        Some(Value::Array(checks)) if checks.contains(&check) => {}
-        Some(Value::Array(checks)) => checks.push(check),
-        _ => {
-            map.insert(CHECKS.into(), json!([check]));
-        }
-    }
-}
-
 impl Compiler<'_> {
     /// Returns a schema whose assertions about the whole are in the list of its checks.
-    pub(super) fn normal<'m>(&self, map: &'m Object) -> Result<Cow<'m, Object>> {
+    pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
         let present = |group: &[&str]| map.contains_key(group[0]);
@@ -64,12 +44,12 @@ impl Compiler<'_> {
         }
         let mut out = map.clone();
         for group in GROUPS.iter().filter(|group| present(group)) {
-            let mut check = Object::new();
+            let mut check = SchemaMap::new();
             for keyword in *group {
                 check.extend(out.shift_remove(*keyword).map(|value| ((*keyword).to_owned(), value)));
             }
             if !says_nothing(group[0], &check) {
-                push(&mut out, Value::Object(check));
+                add_check(&mut out, Value::Object(check));
             }
         }
         if !self.foreign {
@@ -78,7 +58,7 @@ impl Compiler<'_> {
         // Read along the first pattern that matches; all that match must fit.
         for (pattern, schema) in several.into_iter().flatten() {
             if *schema != json!(true) && *schema != json!({}) {
-                push(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
+                add_check(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
             }
         }
         self.without_looking_aside(&mut out)?;
@@ -87,7 +67,7 @@ impl Compiler<'_> {
 
     /// `unevaluatedProperties` and `unevaluatedItems` depend on what the schemas beside them evaluate (JSON Schema 2020-12, core,
     /// section 11). If there are none, or they are merged already, they mean the same as `additionalProperties` and `items`.
-    fn without_looking_aside(&self, map: &mut Object) -> Result<()> {
+    fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
         for keyword in ["$dynamicRef", "$recursiveRef"] {
@@ -133,9 +113,9 @@ impl Compiler<'_> {
     /// Returns the node that `compile` makes of the schema without its checks, with the checks.
     pub(super) fn with_checks(
         &mut self,
-        map: &Object,
-        compile: impl FnOnce(&mut Self, &Object) -> Result<NodeId>,
-    ) -> Result<NodeId> {
+        map: &SchemaMap,
+        compile: impl FnOnce(&mut Self, &SchemaMap) -> CompileResult<NodeId>,
+    ) -> CompileResult<NodeId> {
         let Some(Value::Array(checks)) = map.get(CHECKS) else { return compile(self, map) };
         let mut rest = map.clone();
         rest.shift_remove(CHECKS);
@@ -161,22 +141,22 @@ impl Compiler<'_> {
         if compiled.is_empty() {
             return Ok(base);
         }
-        let id = self.push(Kind::Never);
-        *self.kind_mut(id) = Kind::Checked(CheckedSpec { id, base, checks: compiled });
+        let id = self.push(NodeKind::Never);
+        *self.kind_mut(id) = NodeKind::Checked(CheckedSpec { base, checks: compiled });
         Ok(id)
     }
 
-    fn checks(&mut self, check: &Value, out: &mut Vec<Check>) -> Result<()> {
+    fn checks(&mut self, check: &Value, out: &mut Vec<NodeCheck>) -> CompileResult<()> {
         let rules = self.rules;
         let words = |list: &Value| -> Vec<String> {
             list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
         };
         if let Some(schema) = check.get(ALSO) {
             let node = self.schema(schema)?;
-            out.push(Check::Also(node));
+            out.push(NodeCheck::Also(node));
         } else if let Some(schema) = check.get("not") {
             let given = only_required(schema);
-            out.push(Check::Not { node: self.below(&["not"], rules, schema)?, given });
+            out.push(NodeCheck::Not { node: self.below(&["not"], rules, schema)?, given });
         } else if let Some(condition) = check.get("if") {
             if check.get("then").is_none() && check.get("else").is_none() {
                 return Ok(());
@@ -187,20 +167,25 @@ impl Compiler<'_> {
             };
             let (then, otherwise) = (part("then")?, part("else")?);
             let when = in_words(condition);
-            out.push(Check::If { condition: self.below(&["if"], rules, condition)?, then, otherwise, when });
+            out.push(NodeCheck::If {
+                condition: self.below(&["if"], rules, condition)?,
+                then,
+                otherwise,
+                when,
+            });
         } else if let Some(schema) = check.get("contains") {
             let count = |keyword: &str| check.get(keyword).and_then(whole);
             let (min, max) = (count("minContains").unwrap_or(1), count("maxContains").unwrap_or(u64::MAX));
-            out.push(Check::Contains { node: self.below(&["contains"], rules, schema)?, min, max });
+            out.push(NodeCheck::Contains { node: self.below(&["contains"], rules, schema)?, min, max });
         } else if let Some(schema) = check.get("propertyNames") {
-            out.push(Check::Names(self.below(&["propertyNames"], rules, schema)?));
+            out.push(NodeCheck::Names(self.below(&["propertyNames"], rules, schema)?));
         } else {
             for keyword in ["dependentRequired", "dependentSchemas", "dependencies"] {
                 for (name, needs) in check.get(keyword).and_then(Value::as_object).into_iter().flatten() {
                     out.push(if needs.is_array() {
-                        Check::Requires(name.clone(), words(needs))
+                        NodeCheck::Requires(name.clone(), words(needs))
                     } else {
-                        Check::Depends(name.clone(), self.below(&[keyword, name], rules, needs)?)
+                        NodeCheck::Depends(name.clone(), self.below(&[keyword, name], rules, needs)?)
                     });
                 }
             }
@@ -209,7 +194,7 @@ impl Compiler<'_> {
     }
 
     /// Adds the properties that a check refers to, except to forbid them.
-    fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> Result<()> {
+    fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
         self.charge(1)?;
@@ -262,29 +247,29 @@ impl Compiler<'_> {
 }
 
 /// Returns the names that a list of known names adds to an object; `None` if any name may be meant.
-pub(super) fn known(map: &Object) -> Option<Vec<&str>> {
+pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
     (!names.contains(&ANY_NAME)).then_some(names)
 }
 
 /// Whether the checks of a schema look at properties or items, and so evaluate them.
-pub(super) fn look_at_properties(map: &Object) -> bool {
+pub(super) fn look_at_properties(map: &SchemaMap) -> bool {
     any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
 }
 
-fn any_check(map: &Object, keywords: &[&str]) -> bool {
+fn any_check(map: &SchemaMap, keywords: &[&str]) -> bool {
     let checks = map.get(CHECKS).and_then(Value::as_array);
     checks.is_some_and(|checks| checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some())))
 }
 
 /// Whether a check cannot fail.
-fn says_nothing(keyword: &str, check: &Object) -> bool {
+fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     let open = |value: &Value| *value == json!(true) || *value == json!({});
     match keyword {
         "not" => check["not"] == json!(false),
         "propertyNames" => open(&check["propertyNames"]),
-        // What they look at may matter even where they ask for nothing.
+        // The properties that they look at may matter even where they demand nothing.
         "if" | "contains" => false,
         keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
     }

@@ -1,18 +1,17 @@
 //! Names that two parts of a type share: serde reads only one of them, so no call would fit the type.
 
-use super::compile::Result;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use crate::args::text::push_segment;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
 
 /// Refuses a schema made by schemars in which two fields, or two variants, have one name.
-pub(super) fn refuse_clashes(root: &Value) -> Result<()> {
+pub(super) fn refuse_clashes(root: &Value) -> CompileResult<()> {
     visit(root, root, &mut String::new())
 }
 
 /// The recursion is at most as deep as the type.
-fn visit(root: &Value, schema: &Value, pointer: &mut String) -> Result<()> {
+fn visit(root: &Value, schema: &Value, pointer: &mut String) -> CompileResult<()> {
     let Value::Object(map) = schema else { return Ok(()) };
     of_fields(root, map, pointer)?;
     of_variants(map, pointer)?;
@@ -47,7 +46,7 @@ fn visit(root: &Value, schema: &Value, pointer: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> Result<()> {
+fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     if let Some(clash) = map.get("x-clash").and_then(Value::as_str) {
         return Err(SchemaError::new("properties", pointer, clash));
     }
@@ -95,7 +94,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> Result<()
 }
 
 /// schemars writes the variants of an enum as `oneOf`.
-fn of_variants(map: &Map<String, Value>, pointer: &str) -> Result<()> {
+fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     let variants = map.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let mut names = Vec::new();
     let words = |schema: &Value| -> Vec<String> {

@@ -1,10 +1,11 @@
 //! `allOf`, `anyOf`, `oneOf`: split up, merged, multiplied out.
 
-use super::check::{CHECKS, KNOWN, look_at_properties, push_check};
-use super::compile::{Compiler, MERGE_COST, Object, Result};
-use super::keywords::restricts;
+use super::check::look_at_properties;
+use super::compile::{Compiler, MERGE_COST};
+use super::error::CompileResult;
+use super::keywords::{CHECKS, KNOWN, SchemaMap, push_check, restricts};
 use super::merge::push_part;
-use super::node::{Kind, NodeId};
+use super::node::{NodeId, NodeKind};
 use super::union::tag_of;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ const CLOSING: &str = "unevaluatedProperties";
 /// A schema without its combinations, and the groups of alternatives in them.
 struct Parts {
     /// The part that always holds.
-    plain: Object,
+    plain: SchemaMap,
     /// Groups, of each of which one alternative has to be chosen.
     groups: Vec<Group>,
 }
@@ -42,11 +43,11 @@ struct Product {
 
 impl Compiler<'_> {
     /// Compiles a schema that has `keyword`: `allOf`, `anyOf` or `oneOf`.
-    pub(super) fn combination(&mut self, keyword: &str, map: &Object) -> Result<NodeId> {
+    pub(super) fn combination(&mut self, keyword: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(part) = self.only_part(map) {
             return self.below(&["allOf", "0"], self.rules, part);
         }
-        let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(NodeKind::Never)) };
         if parts.plain.contains_key(CLOSING) && look_at_properties(&parts.plain) {
             parts.plain.shift_remove(CLOSING);
             self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;
@@ -54,7 +55,7 @@ impl Compiler<'_> {
         // Once for the whole, not for each alternative.
         let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
         let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };
-        let mut apart = Object::from_iter([(CHECKS.to_owned(), checks)]);
+        let mut apart = SchemaMap::from_iter([(CHECKS.to_owned(), checks)]);
         apart.extend(parts.plain.shift_remove(KNOWN).map(|names| (KNOWN.to_owned(), names)));
         self.with_checks(&apart, |c, apart| {
             parts.plain.extend(apart.get(KNOWN).map(|names| (KNOWN.to_owned(), names.clone())));
@@ -62,7 +63,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn alternatives(&mut self, parts: Parts, keyword: &str, map: &Object) -> Result<NodeId> {
+    fn alternatives(&mut self, parts: Parts, keyword: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let Product { alternatives, exclusive } = self.product(parts, 0)?;
         match &alternatives[..] {
             [only] if keyword == "allOf" => self.schema(only),
@@ -72,7 +73,7 @@ impl Compiler<'_> {
 
     /// Returns the only part of `allOf`, if nothing else restricts the value except the type that the part has, too. It is not
     /// merged, because it may be a recursive reference.
-    pub(super) fn only_part<'m>(&self, map: &'m Object) -> Option<&'m Value> {
+    pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
         let mut others = map.iter().filter(|(k, _)| *k != "allOf" && restricts(k)).peekable();
@@ -87,12 +88,13 @@ impl Compiler<'_> {
     }
 
     /// Returns `None` if no value can fit.
-    fn parts(&self, map: &Object, depth: usize) -> Result<Option<Parts>> {
+    fn parts(&self, map: &SchemaMap, depth: usize) -> CompileResult<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));
         }
         let own = |(k, v): (&String, &Value)| (k.clone(), v.clone());
-        let mut plain: Object = map.iter().filter(|(k, _)| !APART.contains(&k.as_str())).map(own).collect();
+        let mut plain: SchemaMap =
+            map.iter().filter(|(k, _)| !APART.contains(&k.as_str())).map(own).collect();
         let mut groups = Vec::new();
         for keyword in ["oneOf", "anyOf"] {
             if let Some(Value::Array(options)) = map.get(keyword) {
@@ -127,7 +129,7 @@ impl Compiler<'_> {
     }
 
     /// base and (a or b or c) is (base and a) or (base and b) or (base and c).
-    fn product(&self, parts: Parts, depth: usize) -> Result<Product> {
+    fn product(&self, parts: Parts, depth: usize) -> CompileResult<Product> {
         let Parts { mut plain, mut groups } = parts;
         if groups.is_empty() {
             return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
@@ -163,7 +165,7 @@ impl Compiler<'_> {
         Ok(Product { exclusive: exclusive.is_some() && alternatives.len() > 1, alternatives })
     }
 
-    fn each(&self, plain: &Object, chosen: &Group, others: &[Group]) -> Result<Vec<Object>> {
+    fn each(&self, plain: &SchemaMap, chosen: &Group, others: &[Group]) -> CompileResult<Vec<SchemaMap>> {
         let product = others.iter().fold(chosen.options.len(), |n, g| n.saturating_mul(g.options.len()));
         let apart = !others.is_empty() && product > MAX_PRODUCT;
         let mut out = Vec::with_capacity(chosen.options.len());
@@ -183,7 +185,7 @@ impl Compiler<'_> {
         Ok(out)
     }
 
-    fn multiplied(&self, plain: Object, groups: &[Group], depth: usize) -> Result<Vec<Object>> {
+    fn multiplied(&self, plain: SchemaMap, groups: &[Group], depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut product = vec![plain];
         for group in groups {
             let options = self.options(group, depth)?;
@@ -195,7 +197,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many to be told apart while reading: checked afterwards.
+                // Too many to distinguish while reading: checked afterwards.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }
@@ -215,12 +217,12 @@ impl Compiler<'_> {
 
     /// Returns one of several schemas, resolved. Its assertions about properties that it does not evaluate become a check of
     /// their own, because merged they would apply to more properties.
-    fn opened(&self, option: &Value) -> Result<Option<Object>> {
+    fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
     /// The same for a schema that is resolved already.
-    pub(super) fn open(&self, mut option: Object) -> Object {
+    pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
             option.shift_remove(CLOSING);
@@ -230,7 +232,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the options of a group, including those of nested groups; an inner group of which exactly one must fit stays together.
-    fn options(&self, group: &Group, depth: usize) -> Result<Vec<Object>> {
+    fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
             self.charge(MERGE_COST)?;
@@ -253,14 +255,14 @@ impl Compiler<'_> {
 }
 
 impl Group {
-    fn as_schema(&self) -> Object {
-        Object::from_iter([(self.keyword.to_owned(), json!(self.options))])
+    fn as_schema(&self) -> SchemaMap {
+        SchemaMap::from_iter([(self.keyword.to_owned(), json!(self.options))])
     }
 }
 
 /// Whether the same properties are evaluated whichever of the alternatives fit: they name the same ones, or only one can fit.
-fn look_at_the_same(alternatives: &[Object]) -> bool {
-    let names = |schema: &Object| -> Option<BTreeSet<String>> {
+fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
+    let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {
             return None;
         }

@@ -1,20 +1,19 @@
 //! Compiles JSON Schema to nodes: schemas are merged first and closed afterwards.
 
-use super::check::KNOWN;
 use super::clash::refuse_clashes;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use super::finish::{
     Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
 };
 use super::identify::with_pointers;
-use super::keywords;
+use super::keywords::{self, KNOWN, SchemaMap, notes};
 use super::merge::merge;
-use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
+use super::node::{ArraySpec, NodeId, NodeKind, Notes, ObjectSpec, PlanNode};
 use super::pattern::Patterns;
-use super::union::place_settings;
+use super::prepare::prepare;
 use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap, sync::OnceLock};
 
 /// Maximum depth of a schema; `serde_json` does not read deeper values either.
@@ -25,15 +24,12 @@ const MAX_WORK: usize = 2_000_000;
 /// The cost of a merge, or of visiting an alternative, in copied values.
 pub(super) const MERGE_COST: usize = 100;
 
-pub(super) type Object = Map<String, Value>;
-pub(super) type Result<T> = std::result::Result<T, SchemaError>;
-
 /// Why 128-bit integers are not possible everywhere.
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
 /// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
-pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
+pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
     prepare(&mut schema);
@@ -42,7 +38,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
 }
 
 /// Compiles any other schema.
-pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
+pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     let document = with_pointers(schema, has_lone_references(schema))?;
     let (mut graph, dropped) = compile(&document, options, true)?;
     if dropped.is_empty() {
@@ -55,47 +51,15 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
-            Kind::Union { exclusive, .. } => *exclusive = false,
-            Kind::Checked(checked) if in_checks => checked.checks.clear(),
+            NodeKind::Union { exclusive, .. } => *exclusive = false,
+            NodeKind::Checked(checked) if in_checks => checked.checks.clear(),
             _ => {}
         }
     }
     Ok(graph)
 }
 
-/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. The derive marks types that check
-/// their values. It writes closed sets with described members so that maps know their keys.
-fn prepare(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            map.remove("unevaluatedProperties");
-            map.remove("x-checked");
-            if let Some(variants) = map.remove("x-variants") {
-                map.remove("type");
-                map.remove("enum");
-                map.insert("oneOf".into(), variants);
-            }
-            for (keyword, value) in map {
-                match (keyword.as_str(), value) {
-                    ("const" | "enum" | "default" | "examples", _) => {}
-                    // Their keys are names.
-                    ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(prepare);
-                    }
-                    ("oneOf" | "anyOf", Value::Array(variants)) => {
-                        variants.iter_mut().for_each(place_settings);
-                        variants.iter_mut().for_each(prepare);
-                    }
-                    (_, value) => prepare(value),
-                }
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(prepare),
-        _ => {}
-    }
-}
-
-fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
+fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult<(Graph, Vec<Dropped>)> {
     let rules = options.policy().rules();
     let mut c = Compiler {
         foreign,
@@ -116,7 +80,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         lone_references: foreign && has_lone_references(schema),
         dropped: RefCell::default(),
     };
-    let any = c.push(Kind::Any);
+    let any = c.push(NodeKind::Any);
     let compiled = c.root()?;
     let Compiler { mut nodes, notes, slots, references, definitions, dropped, flattened, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
@@ -178,7 +142,7 @@ fn has_lone_references(schema: &Value) -> bool {
 pub(super) struct Compiler<'s> {
     pub(super) foreign: bool,
     pub(super) root: &'s Value,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<PlanNode>,
     notes: Vec<Notes>,
     /// The coercions that are allowed at the current place.
     pub(super) rules: Rules,
@@ -192,7 +156,7 @@ pub(super) struct Compiler<'s> {
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
-    /// What serde buffers because its fields are flattened into another type.
+    /// Nodes that serde buffers because their fields are flattened into another type.
     pub(super) flattened: Vec<NodeId>,
     /// The depth within something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
@@ -213,11 +177,11 @@ struct Dropped {
 
 impl Compiler<'_> {
     /// Compiles the arguments as a whole, which are an object whether the schema says so or not.
-    fn root(&mut self) -> Result<NodeId> {
+    fn root(&mut self) -> CompileResult<NodeId> {
         let schema = self.root;
         let says_so = schema.get("type").is_some_and(|t| t == "object");
         if !self.foreign || says_so && schema.get("$ref").is_none() {
-            let slot = self.push(Kind::Never);
+            let slot = self.push(NodeKind::Never);
             let place = std::ptr::from_ref(schema).addr();
             self.references.insert((place, self.rules), slot);
             self.definitions.insert(place, "#".into());
@@ -225,21 +189,21 @@ impl Compiler<'_> {
             self.slots.insert(slot, compiled);
             return Ok(compiled);
         }
-        let object = Object::from_iter([("type".to_owned(), Value::from("object"))]);
+        let object = SchemaMap::from_iter([("type".to_owned(), Value::from("object"))]);
         let merged = match self.resolved(schema)? {
             Some(own) => self.merged(&own, &object)?,
             None => None,
         };
         match merged {
             Some(merged) => self.schema(&Value::Object(merged)),
-            None => Ok(self.push(Kind::Never)),
+            None => Ok(self.push(NodeKind::Never)),
         }
     }
 
-    pub(super) fn push(&mut self, kind: Kind) -> NodeId {
+    pub(super) fn push(&mut self, kind: NodeKind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { kind, rules: self.rules, holds_secret: false });
+        self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false });
         self.notes.push(Notes::new());
         id
     }
@@ -248,11 +212,11 @@ impl Compiler<'_> {
         SchemaError::new(keyword, &self.pointer, reason)
     }
 
-    pub(super) fn kind(&self, id: NodeId) -> &Kind {
+    pub(super) fn kind(&self, id: NodeId) -> &NodeKind {
         &self.nodes[id.0 as usize].kind
     }
 
-    pub(super) fn kind_mut(&mut self, id: NodeId) -> &mut Kind {
+    pub(super) fn kind_mut(&mut self, id: NodeId) -> &mut NodeKind {
         &mut self.nodes[id.0 as usize].kind
     }
 
@@ -261,7 +225,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles what is under `segments` of the current schema.
-    pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> Result<NodeId> {
+    pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> CompileResult<NodeId> {
         let (length, before) = (self.pointer.len(), self.rules);
         for segment in segments {
             crate::args::text::push_segment(&mut self.pointer, segment);
@@ -273,7 +237,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    pub(super) fn schema(&mut self, schema: &Value) -> Result<NodeId> {
+    pub(super) fn schema(&mut self, schema: &Value) -> CompileResult<NodeId> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error("$ref", "nests too deeply, or refers to itself with changes"));
         }
@@ -283,7 +247,7 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // What is shared is described by its own schema.
+        // A shared schema has its own description.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -296,16 +260,16 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    fn kind_of(&mut self, schema: &Value) -> Result<NodeId> {
+    fn kind_of(&mut self, schema: &Value) -> CompileResult<NodeId> {
         let map = match schema {
-            Value::Bool(true) => return Ok(self.push(Kind::Any)),
-            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            Value::Bool(true) => return Ok(self.push(NodeKind::Any)),
+            Value::Bool(false) => return Ok(self.push(NodeKind::Never)),
             Value::Object(map) => map,
             _ => return Err(self.error("$schema", "must be an object or a boolean")),
         };
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             if self.lone_references {
-                return self.reference(reference, &Object::new());
+                return self.reference(reference, &SchemaMap::new());
             }
             keywords::check(map, &self.pointer, self.foreign)?;
             let (reference, map) = (reference.to_owned(), self.normal(map)?);
@@ -317,7 +281,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a schema without assertions about the whole.
-    fn unchecked(&mut self, map: &Object) -> Result<NodeId> {
+    fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
         }
@@ -334,7 +298,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn type_list(&mut self, names: &[Value], map: &Object) -> Result<NodeId> {
+    fn type_list(&mut self, names: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
         let mut branches = Vec::new();
         for name in names.iter().filter(|n| **n != "null") {
@@ -345,15 +309,15 @@ impl Compiler<'_> {
             branches.push(self.typed(name, map)?);
         }
         let id = match branches[..] {
-            [] => return Ok(self.push(Kind::Null)),
+            [] => return Ok(self.push(NodeKind::Null)),
             [only] => only,
-            _ => self.push(Kind::Union { branches, exclusive: false }),
+            _ => self.push(NodeKind::Union { branches, exclusive: false }),
         };
-        Ok(if names.contains(&"null") { self.push(Kind::Nullable(id)) } else { id })
+        Ok(if names.contains(&"null") { self.push(NodeKind::Nullable(id)) } else { id })
     }
 
     /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
-    fn untyped(&mut self, map: &Object) -> Result<NodeId> {
+    fn untyped(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         const OF_TYPE: [(&str, &[&str]); 4] = [
             (
                 "object",
@@ -374,29 +338,29 @@ impl Compiler<'_> {
         ];
         let present = |keywords: &[&str]| keywords.iter().any(|k| map.contains_key(*k));
         if !OF_TYPE.iter().any(|(_, keywords)| present(keywords)) {
-            return Ok(self.push(Kind::Any));
+            return Ok(self.push(NodeKind::Any));
         }
         let mut branches = Vec::new();
         for (name, _) in OF_TYPE {
             let branch = self.typed(name, map)?;
-            // A value of any type may stand here, so none is meant for another; what is in it has rules of its own.
+            // A value of any type may stand here, so no value is coerced to another type; its members have their own rules.
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
             branches.push(branch);
         }
-        branches.push(self.push(Kind::Bool));
-        let id = self.push(Kind::Union { branches, exclusive: false });
-        Ok(self.push(Kind::Nullable(id)))
+        branches.push(self.push(NodeKind::Bool));
+        let id = self.push(NodeKind::Union { branches, exclusive: false });
+        Ok(self.push(NodeKind::Nullable(id)))
     }
 
     /// Returns `None` if no value can fit both.
-    pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Option<Object>> {
+    pub(super) fn merged(&self, a: &SchemaMap, b: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         self.charge(shape_of(a) + shape_of(b))?;
         let (a, b) = (self.normal(a)?, self.normal(b)?);
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
     /// Merges `part` into its outer schema, whose `unevaluatedProperties` depends on what the part evaluates.
-    pub(super) fn within(&self, outer: &Object, part: &Object) -> Result<Option<Object>> {
+    pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
         let mut open = outer.clone();
@@ -407,7 +371,7 @@ impl Compiler<'_> {
     }
 
     /// Refuses a keyword that is not modelled, or leaves it to the validator of the whole schema if there is one.
-    pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> Result<()> {
+    pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> CompileResult<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
         }
@@ -416,7 +380,7 @@ impl Compiler<'_> {
     }
 
     /// Counts work that schemas can multiply.
-    pub(super) fn charge(&self, cost: usize) -> Result<()> {
+    pub(super) fn charge(&self, cost: usize) -> CompileResult<()> {
         self.work.set(self.work.get().saturating_add(cost));
         if self.work.get() > MAX_WORK {
             return Err(self.error("$ref", "and combinations multiply the schema too much"));
@@ -426,7 +390,7 @@ impl Compiler<'_> {
 }
 
 /// Approximately how much is copied with a schema.
-fn shape_of(schema: &Object) -> usize {
+fn shape_of(schema: &SchemaMap) -> usize {
     schema.len()
         + ["properties", "enum", "required"]
             .iter()
@@ -436,10 +400,4 @@ fn shape_of(schema: &Object) -> usize {
                 _ => 0,
             })
             .sum::<usize>()
-}
-
-/// Returns the annotations of a schema.
-pub(super) fn notes(schema: &Value) -> Notes {
-    let Some(map) = schema.as_object() else { return Notes::new() };
-    map.iter().filter(|(k, _)| keywords::is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
+/// The result of compiling a schema, or a part of one.
+pub(super) type CompileResult<T> = Result<T, SchemaError>;
+
 /// The error for an invalid or unsupported schema: it occurs when a tool is defined, never when it is called.
 ///
 /// It names the keyword and its place, for example a keyword that is not supported, a pattern that is not a regular expression,

@@ -1,18 +1,18 @@
 //! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
 
-use super::node::{AdditionalProperties, ArraySpec, Check, Kind, Node, NodeId};
+use super::node::{AdditionalProperties, ArraySpec, NodeCheck, NodeId, NodeKind, PlanNode};
 use std::collections::HashMap;
 
 /// Maximum length of chains of references, or of alternatives within alternatives.
 const MAX_CHAIN: usize = 64;
 
-pub(super) fn takes_objects(nodes: &[Node], id: NodeId, depth: usize) -> bool {
+pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> bool {
     match &nodes[id.0 as usize].kind {
-        Kind::Object(_) | Kind::Tagged { .. } => true,
-        Kind::External(external) => external.units.is_empty(),
-        Kind::Checked(checked) if depth < MAX_CHAIN => takes_objects(nodes, checked.base, depth + 1),
-        Kind::Const(members) => members.iter().all(serde_json::Value::is_object),
-        Kind::Union { branches, .. } if depth < MAX_CHAIN => {
+        NodeKind::Object(_) | NodeKind::Tagged { .. } => true,
+        NodeKind::External(external) => external.units.is_empty(),
+        NodeKind::Checked(checked) if depth < MAX_CHAIN => takes_objects(nodes, checked.base, depth + 1),
+        NodeKind::Const(members) => members.iter().all(serde_json::Value::is_object),
+        NodeKind::Union { branches, .. } if depth < MAX_CHAIN => {
             branches.iter().all(|b| takes_objects(nodes, *b, depth + 1))
         }
         _ => false,
@@ -31,29 +31,29 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
 }
 
 /// Replaces the placeholders for recursive references.
-pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
+pub(super) fn redirect(kind: &mut NodeKind, settle: &impl Fn(NodeId) -> NodeId) {
     let fix = |id: &mut NodeId| *id = settle(*id);
     match kind {
-        Kind::Array(ArraySpec { prefix, items, .. }) => prefix.iter_mut().chain(items).for_each(fix),
-        Kind::Object(object) => {
+        NodeKind::Array(ArraySpec { prefix, items, .. }) => prefix.iter_mut().chain(items).for_each(fix),
+        NodeKind::Object(object) => {
             object.props.iter_mut().for_each(|p| fix(&mut p.node));
             object.patterns.iter_mut().for_each(|p| fix(&mut p.1));
             if let AdditionalProperties::Schema(id) = &mut object.rest {
                 fix(id);
             }
         }
-        Kind::Nullable(id) => fix(id),
-        Kind::Tagged { variants, names, .. } => {
+        NodeKind::Nullable(id) => fix(id),
+        NodeKind::Tagged { variants, names, .. } => {
             variants.iter_mut().map(|v| &mut v.1).chain(&mut names.other).for_each(fix);
         }
-        Kind::External(external) => {
+        NodeKind::External(external) => {
             external.variants.iter_mut().for_each(|v| fix(&mut v.node));
             fix(&mut external.object);
         }
-        Kind::Union { branches, .. } => branches.iter_mut().for_each(fix),
-        Kind::Checked(checked) => {
+        NodeKind::Union { branches, .. } => branches.iter_mut().for_each(fix),
+        NodeKind::Checked(checked) => {
             fix(&mut checked.base);
-            checked.checks.iter_mut().flat_map(Check::nodes_mut).for_each(fix);
+            checked.checks.iter_mut().flat_map(NodeCheck::nodes_mut).for_each(fix);
         }
         _ => {}
     }
@@ -67,7 +67,7 @@ pub(super) enum Chain {
 }
 
 /// Whether each node accepts null. Alternatives within alternatives must end soon.
-pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
+pub(super) fn takers_of_null(nodes: &[PlanNode]) -> Result<Vec<bool>, Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
         New,
@@ -82,14 +82,14 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
             let next = kind.beside();
             if leave {
                 let mut length = 0;
-                let mut null = matches!(kind, Kind::Any | Kind::Null | Kind::Nullable(_));
+                let mut null = matches!(kind, NodeKind::Any | NodeKind::Null | NodeKind::Nullable(_));
                 for id in next {
                     if let VisitState::Done { length: below, null: takes } = states[id.0 as usize] {
                         length = length.max(below + 1);
                         null |= takes
                             && match kind {
-                                Kind::Union { .. } => true,
-                                Kind::Checked(checked) => checked.base == id,
+                                NodeKind::Union { .. } => true,
+                                NodeKind::Checked(checked) => checked.base == id,
                                 _ => false,
                             };
                     }
@@ -116,9 +116,9 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
 }
 
 /// In a foreign schema null is absent only where it is not a value, at any depth of the alternatives.
-pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
+pub(super) fn keep_nulls(nodes: &mut [PlanNode], takes_null: &[bool]) {
     for node in nodes {
-        if let Kind::Object(object) = &mut node.kind {
+        if let NodeKind::Object(object) = &mut node.kind {
             for prop in &mut object.props {
                 prop.null_absent &= !takes_null[prop.node.0 as usize];
             }
@@ -127,10 +127,10 @@ pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
 }
 
 /// Whether there is a 128-bit integer in something that serde buffers: alternatives, and what is `flattened`.
-pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeId>) -> bool {
+pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = NodeId>) -> bool {
     let alternatives = nodes
         .iter()
-        .filter(|node| matches!(node.kind, Kind::Union { .. } | Kind::Tagged { .. }))
+        .filter(|node| matches!(node.kind, NodeKind::Union { .. } | NodeKind::Tagged { .. }))
         .flat_map(|node| node.kind.children());
     let mut open: Vec<NodeId> = alternatives.chain(flattened).collect();
     let mut seen = vec![false; nodes.len()];
@@ -138,7 +138,7 @@ pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeI
         let index = id.0 as usize;
         if !std::mem::replace(&mut seen[index], true) {
             match &nodes[index].kind {
-                Kind::Int(spec) if spec.wide => return true,
+                NodeKind::Int(spec) if spec.wide => return true,
                 kind => open.extend(kind.children()),
             }
         }
@@ -147,14 +147,14 @@ pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeI
 }
 
 /// Marks every node from which a secret parameter can be reached.
-pub(super) fn mark_secrets(nodes: &mut [Node]) {
+pub(super) fn mark_secrets(nodes: &mut [PlanNode]) {
     let mut parents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut open: Vec<usize> = Vec::new();
     for (i, node) in nodes.iter().enumerate() {
         for child in node.kind.children() {
             parents[child.0 as usize].push(i);
         }
-        if matches!(&node.kind, Kind::Object(o) if o.props.iter().any(|p| p.secret)) {
+        if matches!(&node.kind, NodeKind::Object(o) if o.props.iter().any(|p| p.secret)) {
             open.push(i);
         }
     }

@@ -1,8 +1,7 @@
 //! Named places of a document: `$id`, `$anchor`. References to them become pointers before anything is compiled. The metaschemas
 //! are part of every document that refers to them: a tool may take a schema.
 
-use super::compile::Result;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use super::uri;
 use crate::args::text::push_segment;
 use serde_json::{Map, Value};
@@ -21,7 +20,7 @@ const METASCHEMAS: [(&str, &str); 2] = [
 ];
 
 /// Returns the document with every reference as a pointer into it, and the metaschemas that it refers to among its definitions.
-pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'_, Value>> {
+pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResult<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
     places.collect(root, &mut String::new(), &SchemaResource::default(), true)?;
@@ -55,8 +54,8 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Works without recursion: what follows may recurse.
-fn check_size(root: &Value) -> Result<()> {
+/// Works without recursion; the passes after it may recurse.
+fn check_size(root: &Value) -> CompileResult<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {
         count += 1;
@@ -92,13 +91,13 @@ struct Places {
     resources: HashMap<String, String>,
     /// Pointers by resource and name.
     anchors: HashMap<(String, String), String>,
-    /// How often a `$dynamicAnchor` with that name occurs.
+    /// The number of occurrences of a `$dynamicAnchor`, by its name.
     dynamic: HashMap<String, usize>,
     /// Metaschemas that are referred to.
     wanted: HashSet<&'static str>,
 }
 
-/// What the value of a keyword contains.
+/// The contents of a keyword's value.
 enum Holds {
     Schema,
     Schemas,
@@ -155,7 +154,7 @@ impl Places {
         pointer: &mut String,
         around: &SchemaResource,
         known: bool,
-    ) -> Result<()> {
+    ) -> CompileResult<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         if let Some(keyword) = map.keys().find(|keyword| keyword.starts_with('\0')) {
             return Err(SchemaError::new(keyword, pointer, "is not the name of a keyword"));
@@ -200,7 +199,7 @@ impl Places {
         pointer: &mut String,
         around: &SchemaResource,
         known: bool,
-    ) -> Result<()> {
+    ) -> CompileResult<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         let place = if known { self.place(map, pointer, around) } else { around.clone() };
         if let Some(Value::String(reference)) = map.get("$dynamicRef")
@@ -256,7 +255,7 @@ impl Places {
         place: &SchemaResource,
         keyword: &str,
         pointer: &str,
-    ) -> Result<String> {
+    ) -> CompileResult<String> {
         let refused = |why: &str| SchemaError::new(keyword, pointer, format!("to {reference:?} {why}"));
         let (address, fragment) = uri::split(reference);
         let base = uri::resolve(&place.base, address);
@@ -283,8 +282,8 @@ fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,
     known: bool,
-    mut visit: impl FnMut(&'v Value, &mut String, bool) -> Result<()>,
-) -> Result<()> {
+    mut visit: impl FnMut(&'v Value, &mut String, bool) -> CompileResult<()>,
+) -> CompileResult<()> {
     let mut at = |pointer: &mut String, segments: &[&str], value: &'v Value, known: bool| {
         let length = pointer.len();
         for segment in segments {

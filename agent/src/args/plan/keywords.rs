@@ -1,8 +1,18 @@
 //! The keywords that a schema may use.
 
-use super::check::{CHECKS, KNOWN};
 use super::error::SchemaError;
-use serde_json::{Map, Value};
+use super::node::Notes;
+use serde_json::{Map, Value, json};
+
+/// The keywords of a schema.
+pub(super) type SchemaMap = Map<String, Value>;
+
+/// The key of the list of checks in a schema. No foreign schema has a keyword that starts like this.
+pub(super) const CHECKS: &str = "\0checks";
+/// In that list: a schema that must fit as well.
+pub(super) const ALSO: &str = "\0also";
+/// Names of properties that only checks refer to. They are not unknown keys.
+pub(super) const KNOWN: &str = "\0known";
 
 /// Keywords of older drafts that no current draft has: an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
@@ -42,6 +52,28 @@ const SETTINGS: [&str; 11] = [
 /// Whether a keyword is only an annotation: one of JSON Schema, or an extension.
 pub(super) fn is_note(keyword: &str) -> bool {
     NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
+}
+
+/// Returns the annotations of a schema.
+pub(super) fn notes(schema: &Value) -> Notes {
+    let Some(map) = schema.as_object() else { return Notes::new() };
+    map.iter().filter(|(k, _)| is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// Adds a schema that has to fit what has arrived.
+pub(super) fn push_check(map: &mut SchemaMap, schema: SchemaMap) {
+    add_check(map, Value::Object(SchemaMap::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
+}
+
+/// Adds a check to those of a schema.
+pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
+    match map.get_mut(CHECKS) {
+        Some(Value::Array(checks)) if checks.contains(&check) => {}
+        Some(Value::Array(checks)) => checks.push(check),
+        _ => {
+            map.insert(CHECKS.into(), json!([check]));
+        }
+    }
 }
 
 /// Keywords that restrict what is accepted and that the plan models.

@@ -1,7 +1,6 @@
 //! Merges two schemas into one that accepts what both accept.
 
-use super::check::{CHECKS, KNOWN, push_check};
-use super::compile::Object;
+use super::keywords::{CHECKS, KNOWN, SchemaMap, push_check};
 use crate::args::scalar::same_json;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -20,7 +19,7 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
 /// Merges `a` and `b`; `None` if no value can fit both. For derived schemas the merged whole decides what is closed: a flattened
 /// struct is not closed against the fields of the struct around it. For foreign schemas `additionalProperties` means what JSON
 /// Schema says.
-pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Object>, Conflict> {
+pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
     if foreign {
@@ -71,7 +70,7 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Obje
             }
             // Two of them cannot be one; the second is checked on its own.
             "pattern" | "multipleOf" if foreign => {
-                apart.push(Object::from_iter([(keyword.clone(), new.clone())]));
+                apart.push(SchemaMap::from_iter([(keyword.clone(), new.clone())]));
             }
             "items" if old.is_array() || new.is_array() => {
                 return conflict(keyword, "cannot be merged with another");
@@ -131,11 +130,11 @@ const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
 /// Takes keywords out of a schema, and returns the schema of these keywords and the names beside them.
-fn taken_out(schema: &mut Cow<'_, Object>, names: &[&str], keywords: &[&str]) -> Object {
-    let mut out = Object::new();
+fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
+    let mut out = SchemaMap::new();
     for keyword in names {
         if let Some(Value::Object(named)) = schema.get(*keyword) {
-            let any: Object = named.keys().map(|name| (name.clone(), json!(true))).collect();
+            let any: SchemaMap = named.keys().map(|name| (name.clone(), json!(true))).collect();
             out.insert((*keyword).into(), any.into());
         }
     }
@@ -147,7 +146,7 @@ fn taken_out(schema: &mut Cow<'_, Object>, names: &[&str], keywords: &[&str]) ->
 }
 
 /// Adds one more schema that has to fit.
-pub(super) fn push_part(out: &mut Object, part: Value) {
+pub(super) fn push_part(out: &mut SchemaMap, part: Value) {
     match out.get_mut("allOf") {
         Some(Value::Array(parts)) => parts.push(part),
         _ => {
@@ -182,7 +181,7 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
 
 /// `additionalProperties` applies only to the properties beside it (JSON Schema 2020-12, core, 10.3.2.3), so after a merge it
 /// would also apply to the properties of the other schema.
-fn closes_over(closed: &Object, other: &Object) -> bool {
+fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
         let others = other.get(keyword).and_then(Value::as_object);
@@ -194,9 +193,9 @@ fn closes_over(closed: &Object, other: &Object) -> bool {
 }
 
 /// `items` applies to what the `prefixItems` beside it leave over; after a merge it would also spare the other schema's.
-fn mixes_items(a: &Object, b: &Object) -> bool {
-    let silent = |schema: &Object| !ITEMS.iter().any(|k| schema.contains_key(*k));
-    let list = |schema: &Object| {
+fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
+    let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
+    let list = |schema: &SchemaMap| {
         !schema.contains_key("prefixItems") && schema.get("items").is_none_or(|items| !items.is_array())
     };
     let same = ITEMS.iter().all(|k| a.get(*k) == b.get(*k));

@@ -13,6 +13,7 @@ mod merge;
 mod node;
 mod object;
 mod pattern;
+mod prepare;
 mod reference;
 mod scalar;
 mod secrets;
@@ -26,8 +27,8 @@ mod words;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    AdditionalProperties, ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec,
-    Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, StrSpec,
+    AdditionalProperties, ArraySpec, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec, NodeCheck,
+    NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec, UnlistedKey,
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
@@ -36,12 +37,12 @@ pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
 
-use super::policy::{PlanOptions, Rules};
+use super::policy::{PlanOptions, Rules, UnknownKeys};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
-/// What a tool accepts, compiled from a JSON Schema.
+/// The definition of what a tool accepts, compiled from a JSON Schema.
 ///
 /// Everything about the arguments of a tool is derived from the plan: the schema that the model sees, the typed parser with its
 /// coercions, and the report of all mistakes. A clone costs one reference count.
@@ -69,14 +70,14 @@ pub struct Plan {
 
 /// The nodes of a plan, and facts about the whole.
 pub(crate) struct Graph {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
     /// Names of shared definitions, for recursive references.
     pub(crate) names: HashMap<NodeId, String>,
     pub(crate) root: NodeId,
     /// A node that accepts anything.
     pub(crate) any: NodeId,
-    /// What that node accepts as an object or a list.
+    /// The same for objects and lists.
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
@@ -84,7 +85,7 @@ pub(crate) struct Graph {
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
     schema: Value,
-    /// What schemars generated for a type.
+    /// The schema that schemars generated for a type.
     source: Option<Value>,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
@@ -96,23 +97,26 @@ pub(crate) struct Graph {
 
 impl Graph {
     #[inline]
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &PlanNode {
         &self.nodes[id.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+    pub(crate) fn kind(&self, id: NodeId) -> &NodeKind {
         &self.node(id).kind
-    }
-
-    /// Returns the node at this address in memory.
-    pub(crate) fn id_of(&self, address: usize) -> Option<NodeId> {
-        let index = address.checked_sub(self.nodes.as_ptr().addr())? / size_of::<Node>();
-        u32::try_from(index).ok().filter(|_| index < self.nodes.len()).map(NodeId)
     }
 
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {
         &self.notes[id.0 as usize]
+    }
+
+    /// Returns the handling of a key that an object neither lists nor has a schema for; `is_root`: the object is the arguments as a whole.
+    pub(crate) fn unlisted(&self, object: &ObjectSpec, is_root: bool) -> UnlistedKey {
+        match self.options.unknown_keys() {
+            UnknownKeys::Keep if object.rest == AdditionalProperties::Unspecified => UnlistedKey::Kept,
+            UnknownKeys::Strip if is_root => UnlistedKey::Dropped,
+            _ => UnlistedKey::Refused,
+        }
     }
 
     /// Returns what distinguishes a key from the others of its object.
@@ -135,7 +139,7 @@ impl Graph {
     /// Returns the object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
-            Kind::Object(object) => Some(object),
+            NodeKind::Object(object) => Some(object),
             _ => None,
         }
     }
@@ -143,7 +147,7 @@ impl Graph {
     /// Returns the node that a value is read along, without the checks of the whole.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
         // A chain of nodes that look at the same value is short, or the schema is refused.
-        while let Kind::Checked(checked) = self.kind(id) {
+        while let NodeKind::Checked(checked) = self.kind(id) {
             id = checked.base;
         }
         id
@@ -151,11 +155,11 @@ impl Graph {
 
     fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
         match self.kind(id) {
-            Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
-            Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
-            Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
-            Kind::External(external) => self.add_names(external.object, names),
-            Kind::Checked(checked) => self.add_names(checked.base, names),
+            NodeKind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
+            NodeKind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
+            NodeKind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
+            NodeKind::External(external) => self.add_names(external.object, names),
+            NodeKind::Checked(checked) => self.add_names(checked.base, names),
             _ => {}
         }
     }
@@ -373,9 +377,9 @@ impl Plan {
     #[cfg(feature = "testing")]
     pub(crate) fn takes_other_words(&self) -> bool {
         self.graph.nodes.iter().any(|node| match &node.kind {
-            Kind::Enum(words) => words.is_open(),
-            Kind::External(external) => external.units.is_open(),
-            Kind::Tagged { names, .. } => names.is_open(),
+            NodeKind::Enum(words) => words.is_open(),
+            NodeKind::External(external) => external.units.is_open(),
+            NodeKind::Tagged { names, .. } => names.is_open(),
             _ => false,
         })
     }

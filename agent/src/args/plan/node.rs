@@ -1,4 +1,4 @@
-//! The nodes of a plan: what one place of the arguments accepts.
+//! The nodes of a plan: each defines the values that one place of the arguments accepts.
 
 use super::key_index::KeyIndex;
 use super::token::NameToken;
@@ -27,8 +27,10 @@ impl NodeId {
 pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) kind: Kind,
+pub(crate) struct PlanNode {
+    /// Its own index.
+    pub(crate) id: NodeId,
+    pub(crate) kind: NodeKind,
     pub(crate) rules: Rules,
     /// Whether a secret parameter can be found at or below this node.
     pub(crate) holds_secret: bool,
@@ -38,7 +40,7 @@ pub(crate) struct Node {
 /// instructions to read.
 #[derive(Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Any,
     Never,
     Null,
@@ -69,11 +71,11 @@ pub(crate) enum Kind {
     Checked(CheckedSpec),
 }
 
-impl Kind {
+impl NodeKind {
     pub(crate) fn children(&self) -> Vec<NodeId> {
         match self {
-            Kind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
-            Kind::Object(object) => {
+            NodeKind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
+            NodeKind::Object(object) => {
                 let rest = match object.rest {
                     AdditionalProperties::Schema(id) => Some(id),
                     AdditionalProperties::Denied | AdditionalProperties::Unspecified => None,
@@ -86,13 +88,15 @@ impl Kind {
                     .chain(rest)
                     .collect()
             }
-            Kind::Nullable(id) => vec![*id],
-            Kind::Tagged { variants, names, .. } => variants.iter().map(|v| v.1).chain(names.other).collect(),
-            Kind::External(external) => {
+            NodeKind::Nullable(id) => vec![*id],
+            NodeKind::Tagged { variants, names, .. } => {
+                variants.iter().map(|v| v.1).chain(names.other).collect()
+            }
+            NodeKind::External(external) => {
                 external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
             }
-            Kind::Union { branches, .. } => branches.clone(),
-            Kind::Checked(checked) => {
+            NodeKind::Union { branches, .. } => branches.clone(),
+            NodeKind::Checked(checked) => {
                 let below = checked.checks.iter().flat_map(|check| check.nodes().collect::<Vec<_>>());
                 std::iter::once(checked.base).chain(below).collect()
             }
@@ -103,8 +107,8 @@ impl Kind {
     /// The children that look at the same value.
     pub(super) fn beside(&self) -> Vec<NodeId> {
         match self {
-            Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => self.children(),
-            Kind::Checked(checked) => {
+            NodeKind::Nullable(_) | NodeKind::Union { .. } | NodeKind::Tagged { .. } => self.children(),
+            NodeKind::Checked(checked) => {
                 let same = checked.checks.iter().filter(|check| check.looks_at_the_same());
                 let same = same.flat_map(|check| check.nodes().collect::<Vec<_>>());
                 std::iter::once(checked.base).chain(same).collect()
@@ -117,15 +121,13 @@ impl Kind {
 /// Assertions of a foreign schema about a value as a whole.
 #[derive(Debug)]
 pub(crate) struct CheckedSpec {
-    /// The node that has these checks.
-    pub(crate) id: NodeId,
     pub(crate) base: NodeId,
-    pub(crate) checks: Vec<Check>,
+    pub(crate) checks: Vec<NodeCheck>,
 }
 
 /// One assertion about a value that has arrived. Its nodes coerce nothing and accept other keys.
 #[derive(Debug)]
-pub(crate) enum Check {
+pub(crate) enum NodeCheck {
     /// The value must fit this, too.
     Also(NodeId),
     /// The value must not fit this; `given`: the properties that it is about, if it only asks whether they exist.
@@ -147,50 +149,50 @@ pub(crate) enum Check {
     Depends(String, NodeId),
 }
 
-impl Check {
+impl NodeCheck {
     /// Whether it only asks which properties are given.
     pub(crate) fn is_about_presence(&self) -> bool {
         match self {
-            Check::Not { given, .. } => !given.is_empty(),
-            Check::Requires(..) => true,
+            NodeCheck::Not { given, .. } => !given.is_empty(),
+            NodeCheck::Requires(..) => true,
             _ => false,
         }
     }
 
     /// Whether a value may pass because a part of it does not fit.
     pub(crate) fn may_turn(&self) -> bool {
-        matches!(self, Check::Not { .. } | Check::If { .. } | Check::Contains { .. })
+        matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         let (first, more) = match self {
-            Check::Also(node)
-            | Check::Not { node, .. }
-            | Check::Contains { node, .. }
-            | Check::Names(node)
-            | Check::Depends(_, node) => (Some(*node), [None, None]),
-            Check::If { condition, then, otherwise, .. } => (Some(*condition), [*then, *otherwise]),
-            Check::Requires(..) => (None, [None, None]),
+            NodeCheck::Also(node)
+            | NodeCheck::Not { node, .. }
+            | NodeCheck::Contains { node, .. }
+            | NodeCheck::Names(node)
+            | NodeCheck::Depends(_, node) => (Some(*node), [None, None]),
+            NodeCheck::If { condition, then, otherwise, .. } => (Some(*condition), [*then, *otherwise]),
+            NodeCheck::Requires(..) => (None, [None, None]),
         };
         first.into_iter().chain(more.into_iter().flatten())
     }
 
     pub(super) fn nodes_mut(&mut self) -> Vec<&mut NodeId> {
         match self {
-            Check::Also(node)
-            | Check::Not { node, .. }
-            | Check::Contains { node, .. }
-            | Check::Names(node)
-            | Check::Depends(_, node) => vec![node],
-            Check::If { condition, then, otherwise, .. } => {
+            NodeCheck::Also(node)
+            | NodeCheck::Not { node, .. }
+            | NodeCheck::Contains { node, .. }
+            | NodeCheck::Names(node)
+            | NodeCheck::Depends(_, node) => vec![node],
+            NodeCheck::If { condition, then, otherwise, .. } => {
                 std::iter::once(condition).chain(then).chain(otherwise).collect()
             }
-            Check::Requires(..) => Vec::new(),
+            NodeCheck::Requires(..) => Vec::new(),
         }
     }
 
     fn looks_at_the_same(&self) -> bool {
-        !matches!(self, Check::Contains { .. } | Check::Names(_))
+        !matches!(self, NodeCheck::Contains { .. } | NodeCheck::Names(_))
     }
 }
 
@@ -230,10 +232,10 @@ impl IntSpec {
 
 #[derive(Debug)]
 pub(crate) struct NumSpec {
-    pub(crate) min: Option<Bound>,
-    pub(crate) max: Option<Bound>,
-    pub(crate) above: Option<Bound>,
-    pub(crate) below: Option<Bound>,
+    pub(crate) min: Option<NumberBound>,
+    pub(crate) max: Option<NumberBound>,
+    pub(crate) above: Option<NumberBound>,
+    pub(crate) below: Option<NumberBound>,
     pub(crate) multiple: Option<f64>,
     /// An `f32`: a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
@@ -245,21 +247,21 @@ pub(crate) struct NumSpec {
 
 /// A bound of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bound {
+pub(crate) struct NumberBound {
     pub(crate) float: f64,
     /// Its digits, where a float would round them.
     pub(crate) whole: Option<i128>,
 }
 
-impl Bound {
-    pub(super) fn of(number: &Value) -> Option<Bound> {
+impl NumberBound {
+    pub(super) fn of(number: &Value) -> Option<NumberBound> {
         let float = number.as_f64()?;
         let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-        Some(Bound { float, whole: whole.filter(|v| v.unsigned_abs() >= 1 << 53) })
+        Some(NumberBound { float, whole: whole.filter(|v| v.unsigned_abs() >= 1 << 53) })
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for NumberBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.whole {
             Some(whole) => whole.fmt(f),
@@ -279,14 +281,14 @@ pub(crate) struct StrSpec {
     is_plain: bool,
 }
 
-/// What a format asks of the text.
+/// How strictly a format applies to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
     /// Nothing: there is none, it is not known, or in a foreign schema it only describes.
     Shown,
     /// Some spelling that a type of this format reads.
     OfType,
-    /// What JSON Schema says: the author asks for it.
+    /// As JSON Schema defines it, because the author demands it.
     Demanded,
 }
 
@@ -366,6 +368,12 @@ impl ArraySpec {
         }
     }
 
+    /// Whether lists of this length are accepted.
+    #[inline]
+    pub(crate) fn takes_length(&self, count: u64) -> bool {
+        self.min <= count && count <= self.max
+    }
+
     pub(crate) fn is_list(&self) -> bool {
         self.prefix.is_empty() && self.items.is_some()
     }
@@ -421,12 +429,22 @@ impl Prop {
     }
 }
 
-/// What a key of an object leads to.
+/// The target of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
     Prop(usize, NodeId),
     /// A map entry.
     Entry(NodeId),
+}
+
+/// The handling of a key that an object neither lists nor has a schema for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnlistedKey {
+    /// It is accepted with any value.
+    Kept,
+    /// It is dropped, and recorded.
+    Dropped,
+    Refused,
 }
 
 impl ObjectSpec {
@@ -443,6 +461,12 @@ impl ObjectSpec {
             max: u64::MAX,
             is_complete_with_required: true,
         }
+    }
+
+    /// Whether objects with this number of entries are accepted.
+    #[inline]
+    pub(crate) fn takes_length(&self, count: u64) -> bool {
+        self.min <= count && count <= self.max
     }
 
     /// With more properties than this they are looked up by hash.

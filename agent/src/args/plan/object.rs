@@ -1,17 +1,18 @@
 //! Objects and their properties.
 
 use super::check::known;
-use super::compile::{Compiler, Object, Result, notes};
+use super::compile::Compiler;
+use super::error::CompileResult;
 use super::key_index::KeyIndex;
-use super::keywords::whole;
-use super::node::{AdditionalProperties, Kind, NodeId, ObjectSpec, Pattern, Prop};
+use super::keywords::{SchemaMap, notes, whole};
+use super::node::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Pattern, Prop};
 use super::token::NameToken;
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::suggest::Spellings;
 use serde_json::{Value, json};
 
 impl Compiler<'_> {
-    pub(super) fn object(&mut self, map: &Object) -> Result<ObjectSpec> {
+    pub(super) fn object(&mut self, map: &SchemaMap) -> CompileResult<ObjectSpec> {
         let below = self.rules.not_item();
         let patterns = self.patterns(map, below)?;
         let required: Vec<&str> = match map.get("required") {
@@ -31,9 +32,9 @@ impl Compiler<'_> {
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
             // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
-            None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(Kind::Any)),
+            None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
-                AdditionalProperties::Schema(self.push(Kind::Any))
+                AdditionalProperties::Schema(self.push(NodeKind::Any))
             }
             None => AdditionalProperties::Unspecified,
             Some(schema) => {
@@ -52,8 +53,8 @@ impl Compiler<'_> {
                 let node = match (rest, patterns.iter().find(|(p, _)| p.is_match(name))) {
                     (_, Some((_, id))) => *id,
                     (AdditionalProperties::Schema(id), None) => id,
-                    (AdditionalProperties::Denied, None) => self.push(Kind::Never),
-                    (AdditionalProperties::Unspecified, None) => self.push(Kind::Any),
+                    (AdditionalProperties::Denied, None) => self.push(NodeKind::Never),
+                    (AdditionalProperties::Unspecified, None) => self.push(NodeKind::Any),
                 };
                 props.push(Prop {
                     token: NameToken::key(name),
@@ -93,8 +94,8 @@ impl Compiler<'_> {
         schema: &Value,
         required: bool,
         patterns: &[(Pattern, NodeId)],
-        map: &Object,
-    ) -> Result<Prop> {
+        map: &SchemaMap,
+    ) -> CompileResult<Prop> {
         // The settings of the macros; in a foreign schema they are annotations like any other.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
@@ -130,7 +131,7 @@ impl Compiler<'_> {
             self.flattened.push(node);
         }
         let nullable = match self.kind(node) {
-            Kind::Nullable(inner) => Some(*inner),
+            NodeKind::Nullable(inner) => Some(*inner),
             _ => None,
         };
         // `Option<T>`: schemars says nullable, meaning that it may be left out.
@@ -142,15 +143,15 @@ impl Compiler<'_> {
             node = self.described(inner, outer);
         }
         let takes_null = match self.kind(node) {
-            Kind::Nullable(_) | Kind::Any | Kind::Null => true,
-            Kind::Const(members) => members.contains(&Value::Null),
+            NodeKind::Nullable(_) | NodeKind::Any | NodeKind::Null => true,
+            NodeKind::Const(members) => members.contains(&Value::Null),
             _ => false,
         };
         let mut notes = notes(schema);
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // What a parameter says about itself stands before what its type's variants say, not in their place.
+        // The description of a parameter precedes those of its type's variants and does not replace them.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())
@@ -179,11 +180,11 @@ impl Compiler<'_> {
         id
     }
 
-    fn patterns(&mut self, map: &Object, rules: Rules) -> Result<Vec<(Pattern, NodeId)>> {
+    fn patterns(&mut self, map: &SchemaMap, rules: Rules) -> CompileResult<Vec<(Pattern, NodeId)>> {
         let Some(Value::Object(patterns)) = map.get("patternProperties") else { return Ok(Vec::new()) };
         let mut out = Vec::with_capacity(patterns.len());
         for (source, schema) in patterns {
-            let pattern = self.pattern(source, "patternProperties")?;
+            let pattern = self.patterns.compile(source, "patternProperties", &self.pointer)?;
             out.push((pattern, self.below(&["patternProperties", source], rules, schema)?));
         }
         Ok(out)

@@ -1,8 +1,7 @@
 //! Regular expressions: written in the syntax of ECMA-262 (JSON Schema 2020-12, core, 6.4), run by the `regex` crate in linear
 //! time, and compiled at a bounded cost.
 
-use super::compile::{Compiler, Result};
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use super::node::Pattern;
 use regex::{Regex, RegexBuilder};
 use std::{collections::HashMap, iter::Peekable, str::Chars};
@@ -26,27 +25,29 @@ pub(super) struct Patterns {
     large: usize,
 }
 
-impl Compiler<'_> {
-    pub(super) fn pattern(&mut self, source: &str, keyword: &str) -> Result<Pattern> {
+impl Patterns {
+    /// Compiles the pattern of a keyword at a place of the schema.
+    pub(super) fn compile(&mut self, source: &str, keyword: &str, pointer: &str) -> CompileResult<Pattern> {
+        let error = |reason: String| SchemaError::new(keyword, pointer, reason);
         let source = source.to_owned();
-        if let Some(regex) = self.patterns.compiled.get(&source) {
+        if let Some(regex) = self.compiled.get(&source) {
             return Ok(Pattern { regex: regex.clone(), source });
         }
-        self.patterns.source += source.len();
-        if self.patterns.compiled.len() >= MAX_PATTERNS || self.patterns.source > MAX_SOURCE {
-            return Err(self.error(keyword, "is one of too many patterns, or too long ones"));
+        self.source += source.len();
+        if self.compiled.len() >= MAX_PATTERNS || self.source > MAX_SOURCE {
+            return Err(error("is one of too many patterns, or too long ones".into()));
         }
-        let translated = translated(&source).map_err(|reason| self.error(keyword, reason))?;
+        let translated = translated(&source).map_err(error)?;
         let build = |size| RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(LAZY).build();
         let regex = match build(SMALL) {
-            Err(regex::Error::CompiledTooBig(_)) if self.patterns.large < MAX_LARGE => {
-                self.patterns.large += 1;
+            Err(regex::Error::CompiledTooBig(_)) if self.large < MAX_LARGE => {
+                self.large += 1;
                 build(LARGE)
             }
             result => result,
         };
-        let regex = regex.map_err(|e| SchemaError::regex(&self.pointer, keyword, e))?;
-        self.patterns.compiled.insert(source.clone(), regex.clone());
+        let regex = regex.map_err(|e| SchemaError::regex(pointer, keyword, e))?;
+        self.compiled.insert(source.clone(), regex.clone());
         Ok(Pattern { source, regex })
     }
 }
@@ -58,7 +59,7 @@ const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{20
 const NO_LINE_END: &str = r"[^\n\r\x{2028}\x{2029}]";
 
 /// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or says why it has no equivalent.
-fn translated(source: &str) -> std::result::Result<String, String> {
+fn translated(source: &str) -> Result<String, String> {
     let mut out = String::with_capacity(source.len() + 16);
     let mut chars = source.chars().peekable();
     while let Some(c) = chars.next() {
@@ -96,7 +97,7 @@ fn translated(source: &str) -> std::result::Result<String, String> {
 }
 
 /// Refuses flags, which would change the meaning of what is translated here.
-fn check_group(mut rest: Peekable<Chars<'_>>) -> std::result::Result<(), String> {
+fn check_group(mut rest: Peekable<Chars<'_>>) -> Result<(), String> {
     if rest.next_if_eq(&'?').is_none() {
         return Ok(());
     }
@@ -129,7 +130,7 @@ impl Atom {
 }
 
 /// Parses what follows a backslash.
-fn escape(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> {
+fn escape(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, String> {
     let Some(c) = chars.next() else { return Err("ends in a backslash".into()) };
     Ok(match c {
         'd' => Atom::Set(format!("[{DIGIT}]")),
@@ -168,7 +169,7 @@ fn escape(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> 
 }
 
 /// `\uXXXX`, a pair of those, `\u{…}`.
-fn unicode(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<char, String> {
+fn unicode(chars: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     if chars.next_if_eq(&'{').is_some() {
         let digits: String = chars.by_ref().take_while(|c| *c != '}').collect();
         return code(u32::from_str_radix(&digits, 16).ok());
@@ -190,13 +191,13 @@ fn hex(chars: &mut Peekable<Chars<'_>>, digits: usize) -> Option<u32> {
     (0..digits).try_fold(0, |n, _| Some(n * 16 + chars.next_if(char::is_ascii_hexdigit)?.to_digit(16)?))
 }
 
-fn code(number: Option<u32>) -> std::result::Result<char, String> {
+fn code(number: Option<u32>) -> Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
 /// Parses what follows an opening bracket. Everything in it is literal except ranges and escapes: no nested brackets, no
 /// operations on sets.
-fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> std::result::Result<(), String> {
+fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();
     if chars.next_if_eq(&']').is_some() {
         // Nothing, or anything.
@@ -224,7 +225,7 @@ fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> std::result::Resu
     }
 }
 
-fn member(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> {
+fn member(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, String> {
     match chars.next() {
         None => Err("has a bracket that is not closed".into()),
         Some('\\') if chars.next_if_eq(&'b').is_some() => Ok(Atom::Char('\x08')),

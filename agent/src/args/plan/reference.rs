@@ -1,8 +1,9 @@
 //! `$ref`: references to any place of the same document.
 
-use super::compile::{Compiler, Object, Result};
-use super::keywords::{self, restricts};
-use super::node::{Kind, NodeId};
+use super::compile::Compiler;
+use super::error::CompileResult;
+use super::keywords::{self, SchemaMap, restricts};
+use super::node::{NodeId, NodeKind};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 const MAX_HOPS: usize = 64;
 
 impl<'s> Compiler<'s> {
-    pub(super) fn reference(&mut self, reference: &str, map: &Object) -> Result<NodeId> {
+    pub(super) fn reference(&mut self, reference: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let target = self.resolve(reference)?;
         let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
         // A type that the target has itself adds nothing.
@@ -28,13 +29,13 @@ impl<'s> Compiler<'s> {
     }
 
     /// Compiles a reference with restrictions beside it, for example an internally tagged newtype variant: merged, not chained.
-    fn refined(&mut self, target: &Value, map: &Object) -> Result<NodeId> {
+    fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
         let mut target = match target {
             Value::Object(target) => target.clone(),
             Value::Bool(true) => return self.schema(&Value::Object(own)),
-            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            Value::Bool(false) => return Ok(self.push(NodeKind::Never)),
             _ => return Err(self.error("$ref", "does not lead to a schema")),
         };
         if self.foreign {
@@ -44,18 +45,18 @@ impl<'s> Compiler<'s> {
         }
         match self.within(&own, &target)? {
             Some(merged) => self.schema(&Value::Object(merged)),
-            None => Ok(self.push(Kind::Never)),
+            None => Ok(self.push(NodeKind::Never)),
         }
     }
 
     /// Returns the node of a definition, compiled once for each policy. It is identified by its address in memory, because a
     /// pointer to it has several spellings.
-    fn shared(&mut self, reference: &str, target: &'s Value) -> Result<NodeId> {
+    fn shared(&mut self, reference: &str, target: &'s Value) -> CompileResult<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {
             return Ok(*id);
         }
-        let slot = self.push(Kind::Never);
+        let slot = self.push(NodeKind::Never);
         self.references.insert(key, slot);
         self.definitions.entry(key.0).or_insert_with(|| definition_name(reference));
         let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
@@ -71,7 +72,7 @@ impl<'s> Compiler<'s> {
     }
 
     /// Returns the schema that a local reference refers to, through chains of references.
-    pub(super) fn resolve(&self, reference: &str) -> Result<&'s Value> {
+    pub(super) fn resolve(&self, reference: &str) -> CompileResult<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {
             let target = self.lookup(&reference)?;
@@ -85,7 +86,7 @@ impl<'s> Compiler<'s> {
         Err(self.error("$ref", "refers to itself"))
     }
 
-    fn lookup(&self, reference: &str) -> Result<&'s Value> {
+    fn lookup(&self, reference: &str) -> CompileResult<&'s Value> {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(self.error("$ref", format!("to {reference:?} leads out of the document")));
         };
@@ -95,13 +96,13 @@ impl<'s> Compiler<'s> {
     }
 
     /// Returns a schema with its own `$ref` replaced by the target; `true` is the empty schema, `false` is `None`.
-    pub(super) fn resolved(&self, schema: &Value) -> Result<Option<Object>> {
+    pub(super) fn resolved(&self, schema: &Value) -> CompileResult<Option<SchemaMap>> {
         let mut map = match schema {
             Value::Object(map) => {
                 self.charge(size(schema))?;
                 map.clone()
             }
-            Value::Bool(true) => return Ok(Some(Object::new())),
+            Value::Bool(true) => return Ok(Some(SchemaMap::new())),
             Value::Bool(false) => return Ok(None),
             _ => return Err(self.error("$schema", "must be an object or a boolean")),
         };
@@ -136,7 +137,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// How many values a copy of it creates.
+/// Returns the number of values in a copy.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),

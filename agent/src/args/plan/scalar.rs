@@ -1,25 +1,25 @@
 //! Numbers, strings, closed sets and arrays.
 
-use super::check::push_check;
-use super::compile::{Compiler, Object, Result, WIDE};
-use super::keywords::whole;
-use super::node::{ArraySpec, Bound, FormatRule, IntSpec, Kind, NodeId, NumSpec, StrSpec};
-use super::union::{aliases_of, is_other};
+use super::compile::{Compiler, WIDE};
+use super::error::CompileResult;
+use super::keywords::{SchemaMap, push_check, whole};
+use super::node::{ArraySpec, FormatRule, IntSpec, NodeId, NodeKind, NumSpec, NumberBound, StrSpec};
+use super::prepare::{aliases_of, is_other};
 use super::words::Words;
 use crate::args::scalar::{Num, decimal, same_json};
 use serde_json::Value;
 
 impl Compiler<'_> {
-    pub(super) fn typed(&mut self, name: &str, map: &Object) -> Result<NodeId> {
+    pub(super) fn typed(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let kind = match name {
-            "null" => Kind::Null,
-            "boolean" => Kind::Bool,
-            "integer" => Kind::Int(self.integer(map)?),
+            "null" => NodeKind::Null,
+            "boolean" => NodeKind::Bool,
+            "integer" => NodeKind::Int(self.integer(map)?),
             "number" => {
-                let bound = |keyword: &str| map.get(keyword).and_then(Bound::of);
+                let bound = |keyword: &str| map.get(keyword).and_then(NumberBound::of);
                 let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
                 let single = !self.foreign && format(map) == Some("float");
-                Kind::Num(NumSpec {
+                NodeKind::Num(NumSpec {
                     is_open: !single && !bounds.iter().any(|keyword| map.contains_key(*keyword)),
                     min: bound("minimum"),
                     max: bound("maximum"),
@@ -37,7 +37,7 @@ impl Compiler<'_> {
             "string" => {
                 let lengths = (count(map, "minLength").filter(|n| *n > 0), count(map, "maxLength"));
                 let pattern = match map.get("pattern").and_then(Value::as_str) {
-                    Some(source) => Some(self.pattern(source, "pattern")?),
+                    Some(source) => Some(self.patterns.compile(source, "pattern", &self.pointer)?),
                     None => None,
                 };
                 let shown = format(map).or_else(|| self.encoding(map)).map(String::from);
@@ -47,22 +47,22 @@ impl Compiler<'_> {
                     (Some(_), Some(Value::Bool(true))) => FormatRule::Demanded,
                     (Some(_), _) => FormatRule::OfType,
                 };
-                Kind::Str(StrSpec::new(lengths, pattern, shown, rule))
+                NodeKind::Str(StrSpec::new(lengths, pattern, shown, rule))
             }
-            "array" => Kind::Array(self.array(map)?),
-            "object" => Kind::Object(self.object(map)?),
+            "array" => NodeKind::Array(self.array(map)?),
+            "object" => NodeKind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is not a type of JSON Schema"))),
         };
         Ok(self.push(kind))
     }
 
     /// Text that encodes bytes is shown as a format.
-    fn encoding<'m>(&self, map: &'m Object) -> Option<&'m str> {
+    fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
     /// The bounds of the Rust type are in `format`; schemars writes them out only for small types.
-    fn integer(&self, map: &Object) -> Result<IntSpec> {
+    fn integer(&self, map: &SchemaMap) -> CompileResult<IntSpec> {
         let format = if self.foreign { None } else { format(map) };
         let (low, high, wide) = match format {
             Some("int32") => (i32::MIN.into(), Some(i32::MAX.into()), false),
@@ -71,7 +71,7 @@ impl Compiler<'_> {
             Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
             Some("int128") => (i128::MIN, Some(i128::MAX), true),
             Some("uint128") => (0, None, true),
-            // What serde_json's own values can carry.
+            // The range of serde_json's own values.
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
@@ -93,7 +93,7 @@ impl Compiler<'_> {
         Ok(IntSpec::new(Some(min), max, multiple, wide))
     }
 
-    fn array(&mut self, map: &Object) -> Result<ArraySpec> {
+    fn array(&mut self, map: &SchemaMap) -> CompileResult<ArraySpec> {
         let below = self.rules.not_item();
         // draft-07 says `items: [..]` and `additionalItems` for `prefixItems` and `items`.
         let (prefix, prefix_keyword, items, items_keyword) = match (map.get("prefixItems"), map.get("items"))
@@ -113,7 +113,7 @@ impl Compiler<'_> {
         let items = match items {
             Some(Value::Bool(false)) => None,
             None if closed => None,
-            None => Some(self.push(Kind::Any)),
+            None => Some(self.push(NodeKind::Any)),
             Some(items) => {
                 let rules = if ids.is_empty() { below.as_item() } else { below };
                 Some(self.below(&[items_keyword], rules, items)?)
@@ -129,7 +129,7 @@ impl Compiler<'_> {
     }
 
     /// `enum` and `const`: the members that the other keywords beside them accept.
-    pub(super) fn closed_set(&mut self, members: &[Value], map: &Object) -> Result<NodeId> {
+    pub(super) fn closed_set(&mut self, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let mut rest = map.clone();
         rest.remove("enum");
         rest.remove("const");
@@ -148,9 +148,9 @@ impl Compiler<'_> {
     }
 
     /// Adds the other words for the name of a variant.
-    fn spell(&mut self, id: NodeId, map: &Object) {
+    fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
-        if let Kind::Enum(words) = self.kind_mut(id) {
+        if let NodeKind::Enum(words) = self.kind_mut(id) {
             let own = std::mem::take(words);
             let name = own.names().next().unwrap_or_default().to_owned();
             *words =
@@ -171,22 +171,22 @@ impl Compiler<'_> {
         }
         let (nulls, members): (Vec<Value>, Vec<Value>) = members.into_iter().partition(Value::is_null);
         let kind = if members.is_empty() {
-            if nulls.is_empty() { Kind::Never } else { Kind::Null }
+            if nulls.is_empty() { NodeKind::Never } else { NodeKind::Null }
         } else if let Some(words) = members.iter().map(|m| m.as_str().map(String::from)).collect() {
-            Kind::Enum(Words::new(words))
+            NodeKind::Enum(Words::new(words))
         } else {
-            Kind::Const(members)
+            NodeKind::Const(members)
         };
         let id = self.push(kind);
-        if nulls.is_empty() || matches!(self.kind(id), Kind::Null) {
+        if nulls.is_empty() || matches!(self.kind(id), NodeKind::Null) {
             id
         } else {
-            self.push(Kind::Nullable(id))
+            self.push(NodeKind::Nullable(id))
         }
     }
 
     /// A closed set beside other restrictions, for example `enum` and `maxLength`: simple ones are applied here.
-    fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &Object) -> Result<NodeId> {
+    fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         const SIMPLE: [&str; 8] = [
             "minLength",
             "maxLength",
@@ -202,15 +202,15 @@ impl Compiler<'_> {
             if !self.foreign {
                 return Err(self.error(keyword, "beside `enum` or `const` is not modelled"));
             }
-            let (others, mut own): (Object, Object) =
+            let (others, mut own): (SchemaMap, SchemaMap) =
                 map.iter().map(|(k, v)| (k.clone(), v.clone())).partition(|(k, _)| other(&k));
             push_check(&mut own, others);
             return self.with_checks(&own, |c, own| c.closed_set(members, own));
         }
-        let Kind::Str(text) = self.detached("string", map)? else {
+        let NodeKind::Str(text) = self.detached("string", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
         };
-        let Kind::Num(number) = self.detached("number", map)? else {
+        let NodeKind::Num(number) = self.detached("number", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
         };
         let kept = members.iter().filter(|m| match m {
@@ -223,9 +223,9 @@ impl Compiler<'_> {
     }
 
     /// Returns a kind that is only used for a question at compile time.
-    fn detached(&mut self, name: &str, map: &Object) -> Result<Kind> {
+    fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
-        Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, Kind::Never))
+        Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
     }
 }
 
@@ -260,11 +260,11 @@ const RESTRICTING: [&str; 24] = [
     "multipleOf",
 ];
 
-fn format(map: &Object) -> Option<&str> {
+fn format(map: &SchemaMap) -> Option<&str> {
     map.get("format").and_then(Value::as_str)
 }
 
-fn count(map: &Object, keyword: &str) -> Option<u64> {
+fn count(map: &SchemaMap, keyword: &str) -> Option<u64> {
     map.get(keyword).and_then(whole)
 }
 

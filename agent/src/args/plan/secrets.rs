@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::finish::mark_secrets;
-use super::{Graph, Kind, Plan};
+use super::{Graph, NodeKind, Plan};
 
 /// Replaces a secret.
 const WITHHELD: &str = "[secret]";
@@ -42,7 +42,7 @@ impl Plan {
     pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
         if let Some(graph) = Arc::get_mut(&mut self.graph) {
             for node in &mut graph.nodes {
-                let Kind::Object(object) = &mut node.kind else { continue };
+                let NodeKind::Object(object) = &mut node.kind else { continue };
                 object.props.iter_mut().for_each(|prop| prop.secret |= names.contains(&&*prop.name));
             }
             mark_secrets(&mut graph.nodes);
@@ -53,7 +53,7 @@ impl Plan {
 
 /// Returns the names of the secret arguments.
 pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
-    let mut names: Vec<&str> = Names::of(graph).secret.into_iter().collect();
+    let mut names: Vec<&str> = SecretNames::of(graph).secret.into_iter().collect();
     names.sort_unstable();
     names
 }
@@ -61,7 +61,7 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
 /// Returns the texts of a value that belongs to a plan with secrets, as far as they are secret or under a name that no parameter
 /// has.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
-    fn leaves(value: &Value, stance: Stance, names: &Names<'_>, out: &mut Vec<String>) {
+    fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
             (Value::Object(map), _) => {
                 for (key, value) in map {
@@ -89,7 +89,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     // A scalar where an object may have secrets is one of them.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
-    leaves(value, stance, &Names::of(graph), &mut out);
+    leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
 }
 
@@ -108,29 +108,30 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// What of a value may be shown, by the name that it has.
+/// Whether a value may be shown, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// Secrets are below: objects are shown without them, and nothing else is, because it stands where an object should.
+    /// Secrets are below: an object is shown without them. Another value in its place is hidden.
     Enter,
     Hide,
 }
 
 /// The names of parameters, by what may be shown of their values.
-struct Names<'g> {
+struct SecretNames<'g> {
     known: HashSet<&'g str>,
     /// Those with secrets below.
     holders: HashSet<&'g str>,
     secret: HashSet<&'g str>,
 }
 
-impl<'g> Names<'g> {
-    fn of(graph: &'g Graph) -> Names<'g> {
-        let mut names = Names { known: HashSet::new(), holders: HashSet::new(), secret: HashSet::new() };
+impl<'g> SecretNames<'g> {
+    fn of(graph: &'g Graph) -> SecretNames<'g> {
+        let mut names =
+            SecretNames { known: HashSet::new(), holders: HashSet::new(), secret: HashSet::new() };
         for node in &graph.nodes {
             match &node.kind {
-                Kind::Object(object) => {
+                NodeKind::Object(object) => {
                     for prop in &object.props {
                         let all = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
                         if prop.secret {
@@ -142,7 +143,7 @@ impl<'g> Names<'g> {
                         }
                     }
                 }
-                Kind::External(external) => {
+                NodeKind::External(external) => {
                     names.known.extend(external.units.names().chain(external.units.aliases()));
                     for variant in &external.variants {
                         let holds = graph.node(variant.node).holds_secret;
@@ -169,18 +170,18 @@ impl<'g> Names<'g> {
     }
 }
 
-/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and those that
-/// stand where an object with a secret should, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
+/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and values in place
+/// of an object with a secret, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
 /// anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
         return None;
     }
-    let names = Names::of(graph);
+    let names = SecretNames::of(graph);
     let mut shown = args.clone();
     if !shown.is_object() {
-        // Text that is not even JSON: there is no telling what stands where.
+        // Text that is not JSON may contain a secret anywhere.
         return Some((hidden(), true));
     }
     let left_out = walk(&mut shown, Stance::Enter, &names, 0);
@@ -200,7 +201,7 @@ fn container(text: &str) -> Option<Value> {
 /// Maximum depth; deeper values are hidden as a whole. Arguments that pass a check are not that deep.
 const MAX_DEPTH: usize = 128;
 
-fn walk(value: &mut Value, stance: Stance, names: &Names<'_>, depth: usize) -> bool {
+fn walk(value: &mut Value, stance: Stance, names: &SecretNames<'_>, depth: usize) -> bool {
     let hides = match (&*value, stance) {
         _ if depth >= MAX_DEPTH => true,
         (_, Stance::Hide) => true,

@@ -1,13 +1,13 @@
-//! What a value in another shape may mean: questions that only the structure of the plan answers.
+//! Finds the probable meaning of a value in another shape, from the structure of the plan alone.
 
 use super::Graph;
-use super::node::{Child, Kind, NodeId, ObjectSpec};
+use super::node::{Child, NodeId, NodeKind, ObjectSpec};
 
 impl Graph {
     /// Whether one of the variants has such a key, or accepts any key.
     pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
         variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
-            Kind::Object(object) => object.child(key, 0).is_some(),
+            NodeKind::Object(object) => object.child(key, 0).is_some(),
             _ => true,
         })
     }
@@ -47,9 +47,9 @@ impl Graph {
     /// Whether a node accepts objects with a field that is declared under this name.
     fn has_field(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
-            Kind::Object(object) => object.props.iter().any(|prop| prop.name == key),
-            Kind::Nullable(inner) => self.has_field(*inner, key),
-            Kind::Tagged { tag, variants, .. } => {
+            NodeKind::Object(object) => object.props.iter().any(|prop| prop.name == key),
+            NodeKind::Nullable(inner) => self.has_field(*inner, key),
+            NodeKind::Tagged { tag, variants, .. } => {
                 key == tag || variants.iter().any(|(_, variant)| self.has_field(*variant, key))
             }
             _ => false,
@@ -59,17 +59,24 @@ impl Graph {
     /// Whether a value of this node may be meant where an object with this one key was sent: the node has no such field.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
-            Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) | Kind::Const(_) => true,
-            Kind::Array(array) => array.is_list(),
-            Kind::Nullable(inner) => self.takes_alone(*inner, key),
-            Kind::Object(object) => object.child(key, 0).is_none(),
-            Kind::Tagged { tag, variants, .. } => {
+            NodeKind::Bool
+            | NodeKind::Int(_)
+            | NodeKind::Num(_)
+            | NodeKind::Str(_)
+            | NodeKind::Enum(_)
+            | NodeKind::Const(_) => true,
+            NodeKind::Array(array) => array.is_list(),
+            NodeKind::Nullable(inner) => self.takes_alone(*inner, key),
+            NodeKind::Object(object) => object.child(key, 0).is_none(),
+            NodeKind::Tagged { tag, variants, .. } => {
                 tag != key && !self.has_key(variants, key) && variants.iter().all(|(name, _)| name != key)
             }
-            Kind::Union { branches, .. } => branches.iter().all(|id| match self.kind(self.unchecked(*id)) {
-                Kind::Null => true,
-                _ => self.takes_alone(*id, key),
-            }),
+            NodeKind::Union { branches, .. } => {
+                branches.iter().all(|id| match self.kind(self.unchecked(*id)) {
+                    NodeKind::Null => true,
+                    _ => self.takes_alone(*id, key),
+                })
+            }
             _ => false,
         }
     }
@@ -77,16 +84,16 @@ impl Graph {
     /// Whether no value of this node is a list.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
         match self.kind(self.unchecked(id)) {
-            Kind::Bool
-            | Kind::Int(_)
-            | Kind::Num(_)
-            | Kind::Str(_)
-            | Kind::Enum(_)
-            | Kind::Object(_)
-            | Kind::Tagged { .. }
-            | Kind::External(_) => true,
-            Kind::Nullable(inner) => self.takes_no_list(*inner),
-            Kind::Union { branches, .. } => branches.iter().all(|branch| self.takes_no_list(*branch)),
+            NodeKind::Bool
+            | NodeKind::Int(_)
+            | NodeKind::Num(_)
+            | NodeKind::Str(_)
+            | NodeKind::Enum(_)
+            | NodeKind::Object(_)
+            | NodeKind::Tagged { .. }
+            | NodeKind::External(_) => true,
+            NodeKind::Nullable(inner) => self.takes_no_list(*inner),
+            NodeKind::Union { branches, .. } => branches.iter().all(|branch| self.takes_no_list(*branch)),
             _ => false,
         }
     }
@@ -94,8 +101,8 @@ impl Graph {
     /// Returns the word that is sent alone, where this is one.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
-            Kind::Enum(words) => words.names().any(|word| word == key),
-            Kind::External(external) => external.units.names().any(|unit| unit == key),
+            NodeKind::Enum(words) => words.names().any(|word| word == key),
+            NodeKind::External(external) => external.units.names().any(|unit| unit == key),
             _ => false,
         };
         is_word.then_some(key)
@@ -104,20 +111,20 @@ impl Graph {
     /// Whether a key is the name of a word or variant that belongs here, or in the list that belongs here: `{"Newest": {}}`.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
-            Kind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),
+            NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),
             _ => self.is_word(id, key),
         }
     }
 
     fn is_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
-            Kind::Enum(words) => words.names().any(|word| word == key),
-            Kind::External(external) => external.names().any(|name| name == key),
-            Kind::Tagged { variants, .. } => {
+            NodeKind::Enum(words) => words.names().any(|word| word == key),
+            NodeKind::External(external) => external.names().any(|name| name == key),
+            NodeKind::Tagged { variants, .. } => {
                 variants.iter().any(|(name, _)| name == key) && !self.has_key(variants, key)
             }
-            Kind::Nullable(inner) => self.is_word(*inner, key),
-            Kind::Union { branches, .. } => branches.iter().any(|branch| self.is_word(*branch, key)),
+            NodeKind::Nullable(inner) => self.is_word(*inner, key),
+            NodeKind::Union { branches, .. } => branches.iter().any(|branch| self.is_word(*branch, key)),
             _ => false,
         }
     }
@@ -125,11 +132,11 @@ impl Graph {
     /// Returns the node of an entry of an object, where one node describes it.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
         match self.kind(self.unchecked(id)) {
-            Kind::Object(object) => object.child(key, 0).map(|child| match child {
+            NodeKind::Object(object) => object.child(key, 0).map(|child| match child {
                 Child::Prop(_, node) | Child::Entry(node) => node,
             }),
-            Kind::External(external) => self.below(external.object, key),
-            Kind::Nullable(inner) => self.below(*inner, key),
+            NodeKind::External(external) => self.below(external.object, key),
+            NodeKind::Nullable(inner) => self.below(*inner, key),
             _ => None,
         }
     }
@@ -137,8 +144,8 @@ impl Graph {
     /// Returns the node of the items, where a list belongs.
     pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
         match self.kind(self.unchecked(id)) {
-            Kind::Array(array) => array.items,
-            Kind::Nullable(inner) => self.item(*inner),
+            NodeKind::Array(array) => array.items,
+            NodeKind::Nullable(inner) => self.item(*inner),
             _ => None,
         }
     }

@@ -1,10 +1,12 @@
 //! Classifies alternatives, which are already multiplied out: closed set, tagged, external, untagged.
 
-use super::compile::{Compiler, Object, Result, notes};
-use super::keywords::restricts;
+use super::compile::Compiler;
+use super::error::CompileResult;
+use super::keywords::{SchemaMap, notes, restricts};
 use super::node::{
-    AdditionalProperties, ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, StrSpec, Variant,
+    AdditionalProperties, ExternalSpec, NodeId, NodeKind, Notes, ObjectSpec, Prop, StrSpec, Variant,
 };
+use super::prepare::{aliases_of, is_other, single_entry};
 use super::token::NameToken;
 use super::words::{VariantNames, Words};
 use crate::args::suggest::Spellings;
@@ -19,22 +21,22 @@ impl Compiler<'_> {
         exclusive: bool,
         keyword: &str,
         described: Option<&Value>,
-    ) -> Result<NodeId> {
+    ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
             // Null fits several, where only one may.
             others.append(&mut nulls);
         }
         let id = match others.len() {
-            0 if nulls.is_empty() => self.push(Kind::Never),
-            0 => return Ok(self.push(Kind::Null)),
+            0 if nulls.is_empty() => self.push(NodeKind::Never),
+            0 => return Ok(self.push(NodeKind::Null)),
             // An enum of one variant is still an enum to serde.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // An item of an array that is one of several types is no plain string.
+                // An item of an array that has several types is not a plain string.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -42,7 +44,7 @@ impl Compiler<'_> {
                 id
             }
         };
-        Ok(if nulls.is_empty() { id } else { self.push(Kind::Nullable(id)) })
+        Ok(if nulls.is_empty() { id } else { self.push(NodeKind::Nullable(id)) })
     }
 
     fn choice(
@@ -51,7 +53,7 @@ impl Compiler<'_> {
         exclusive: bool,
         keyword: &str,
         described: Option<&Value>,
-    ) -> Result<NodeId> {
+    ) -> CompileResult<NodeId> {
         let mut resolved = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             resolved.push(self.resolved(alternative)?.unwrap_or_default());
@@ -67,13 +69,13 @@ impl Compiler<'_> {
             return Ok(id);
         }
         let branches = self.branches(alternatives, keyword)?;
-        Ok(self.push(Kind::Union { branches, exclusive }))
+        Ok(self.push(NodeKind::Union { branches, exclusive }))
     }
 
     fn tagged(
         &mut self,
         tag: String,
-        alternatives: &[Object],
+        alternatives: &[SchemaMap],
         names: Vec<String>,
         nodes: Vec<NodeId>,
     ) -> NodeId {
@@ -95,11 +97,11 @@ impl Compiler<'_> {
         let words = Words::new(variants.iter().map(|(name, _)| name.clone()).collect());
         let words = words.with_aliases(aliases.iter().map(|(name, alias)| (name.as_str(), alias.as_str())));
         let names = Box::new(VariantNames::new(words, other));
-        self.push(Kind::Tagged { tag, variants, names })
+        self.push(NodeKind::Tagged { tag, variants, names })
     }
 
     /// Whether one of the alternatives may accept null.
-    fn any_takes_null(&self, alternatives: &[Value]) -> Result<bool> {
+    fn any_takes_null(&self, alternatives: &[Value]) -> CompileResult<bool> {
         for alternative in alternatives {
             let Some(schema) = self.resolved(alternative)? else { continue };
             let takes = match (schema.get("type"), schema.get("const"), schema.get("enum")) {
@@ -116,7 +118,7 @@ impl Compiler<'_> {
         Ok(false)
     }
 
-    fn branches(&mut self, alternatives: &[Value], keyword: &str) -> Result<Vec<NodeId>> {
+    fn branches(&mut self, alternatives: &[Value], keyword: &str) -> CompileResult<Vec<NodeId>> {
         self.buffered += 1;
         let mut nodes = Vec::with_capacity(alternatives.len());
         for (i, alternative) in alternatives.iter().enumerate() {
@@ -130,7 +132,7 @@ impl Compiler<'_> {
     /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
     fn unit_enum(
         &mut self,
-        alternatives: &[Object],
+        alternatives: &[SchemaMap],
         exclusive: bool,
         described: Option<&Value>,
     ) -> Option<NodeId> {
@@ -138,9 +140,9 @@ impl Compiler<'_> {
         let mut notes = described_words(alternatives, &words);
         let words = spelled(alternatives, together(&words, exclusive));
         let id = self.push(match (words.is_empty(), words.is_open()) {
-            (false, _) => Kind::Enum(words),
-            (true, false) => Kind::Never,
-            (true, true) => Kind::Str(StrSpec::any()),
+            (false, _) => NodeKind::Enum(words),
+            (true, false) => NodeKind::Never,
+            (true, true) => NodeKind::Str(StrSpec::any()),
         });
         if let Some(Value::String(variants)) = notes.get_mut("description") {
             self.variant_docs.insert(id, variants.clone());
@@ -154,11 +156,11 @@ impl Compiler<'_> {
 
     fn external(
         &mut self,
-        alternatives: &[Object],
+        alternatives: &[SchemaMap],
         exclusive: bool,
         keyword: &str,
-    ) -> Result<Option<NodeId>> {
-        let mut units: Vec<&Object> = Vec::new();
+    ) -> CompileResult<Option<NodeId>> {
+        let mut units: Vec<&SchemaMap> = Vec::new();
         let mut payloads = Vec::new();
         for alternative in alternatives {
             if words(alternative).is_some() {
@@ -204,11 +206,11 @@ impl Compiler<'_> {
             max: 1,
             is_complete_with_required: false,
         };
-        let object = self.push(Kind::Object(object));
+        let object = self.push(NodeKind::Object(object));
         let unit_words: Vec<Vec<String>> = units.iter().filter_map(|u| words(u)).collect();
-        let owned: Vec<Object> = units.into_iter().cloned().collect();
+        let owned: Vec<SchemaMap> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
-        Ok(Some(self.push(Kind::External(ExternalSpec {
+        Ok(Some(self.push(NodeKind::External(ExternalSpec {
             units: spelled(&owned, together(&unit_words, exclusive)),
             unit_notes,
             variants,
@@ -227,67 +229,13 @@ fn is_enum_of_one(alternative: &Value) -> bool {
         })
 }
 
-fn object(value: &Value) -> &Object {
-    static EMPTY: std::sync::LazyLock<Object> = std::sync::LazyLock::new(Map::new);
+fn object(value: &Value) -> &SchemaMap {
+    static EMPTY: std::sync::LazyLock<SchemaMap> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// The other words for a variant of a derived enum.
-pub(super) const WORD_ALIASES: &str = "\0aliases";
-/// Marks the variant of a derived enum for every word that no other has.
-pub(super) const OTHER_WORDS: &str = "\0other";
-
-/// Moves the settings of a variant to the schema of its name: the variant itself, or its tag.
-pub(super) fn place_settings(variant: &mut Value) {
-    let Some(variant) = variant.as_object_mut() else { return };
-    let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));
-    let other = other.filter(|other| *other == json!(true));
-    if aliases.is_none() && other.is_none() {
-        return;
-    }
-    let required = variant.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    // serde and schemars write the tag first.
-    let first =
-        variant.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.iter_mut().next());
-    let tag = first.filter(|(name, _)| required.contains(&json!(name))).map(|(_, schema)| schema);
-    let tag = tag.filter(|tag| tag.get("const").is_some_and(Value::is_string)).and_then(Value::as_object_mut);
-    let is_tagged = tag.is_some();
-    let named = match tag {
-        Some(tag) => tag,
-        None => &mut *variant,
-    };
-    if !is_tagged && single_entry(named).is_some() {
-        // A key like that of any object.
-        let payload =
-            named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
-        if let (Some(payload), Some(aliases)) = (payload, aliases) {
-            if !payload.is_object() {
-                *payload = json!({});
-            }
-            payload["x-aliases"] = aliases;
-        }
-        return;
-    }
-    named.extend(aliases.map(|aliases| (WORD_ALIASES.to_owned(), aliases)));
-    let is_other = other.is_some();
-    named.extend(other.map(|other| (OTHER_WORDS.to_owned(), other)));
-    if is_tagged && is_other {
-        // Nothing is known about what stands beside a name that is not known.
-        variant.insert("additionalProperties".to_owned(), json!(true));
-    }
-}
-
-pub(super) fn aliases_of(named: &Object) -> impl Iterator<Item = &str> {
-    let aliases = named.get(WORD_ALIASES).and_then(Value::as_array);
-    aliases.into_iter().flatten().filter_map(Value::as_str)
-}
-
-pub(super) fn is_other(named: &Object) -> bool {
-    named.contains_key(OTHER_WORDS)
-}
-
 /// Returns the set of these words, with the aliases that the alternatives of one word each state.
-fn spelled(alternatives: &[Object], set: Vec<String>) -> Words {
+fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
         alternatives.iter().filter(|a| is_other(a)).filter_map(words).flatten().collect();
@@ -300,7 +248,7 @@ fn spelled(alternatives: &[Object], set: Vec<String>) -> Words {
 }
 
 /// Returns the strings of a closed set, if the schema is nothing else.
-fn words(schema: &Object) -> Option<Vec<String>> {
+fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     let plain = |k: &String| !restricts(k) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
         return None;
@@ -335,7 +283,7 @@ fn is_null(schema: &Value) -> bool {
 }
 
 /// Returns the docs of unit variants, one line each, as the description of their enum.
-fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
+fn described_words(alternatives: &[SchemaMap], words: &[Vec<String>]) -> Notes {
     let mut lines = Vec::new();
     for (alternative, words) in
         alternatives.iter().zip(words).filter(|(alternative, _)| !is_other(alternative))
@@ -352,7 +300,7 @@ fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
 }
 
 /// Returns a required property that is a distinct constant in each alternative.
-pub(super) fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
+pub(super) fn tag_of(alternatives: &[SchemaMap]) -> Option<(String, Vec<String>)> {
     if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
         return None;
     }
@@ -370,21 +318,4 @@ pub(super) fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
         let distinct: HashSet<&String> = names.iter().collect();
         (distinct.len() == names.len()).then_some((tag.clone(), names))
     })
-}
-
-/// Returns the entry of a closed object with exactly one required property and no other restriction: an externally tagged variant
-/// with a payload.
-fn single_entry(schema: &Object) -> Option<(&str, &Value)> {
-    let modelled = |k: &String| {
-        !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")
-    };
-    if !schema.keys().all(modelled) || schema.get("type").is_some_and(|t| t != "object") {
-        return None;
-    }
-    let properties = schema.get("properties")?.as_object()?;
-    let required = schema.get("required")?.as_array()?;
-    let (name, payload) = properties.iter().next()?;
-    let closed = schema.get("additionalProperties") == Some(&json!(false));
-    (properties.len() == 1 && required.len() == 1 && required[0] == name.as_str() && closed)
-        .then_some((name.as_str(), payload))
 }

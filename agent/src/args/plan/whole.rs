@@ -1,18 +1,20 @@
 //! Checks what the plan does not model of a foreign schema, on the whole value after coercion (feature `full-schema`).
 
-use super::compile::Result;
-use super::error::SchemaError;
+use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
 use serde_json::Value;
 
 /// The validator of a whole schema.
 #[cfg(not(feature = "full-schema"))]
-pub(crate) enum Whole {}
+pub(crate) enum NoValidator {}
 
 #[cfg(not(feature = "full-schema"))]
-impl Whole {
+pub(crate) use NoValidator as Whole;
+
+#[cfg(not(feature = "full-schema"))]
+impl NoValidator {
     /// Nothing is left to it: the keyword was refused before.
-    pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> Result<Whole> {
+    pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<NoValidator> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
 
@@ -50,7 +52,7 @@ impl Whole {
 /// Maximum number of the plan's issues that those of the whole are compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// What a validator is asked for.
+/// Which issues a validator returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
     /// Everything that is wrong.
@@ -60,15 +62,15 @@ pub(crate) enum IssueLimit {
 }
 
 #[cfg(feature = "full-schema")]
-pub(crate) use full::Whole;
+pub(crate) use full::WholeValidator as Whole;
 
 #[cfg(feature = "full-schema")]
 mod full {
     use super::super::reference::percent_decoded;
-    use super::{IssueLimit, Result, SchemaError};
+    use super::{CompileResult, IssueLimit, SchemaError};
     use crate::args::issue::{Issue, IssueCode};
     use crate::args::text::{cut, push_segment, shown};
-    use jsonschema::error::ValidationErrorKind as Kind;
+    use jsonschema::error::ValidationErrorKind as ErrorKind;
     use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
     use serde_json::Value;
     use std::collections::{HashMap, HashSet};
@@ -86,7 +88,7 @@ mod full {
     const PATTERN_SIZE: usize = 1 << 20;
 
     /// The validator of a whole schema.
-    pub(crate) struct Whole {
+    pub(crate) struct WholeValidator {
         validator: Validator,
         /// The schema, with its references as pointers.
         document: Value,
@@ -96,13 +98,13 @@ mod full {
         keywords: Vec<&'static str>,
     }
 
-    impl Whole {
+    impl WholeValidator {
         /// `document` is the schema with its references as pointers.
         pub(in crate::args::plan) fn new(
             schema: &Value,
             document: &Value,
             keywords: &[&'static str],
-        ) -> Result<Whole> {
+        ) -> CompileResult<WholeValidator> {
             let keyword = keywords.first().copied().unwrap_or("$schema");
             if !is_small(schema) {
                 return Err(SchemaError::new(
@@ -139,7 +141,7 @@ mod full {
             })?;
             let mut dynamic = HashMap::new();
             collect_dynamic(document, &mut String::new(), &mut dynamic);
-            Ok(Whole { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
+            Ok(WholeValidator { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
         }
 
         /// Returns the keywords that the plan does not model.
@@ -178,7 +180,7 @@ mod full {
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
-                // To know what is unevaluated, all that stands beside is looked at once more.
+                // The keywords beside it are evaluated once more to find the unevaluated parts.
                 let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
                 steps += 1 + if twice { size_of(value) } else { 0 };
                 if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
@@ -324,65 +326,74 @@ mod full {
             out
         };
         let (code, words) = match error.kind() {
-            Kind::Required { property } => {
+            ErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 out.push(Issue::new(at(name), IssueCode::Missing, "required, but missing"));
                 return;
             }
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            ErrorKind::AdditionalProperties { unexpected }
+            | ErrorKind::UnevaluatedProperties { unexpected } => {
                 for key in unexpected {
                     out.push(Issue::new(at(key), IssueCode::Unknown, "unknown parameter"));
                 }
                 return;
             }
-            Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
+            ErrorKind::AdditionalItems { .. } | ErrorKind::UnevaluatedItems { .. } => {
                 (IssueCode::Length, "has items that no part of the schema speaks about".to_owned())
             }
-            Kind::FalseSchema => (IssueCode::Type, "no value is allowed here".into()),
-            Kind::Type { .. } => (IssueCode::Type, "wrong type".into()),
-            Kind::Enum { .. } | Kind::Constant { .. } => (IssueCode::Enum, "not an allowed value".into()),
-            Kind::Minimum { limit } => (IssueCode::Range, format!("must be at least {limit}")),
-            Kind::Maximum { limit } => (IssueCode::Range, format!("must be at most {limit}")),
-            Kind::ExclusiveMinimum { limit } => (IssueCode::Range, format!("must be more than {limit}")),
-            Kind::ExclusiveMaximum { limit } => (IssueCode::Range, format!("must be less than {limit}")),
-            Kind::MultipleOf { multiple_of } => {
+            ErrorKind::FalseSchema => (IssueCode::Type, "no value is allowed here".into()),
+            ErrorKind::Type { .. } => (IssueCode::Type, "wrong type".into()),
+            ErrorKind::Enum { .. } | ErrorKind::Constant { .. } => {
+                (IssueCode::Enum, "not an allowed value".into())
+            }
+            ErrorKind::Minimum { limit } => (IssueCode::Range, format!("must be at least {limit}")),
+            ErrorKind::Maximum { limit } => (IssueCode::Range, format!("must be at most {limit}")),
+            ErrorKind::ExclusiveMinimum { limit } => (IssueCode::Range, format!("must be more than {limit}")),
+            ErrorKind::ExclusiveMaximum { limit } => (IssueCode::Range, format!("must be less than {limit}")),
+            ErrorKind::MultipleOf { multiple_of } => {
                 (IssueCode::Range, format!("must be a multiple of {multiple_of}"))
             }
-            Kind::MinLength { limit } => {
+            ErrorKind::MinLength { limit } => {
                 (IssueCode::Length, format!("too short: at least {limit} characters"))
             }
-            Kind::MaxLength { limit } => (IssueCode::Length, format!("too long: at most {limit} characters")),
-            Kind::MinItems { limit } => (IssueCode::Length, format!("too few items: at least {limit}")),
-            Kind::MaxItems { limit } => (IssueCode::Length, format!("too many items: at most {limit}")),
-            Kind::MinProperties { limit } => {
+            ErrorKind::MaxLength { limit } => {
+                (IssueCode::Length, format!("too long: at most {limit} characters"))
+            }
+            ErrorKind::MinItems { limit } => (IssueCode::Length, format!("too few items: at least {limit}")),
+            ErrorKind::MaxItems { limit } => (IssueCode::Length, format!("too many items: at most {limit}")),
+            ErrorKind::MinProperties { limit } => {
                 (IssueCode::Length, format!("too few entries: at least {limit}"))
             }
-            Kind::MaxProperties { limit } => {
+            ErrorKind::MaxProperties { limit } => {
                 (IssueCode::Length, format!("too many entries: at most {limit}"))
             }
-            Kind::Contains => {
+            ErrorKind::Contains => {
                 (IssueCode::Length, "too few or too many items of the kind that it must contain".into())
             }
-            Kind::UniqueItems => (IssueCode::Unique, "has an item twice".into()),
-            Kind::Pattern { pattern } => {
+            ErrorKind::UniqueItems => (IssueCode::Unique, "has an item twice".into()),
+            ErrorKind::Pattern { pattern } => {
                 (IssueCode::Pattern, format!("does not match the pattern {}", cut(pattern, 60)))
             }
-            Kind::Not { .. } => (IssueCode::Value, "is of a form that the schema forbids".into()),
-            Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            ErrorKind::Not { .. } => (IssueCode::Value, "is of a form that the schema forbids".into()),
+            ErrorKind::AnyOf { .. } | ErrorKind::OneOfNotValid { .. } => {
                 (IssueCode::Value, "fits no alternative".into())
             }
-            Kind::OneOfMultipleValid { .. } => (IssueCode::Value, "fits more than one alternative".into()),
-            Kind::PropertyNames { .. } => (IssueCode::Pattern, "has a key that the schema forbids".into()),
+            ErrorKind::OneOfMultipleValid { .. } => {
+                (IssueCode::Value, "fits more than one alternative".into())
+            }
+            ErrorKind::PropertyNames { .. } => {
+                (IssueCode::Pattern, "has a key that the schema forbids".into())
+            }
             _ => (IssueCode::Value, "does not fit the schema".into()),
         };
         let mut issue = Issue::new(pointer.to_owned(), code, words);
         issue.received = Some(shown(error.instance()));
-        if let Kind::Enum { options } = error.kind()
+        if let ErrorKind::Enum { options } = error.kind()
             && let Value::Array(members) = &**options
         {
             issue.allowed.clone_from(members);
         }
-        if let Kind::Constant { expected_value } = error.kind() {
+        if let ErrorKind::Constant { expected_value } = error.kind() {
             issue.allowed.push((**expected_value).clone());
         }
         out.push(issue);

@@ -1,6 +1,6 @@
 //! A plan without some of its parameters.
 
-use super::{Graph, Kind, NodeId, Plan, Prop, SchemaError};
+use super::{Graph, NodeId, NodeKind, Plan, Prop, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value};
 
@@ -67,15 +67,15 @@ impl Graph {
     /// Returns the properties of each object that the arguments may be.
     fn top_level(&self, id: NodeId) -> Vec<&[Prop]> {
         match self.kind(id) {
-            Kind::Object(object) => vec![&object.props],
-            Kind::Tagged { variants, .. } => {
+            NodeKind::Object(object) => vec![&object.props],
+            NodeKind::Tagged { variants, .. } => {
                 variants.iter().flat_map(|variant| self.top_level(variant.1)).collect()
             }
-            Kind::Union { branches, .. } => {
+            NodeKind::Union { branches, .. } => {
                 branches.iter().flat_map(|branch| self.top_level(*branch)).collect()
             }
-            Kind::External(external) => self.top_level(external.object),
-            Kind::Checked(checked) => self.top_level(checked.base),
+            NodeKind::External(external) => self.top_level(external.object),
+            NodeKind::Checked(checked) => self.top_level(checked.base),
             _ => Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
-//! The words of closed sets and of tags: what is shown, and what else names them.
+//! The words of closed sets and of tags: the names that are shown, and their aliases.
 
 use super::Graph;
-use super::node::{Kind, NodeId};
+use super::node::{NodeId, NodeKind};
 use super::token::NameToken;
 use crate::args::policy::Rules;
 use crate::args::text::fold;
@@ -148,7 +148,7 @@ impl VariantNames {
     /// Whether every variant is an object without further checks, whose entries can be read once the tag is known.
     #[inline]
     pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
-        let is_object = |node: NodeId| matches!(graph.kind(node), Kind::Object(_));
+        let is_object = |node: NodeId| matches!(graph.kind(node), NodeKind::Object(_));
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
@@ -157,10 +157,10 @@ impl VariantNames {
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {
             let known = |(name, variant): &(String, NodeId)| {
-                let Kind::Object(object) = graph.kind(*variant) else { return None };
+                let NodeKind::Object(object) = graph.kind(*variant) else { return None };
                 let index = object.find(tag, 0)?;
                 let is_word =
-                    |node: NodeId| matches!(graph.kind(node), Kind::Enum(words) if words.contains(name));
+                    |node: NodeId| matches!(graph.kind(node), NodeKind::Enum(words) if words.contains(name));
                 object.props.get(index).filter(|prop| is_word(prop.node))?;
                 Some((NameToken::value(name), *variant, index))
             };

@@ -1,8 +1,8 @@
 //! Places in a JSON text, and texts in which a place was replaced.
 
-use crate::args::diagnose::{Doc, Document, Shape};
-use crate::args::plan::{Graph, Kind, NodeId, Prop};
-use crate::args::text::{push_index, push_json, push_segment};
+use crate::args::document::{Doc, Document, Shape};
+use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
+use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
 /// A place in the plan and in a text.
@@ -59,12 +59,12 @@ pub(super) fn place_at<'g, 'd, 't>(
         let doc = below(place.doc, &key)?;
         let parent = Some(Parent { node: inner, doc: place.doc });
         let (node, prop) = match graph.kind(inner) {
-            Kind::Object(object) => match object.child(&key, 0)? {
+            NodeKind::Object(object) => match object.child(&key, 0)? {
                 crate::args::plan::Child::Prop(index, node) => (node, object.props.get(index)),
                 crate::args::plan::Child::Entry(node) => (node, None),
             },
-            Kind::Array(array) => (array.item(key.parse().ok()?)?, None),
-            Kind::Any => (graph.any, None),
+            NodeKind::Array(array) => (array.item(key.parse().ok()?)?, None),
+            NodeKind::Any => (graph.any, None),
             _ => return None,
         };
         let secret = place.secret || prop.is_some_and(|prop| prop.secret);
@@ -82,14 +82,14 @@ pub(super) fn entered(
     depth: usize,
 ) -> Option<NodeId> {
     let next = match graph.kind(node) {
-        Kind::Nullable(inner) if !doc.is_null() => *inner,
-        Kind::Checked(checked) => checked.base,
-        Kind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
-        Kind::Tagged { tag, variants, names } => {
+        NodeKind::Nullable(inner) if !doc.is_null() => *inner,
+        NodeKind::Checked(checked) => checked.base,
+        NodeKind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
+        NodeKind::Tagged { tag, variants, names } => {
             let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
             names.pick(variants, name, graph.node(node).rules)?.1
         }
-        Kind::Union { .. } => chosen(node, doc)?,
+        NodeKind::Union { .. } => chosen(node, doc)?,
         _ => return Some(node),
     };
     // A chain of nodes that look at the same value is short, or the schema is refused.
@@ -127,7 +127,7 @@ pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<St
 
 /// Returns the text of a document with one value replaced.
 pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
-    let start = part.raw.as_ptr().addr().checked_sub(root.raw.as_ptr().addr())?;
+    let start = offset_in(root.raw, part.raw)?;
     let (before, rest) = root.raw.split_at_checked(start)?;
     let after = rest.get(part.raw.len()..)?;
     Some([before, by, after].concat())
@@ -143,7 +143,7 @@ pub(super) fn with_values<'v>(
     let mut parts: Vec<(usize, usize, Cow<'v, str>)> = values
         .filter_map(|(pointer, by)| {
             let part = value_at(root, pointer)?;
-            let start = part.raw.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+            let start = offset_in(text, part.raw)?;
             Some((start, start + part.raw.len(), by))
         })
         .collect();

@@ -2,9 +2,10 @@
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
-use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
-use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::judge::{WalkState, count};
+use crate::args::plan::{ArraySpec, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;
 use crate::args::text::{push_index, push_segment};
 use std::{borrow::Cow, collections::HashSet};
@@ -12,9 +13,9 @@ use std::{borrow::Cow, collections::HashSet};
 /// Maximum nesting of values that are looked into.
 const MAX_DEPTH: usize = 64;
 
-pub(super) struct Fit<'f> {
+pub(super) struct TextFitter<'f> {
     pub(super) graph: &'f Graph,
-    pub(super) shared: &'f Shared<'f>,
+    pub(super) shared: &'f WalkState<'f>,
     pub(super) path: String,
     /// The places that are not as they were sent.
     pub(super) touched: Vec<String>,
@@ -22,7 +23,7 @@ pub(super) struct Fit<'f> {
     pub(super) stuck: Option<String>,
 }
 
-impl Fit<'_> {
+impl TextFitter<'_> {
     /// Returns the text of a value that the plan accepts, with as much of what was sent as possible.
     pub(super) fn value<'d>(
         &mut self,
@@ -61,11 +62,11 @@ impl Fit<'_> {
     /// Whether a format that a type of this crate explains better than the plan is all that is wrong.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
-            Kind::Nullable(inner) => *inner,
+            NodeKind::Nullable(inner) => *inner,
             _ => node,
         };
         match (self.graph.kind(node), &doc.shape) {
-            (Kind::Str(spec), Shape::Text(text)) => spec.is_for_the_type(text),
+            (NodeKind::Str(spec), Shape::Text(text)) => spec.is_for_the_type(text),
             _ => false,
         }
     }
@@ -74,8 +75,8 @@ impl Fit<'_> {
     fn is_its_parts(&self, node: NodeId) -> bool {
         let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
         match self.graph.kind(node) {
-            Kind::Object(object) => !keep && object.min == 0 && object.max == u64::MAX,
-            Kind::Array(array) => !array.unique && array.is_list(),
+            NodeKind::Object(object) => !keep && object.min == 0 && object.max == u64::MAX,
+            NodeKind::Array(array) => !array.unique && array.is_list(),
             _ => false,
         }
     }
@@ -83,7 +84,7 @@ impl Fit<'_> {
     /// Text with a format of the type counts as fitting here.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
-        let shared = Shared::new(self.graph, root.then_some(&document.root), false);
+        let shared = WalkState::new(self.graph, text, root.then_some(&document.root), false);
         let found = count(&shared, node, &document.root);
         found.count == found.for_the_type
     }
@@ -91,17 +92,17 @@ impl Fit<'_> {
     fn parts(&mut self, node: NodeId, doc: &Doc<'_>, depth: usize) -> Option<String> {
         let graph = self.graph;
         match (graph.kind(node), &doc.shape) {
-            (Kind::Nullable(inner), _) if !doc.is_null() => self.parts(*inner, doc, depth),
-            (Kind::Checked(checked), _) => self.parts(checked.base, doc, depth),
-            (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
-            (Kind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
-            (Kind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
-            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+            (NodeKind::Nullable(inner), _) if !doc.is_null() => self.parts(*inner, doc, depth),
+            (NodeKind::Checked(checked), _) => self.parts(checked.base, doc, depth),
+            (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
+            (NodeKind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
+            (NodeKind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
+            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
                 let (_, variant) = names.pick(variants, name, graph.node(node).rules)?;
                 self.parts(variant, doc, depth)
             }
-            (Kind::Union { .. }, _) => {
+            (NodeKind::Union { .. }, _) => {
                 let branch = self.shared.closest(node, doc)?;
                 self.parts(branch, doc, depth)
             }
@@ -222,5 +223,5 @@ impl Fit<'_> {
     }
 }
 
-/// So many items are added at most.
+/// Maximum number of items that are added.
 const MAX_ADDED: usize = 64;

@@ -1,7 +1,7 @@
 //! Refusals by types: a `Deserialize` or `TryFrom` written by hand, here or in another crate.
 //!
 //! To serde each refusal is the end of the reading. To find all of them, the text is read again with the refused value replaced
-//! by one that the type accepts, until the reading reaches its end. What is read is dropped; a replaced value decides nothing.
+//! by one that the type accepts, until the reading reaches its end. The values are dropped; a replaced value decides nothing.
 
 mod edit;
 mod fit;
@@ -10,13 +10,15 @@ mod sample;
 mod words;
 
 use super::coercion::HIDDEN;
-use super::de::{Context, Failure, Position};
-use super::diagnose::{Doc, Document, Shape, Shared};
+use super::document::{Doc, Document, Shape};
 use super::formats;
 use super::hooks::{self, CheckFindings, is_within};
 use super::issue::{Issue, IssueCode};
-use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
-use super::report::{MAX_ISSUES, signature};
+use super::judge::{TextJudge, WalkState};
+use super::plan::{Child, FormatRule, Graph, NodeId, NodeKind};
+use super::read::{Context, Failure, ValuePosition};
+use super::report::MAX_ISSUES;
+use super::signature::signature;
 use super::text::{MAX_VALUE, push_segment, quoted};
 use edit::{PlannedValue, leaves, place_at, replaced, value_at, with_key, with_values};
 use sample::{Sample, key_samples, samples};
@@ -33,9 +35,9 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
 /// Reads arguments only for the findings on the way.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// A budget for one report: so many times the text is read, …
+/// The budget for one report: the text is read this many times, …
 const READS: usize = 40;
-/// … and so many bytes more.
+/// … and this many bytes more.
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values below a refused one that are tried by themselves.
 const MAX_LEAVES: usize = 64;
@@ -86,15 +88,15 @@ const MAX_FORMATS: usize = 1_000;
 /// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
-    let shared = Shared::new(graph, Some(root), false);
+    let shared = WalkState::new(graph, root.raw, Some(root), false);
     let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
     for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {
         let Some(place) = place_at(graph, root, &pointer, &chosen) else { continue };
         let node = match graph.kind(graph.unchecked(place.node)) {
-            Kind::Nullable(inner) => *inner,
+            NodeKind::Nullable(inner) => *inner,
             _ => place.node,
         };
-        let (Kind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
+        let (NodeKind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
         else {
             continue;
         };
@@ -117,13 +119,13 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
     }
 }
 
-/// The end of one reading: what checks found, and the refusal that ended it.
+/// The end of one reading: the findings of checks, and the refusal that ended it.
 struct Reading {
     placed: Vec<CheckFindings>,
-    refusal: Option<Refusal>,
+    refusal: Option<TypeRefusal>,
 }
 
-struct Refusal {
+struct TypeRefusal {
     at: String,
     is_key: bool,
     words: String,
@@ -141,7 +143,7 @@ struct Search<'s, 't> {
     renamed: Vec<(String, String)>,
     found: Vec<Issue>,
     unchecked: Option<String>,
-    /// How many more bytes may be read.
+    /// The number of further bytes that may be read.
     bytes: usize,
     /// Texts of the call, which may show what a type takes.
     near: Vec<String>,
@@ -150,7 +152,7 @@ struct Search<'s, 't> {
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<CheckFindings> {
         if !issues.is_empty() && !self.fit() {
-            // What the checks find before the first refusal can be told nevertheless.
+            // Findings of checks before the first refusal are reported nevertheless.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -169,8 +171,8 @@ impl Search<'_, '_> {
 
     /// Replaces what the plan refuses.
     fn fit(&mut self) -> bool {
-        let shared = Shared::new(self.graph, Some(self.sent), false);
-        let mut fit = fit::Fit {
+        let shared = WalkState::new(self.graph, self.sent.raw, Some(self.sent), false);
+        let mut fit = fit::TextFitter {
             graph: self.graph,
             shared: &shared,
             path: String::new(),
@@ -178,7 +180,7 @@ impl Search<'_, '_> {
             stuck: None,
         };
         let text = fit.value(self.graph.root, self.sent, None, 0);
-        let fit::Fit { touched, stuck, .. } = fit;
+        let fit::TextFitter { touched, stuck, .. } = fit;
         let Some(text) = text.filter(|_| !touched.iter().any(String::is_empty)) else {
             self.unchecked = Some(stuck.unwrap_or_default());
             return false;
@@ -196,12 +198,13 @@ impl Search<'_, '_> {
         self.bytes = left;
         let graph = self.graph;
         let root = graph.node(graph.root);
-        let cx = Context::collecting(graph, text);
+        let judge = TextJudge::new(graph, text);
+        let cx = Context::collecting(graph, text, &judge);
         let read = || {
             hooks::collect(|| {
                 let _tried = cx.is_tried(root).then(hooks::suspend);
                 let end = (self.again)(&cx, text);
-                cx.place(&Position::root(&cx, root));
+                cx.place(&ValuePosition::root(&cx, root));
                 end
             })
         };
@@ -216,11 +219,11 @@ impl Search<'_, '_> {
             end
         };
         let (placed, Failure { at, is_key }) = cx.into_placed();
-        let refusal = end.err().map(|error| Refusal { at, is_key, words: words::plain(&error) });
+        let refusal = end.err().map(|error| TypeRefusal { at, is_key, words: words::plain(&error) });
         Some(Reading { placed, refusal })
     }
 
-    /// Whether a text is not refused at this place any more, or only because of what is above it.
+    /// Whether a text is no longer refused at this place, or only because of a value around it.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -230,10 +233,10 @@ impl Search<'_, '_> {
     }
 
     /// Notes a refusal and replaces what was refused, so that the reading passes it.
-    fn pass(&mut self, refusal: &Refusal, issues: &[Issue]) -> bool {
+    fn pass(&mut self, refusal: &TypeRefusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
-        let shared = Shared::new(self.graph, Some(&document.root), false);
+        let shared = WalkState::new(self.graph, &text, Some(&document.root), false);
         let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
         let graph = self.graph;
         let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {
@@ -257,7 +260,7 @@ impl Search<'_, '_> {
 
     fn pass_leaf(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
@@ -287,7 +290,7 @@ impl Search<'_, '_> {
     ) -> Option<(String, Option<Sample>)> {
         self.look_around();
         let mut made = samples(self.graph, place.node, place.prop, &self.near);
-        // What another item of the list is, this one may be.
+        // Another item of the list may be of the same kind.
         if let Some(parent) = &place.parent
             && let Shape::Array(items) = &parent.doc.shape
         {
@@ -303,7 +306,7 @@ impl Search<'_, '_> {
         let parent = place.parent.as_ref()?;
         let key = edit::keys(at).last()?;
         let is_optional = match self.graph.kind(parent.node) {
-            Kind::Object(object) => match object.child(&key, 0)? {
+            NodeKind::Object(object) => match object.child(&key, 0)? {
                 Child::Prop(index, _) => object.props.get(index).is_some_and(|prop| !prop.required),
                 Child::Entry(_) => true,
             },
@@ -316,7 +319,7 @@ impl Search<'_, '_> {
     /// A value was refused as a whole, perhaps because of a value in it: serde buffers what is flattened, tagged or untagged.
     fn pass_container(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
@@ -333,7 +336,7 @@ impl Search<'_, '_> {
             };
             let Some(Reading { refusal: Some(alone), .. }) = self.read(&text) else { continue };
             if is_within(&alone.at, at) {
-                let alone = Refusal { at: pointer.clone(), is_key: false, words: alone.words };
+                let alone = TypeRefusal { at: pointer.clone(), is_key: false, words: alone.words };
                 let leaf = place_at(self.graph, root, pointer, chosen);
                 self.note(&alone, leaf.as_ref(), None, issues);
                 culprits.push(pointer);
@@ -368,8 +371,10 @@ impl Search<'_, '_> {
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
             // A word of a closed set was checked, and may be the tag by which the rest is read.
-            if !matches!(self.graph.kind(leaf.node), Kind::Enum(_) | Kind::Const(_) | Kind::Bool | Kind::Any)
-            {
+            if !matches!(
+                self.graph.kind(leaf.node),
+                NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
+            ) {
                 let made = samples(self.graph, leaf.node, leaf.prop, &self.near);
                 own.push((pointer, leaf.doc.raw.to_owned(), made));
             }
@@ -405,13 +410,13 @@ impl Search<'_, '_> {
     /// A map's key was refused: it gets another name, so that its value is checked, too.
     fn pass_key(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         root: &Doc<'_>,
         place: &PlannedValue<'_, '_, '_>,
         issues: &[Issue],
     ) -> bool {
         let Some(parent) = &place.parent else { return false };
-        let (Shape::Object(entries), Kind::Object(object)) =
+        let (Shape::Object(entries), NodeKind::Object(object)) =
             (&parent.doc.shape, self.graph.kind(parent.node))
         else {
             return false;
@@ -462,7 +467,7 @@ impl Search<'_, '_> {
     /// Adds the issue of a refusal, unless the walk has named the place, or it is not as it was sent.
     fn note(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         place: Option<&PlannedValue<'_, '_, '_>>,
         example: Option<&str>,
         issues: &[Issue],
@@ -499,7 +504,7 @@ impl Search<'_, '_> {
 
     fn note_key(
         &mut self,
-        refusal: &Refusal,
+        refusal: &TypeRefusal,
         key: &str,
         place: &PlannedValue<'_, '_, '_>,
         example: Option<&str>,

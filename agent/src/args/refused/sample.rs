@@ -1,10 +1,10 @@
 //! Values that a place probably accepts. The plan accepts all of them; a type may be stricter.
 
 use super::pattern::matching;
-use crate::args::diagnose::fits;
 use crate::args::exact::value_fits;
+use crate::args::judge::fits;
 use crate::args::plan::{
-    AdditionalProperties, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, StrSpec,
+    AdditionalProperties, Graph, IntSpec, NodeId, NodeKind, NumSpec, ObjectSpec, Prop, StrSpec,
 };
 use crate::args::scalar::{Int, Num};
 use crate::args::text::json_of;
@@ -77,7 +77,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
         }
         if out.len() < most { Continue(()) } else { Break(()) }
     };
-    // The end of the list, or of what there is.
+    // The end of the list or of the samples.
     let _ = noted(graph, node, prop, &mut add).is_continue()
         && kinds(graph, node, near, 0, &mut add).is_continue();
     out
@@ -104,21 +104,21 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
         return Continue(());
     }
     match graph.kind(node) {
-        Kind::Str(spec) => texts(spec, near, add),
-        Kind::Int(spec) => integers(spec).try_for_each(|text| add(text, false)),
-        Kind::Num(spec) => numbers(spec).try_for_each(|text| add(text, false)),
-        Kind::Bool => ["false", "true"].into_iter().try_for_each(|text| add(text.into(), false)),
-        Kind::Enum(words) => words.names().try_for_each(|word| add(json_of(word), false)),
-        Kind::Const(members) => members.iter().try_for_each(|member| add(member.to_string(), false)),
-        Kind::Nullable(inner) => {
+        NodeKind::Str(spec) => texts(spec, near, add),
+        NodeKind::Int(spec) => integers(spec).try_for_each(|text| add(text, false)),
+        NodeKind::Num(spec) => numbers(spec).try_for_each(|text| add(text, false)),
+        NodeKind::Bool => ["false", "true"].into_iter().try_for_each(|text| add(text.into(), false)),
+        NodeKind::Enum(words) => words.names().try_for_each(|word| add(json_of(word), false)),
+        NodeKind::Const(members) => members.iter().try_for_each(|member| add(member.to_string(), false)),
+        NodeKind::Nullable(inner) => {
             kinds(graph, *inner, near, depth + 1, add)?;
             add("null".into(), false)
         }
-        Kind::Checked(checked) => kinds(graph, checked.base, near, depth + 1, add),
-        Kind::Union { branches, .. } => {
+        NodeKind::Checked(checked) => kinds(graph, checked.base, near, depth + 1, add),
+        NodeKind::Union { branches, .. } => {
             branches.iter().try_for_each(|branch| kinds(graph, *branch, near, depth + 1, add))
         }
-        Kind::Any => {
+        NodeKind::Any => {
             ["null", "\"a\"", "1", "{}", "[]"].into_iter().try_for_each(|text| add(text.into(), false))
         }
         _ => [false, true].into_iter().try_for_each(|full| {
@@ -245,8 +245,8 @@ impl Maker<'_> {
         }
         let graph = self.graph;
         match graph.kind(node) {
-            Kind::Object(object) => self.object(object, depth),
-            Kind::Array(array) => {
+            NodeKind::Object(object) => self.object(object, depth),
+            NodeKind::Array(array) => {
                 let count = array.min.max(array.prefix.len() as u64);
                 let count = if self.full { count.max(1).min(array.max) } else { array.min };
                 let count = usize::try_from(count).ok().filter(|count| *count as u64 <= MAX_MADE)?;
@@ -259,14 +259,14 @@ impl Maker<'_> {
                 }
                 Some(format!("[{}]", items.join(",")))
             }
-            Kind::Tagged { variants, .. } => {
+            NodeKind::Tagged { variants, .. } => {
                 let secret = self.secret(variants, |(_, node)| *node).and_then(|at| variants.get(at));
                 if let Some((_, node)) = secret {
                     return self.value(*node, depth + 1);
                 }
                 variants.iter().find_map(|(_, node)| self.value(*node, depth + 1))
             }
-            Kind::External(external) => {
+            NodeKind::External(external) => {
                 let variants = &external.variants;
                 let secret = self.secret(variants, |variant| variant.node).and_then(|at| variants.get(at));
                 match external.units.first() {
@@ -282,13 +282,13 @@ impl Maker<'_> {
                     }),
                 }
             }
-            Kind::Union { branches, .. } => {
+            NodeKind::Union { branches, .. } => {
                 let secret = self.secret(branches, |node| *node).and_then(|at| branches.get(at));
                 secret.into_iter().chain(branches).find_map(|node| self.value(*node, depth + 1))
             }
-            Kind::Checked(checked) => self.value(checked.base, depth + 1),
-            Kind::Nullable(inner) if self.secret.is_some() => self.value(*inner, depth + 1),
-            Kind::Nullable(_) => Some("null".into()),
+            NodeKind::Checked(checked) => self.value(checked.base, depth + 1),
+            NodeKind::Nullable(inner) if self.secret.is_some() => self.value(*inner, depth + 1),
+            NodeKind::Nullable(_) => Some("null".into()),
             _ => self.scalars(node, depth).next(),
         }
     }
@@ -296,14 +296,14 @@ impl Maker<'_> {
     fn scalars(&self, node: NodeId, depth: usize) -> std::vec::IntoIter<String> {
         let mut out = Vec::new();
         match self.graph.kind(node) {
-            Kind::Null => out.push("null".to_owned()),
-            Kind::Str(_)
-            | Kind::Int(_)
-            | Kind::Num(_)
-            | Kind::Bool
-            | Kind::Enum(_)
-            | Kind::Const(_)
-            | Kind::Any => {
+            NodeKind::Null => out.push("null".to_owned()),
+            NodeKind::Str(_)
+            | NodeKind::Int(_)
+            | NodeKind::Num(_)
+            | NodeKind::Bool
+            | NodeKind::Enum(_)
+            | NodeKind::Const(_)
+            | NodeKind::Any => {
                 let mut add = |text, _| {
                     out.push(text);
                     Continue(())

@@ -1,7 +1,7 @@
-//! What a refusal by a type is called.
+//! The words for a refusal by a type.
 
-use crate::args::diagnose::{Doc, Shape};
-use crate::args::plan::{Graph, Kind, NodeId};
+use crate::args::document::{Doc, Shape};
+use crate::args::plan::{Graph, NodeId, NodeKind};
 use crate::args::text::cut;
 
 /// Maximum length of a type's own words.
@@ -22,9 +22,9 @@ pub(super) fn plain(error: &serde_json::Error) -> String {
 pub(super) fn of_format(graph: &Graph, node: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
     let Shape::Text(text) = &doc.shape else { return None };
     match graph.kind(node) {
-        Kind::Nullable(inner) => of_format(graph, *inner, doc),
-        Kind::Checked(checked) => of_format(graph, checked.base, doc),
-        Kind::Str(spec) => crate::args::formats::fault(spec.format.as_deref()?, text),
+        NodeKind::Nullable(inner) => of_format(graph, *inner, doc),
+        NodeKind::Checked(checked) => of_format(graph, checked.base, doc),
+        NodeKind::Str(spec) => crate::args::formats::fault(spec.format.as_deref()?, text),
         _ => None,
     }
 }

@@ -4,10 +4,11 @@ mod tags;
 mod written;
 
 use super::wrapper::{MAX_WRAPPERS, may_be_wrapped, unwrapped};
-use crate::args::diagnose::{Doc, Document, Shape, diagnose, fits, inspect, says_nothing};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::exact::{Fit, fit};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
+use crate::args::judge::{diagnose, fits, inspect, says_nothing};
+use crate::args::plan::{ArraySpec, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
 use crate::args::suggest::{did_you_mean, has_close_name, near_names};
@@ -99,9 +100,9 @@ fn corrected_inside(
         .filter(|offer| offer.fit == Fit::Exact || fits(graph, graph.root, &offer.text, true))
 }
 
-/// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
+/// Whether the arguments may be inside another object, as in `{"args": {…}}`.
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
-    let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
+    let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), NodeKind::Tagged { .. });
     let at_root = || issue.is_at_top();
     match issue.code {
         IssueCode::Type => issue.path.is_empty(),
@@ -146,7 +147,7 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
 }
 
 /// An entry of an object.
-type Entry<'t> = (Cow<'t, str>, Doc<'t>);
+type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
     graph: &'g Graph,
@@ -177,25 +178,25 @@ impl Correction<'_> {
         }
         let lenient = CoercionPolicy::lenient().rules();
         match (self.graph.kind(id), &doc.shape) {
-            (Kind::Nullable(inner), _) => self.change(*inner, doc, false),
-            (Kind::Checked(checked), _) => self.change(checked.base, doc, root),
-            (Kind::Str(spec), Shape::Number) if spec.format.is_none() => {
+            (NodeKind::Nullable(inner), _) => self.change(*inner, doc, false),
+            (NodeKind::Checked(checked), _) => self.change(checked.base, doc, root),
+            (NodeKind::Str(spec), Shape::Number) if spec.format.is_none() => {
                 let number = doc.to_value();
                 (!number.is_f64()).then(|| Value::from(number.to_string()).to_string())
             }
-            (Kind::Int(_), Shape::Text(text)) => Some(int_from_text(text).int()?.to_value().to_string()),
-            (Kind::Int(_), Shape::Number) => {
+            (NodeKind::Int(_), Shape::Text(text)) => Some(int_from_text(text).int()?.to_value().to_string()),
+            (NodeKind::Int(_), Shape::Number) => {
                 let number = doc.to_value();
                 let float = number.as_f64().filter(|_| number.is_f64())?;
                 Some(int_from_f64(float)?.to_value().to_string())
             }
-            (Kind::Num(_), Shape::Text(text)) => {
+            (NodeKind::Num(_), Shape::Text(text)) => {
                 let number = Num::of_text(text)?;
                 let written = serde_json::from_str(text.trim().trim_start_matches('+'));
                 Some(written.unwrap_or_else(|_| number.to_value()).to_string())
             }
-            (Kind::Bool, Shape::Text(text)) => Some(bool_from_text(text, lenient)?.to_string()),
-            (Kind::Enum(words), Shape::Text(text)) => {
+            (NodeKind::Bool, Shape::Text(text)) => Some(bool_from_text(text, lenient)?.to_string()),
+            (NodeKind::Enum(words), Shape::Text(text)) => {
                 if words.pick(text, self.graph.node(id).rules).is_some() {
                     return None;
                 }
@@ -204,16 +205,16 @@ impl Correction<'_> {
                     _ => None,
                 }
             }
-            (Kind::Object(object), _) => self.object(object, id, doc, root),
-            (Kind::Array(array), _) => self.array(array, doc),
-            (Kind::Tagged { tag, variants, names }, _) => {
+            (NodeKind::Object(object), _) => self.object(object, id, doc, root),
+            (NodeKind::Array(array), _) => self.array(array, doc),
+            (NodeKind::Tagged { tag, variants, names }, _) => {
                 self.tagged(tag, variants, names, self.graph.node(id).rules, doc)
             }
-            (Kind::External(external), Shape::Object(_)) => self.change(external.object, doc, false),
-            (Kind::External(external), Shape::Text(text)) => {
+            (NodeKind::External(external), Shape::Object(_)) => self.change(external.object, doc, false),
+            (NodeKind::External(external), Shape::Text(text)) => {
                 Some(self.of_text(external.object, decoded_object(text)?))
             }
-            (Kind::Union { branches, .. }, Shape::Text(text)) => self.union(branches, text),
+            (NodeKind::Union { branches, .. }, Shape::Text(text)) => self.union(branches, text),
             _ => None,
         }
     }
@@ -223,12 +224,12 @@ impl Correction<'_> {
         let objects = |id: &&NodeId| {
             matches!(
                 self.graph.kind(self.graph.unchecked(**id)),
-                Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Array(_)
+                NodeKind::Object(_) | NodeKind::Tagged { .. } | NodeKind::External(_) | NodeKind::Array(_)
             )
         };
         branches.iter().filter(objects).find_map(|id| {
             let own: Value = serde_json::from_str(text).ok()?;
-            let is_list = matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Array(_));
+            let is_list = matches!(self.graph.kind(self.graph.unchecked(*id)), NodeKind::Array(_));
             if is_list != own.is_array() {
                 return None;
             }
@@ -236,7 +237,7 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
+    /// Returns a value that was sent inside an object: `{"value": 3}` for 3.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
@@ -305,7 +306,7 @@ impl Correction<'_> {
         }
     }
 
-    fn renamed(&self, object: &ObjectSpec, old: &[Entry<'_>]) -> String {
+    fn renamed(&self, object: &ObjectSpec, old: &[SentEntry<'_>]) -> String {
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let (children, free) = children(object, old);
         let (mut new, mut moved): (Vec<NewEntry<'_>>, Vec<_>) = (Vec::with_capacity(old.len()), Vec::new());
@@ -360,7 +361,7 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters that an unknown key may be, as its issue says it, if that can be told from other issues.
+    /// Returns the parameters that an unknown key may be, as its issue says it, if other issues leave no doubt.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -388,7 +389,7 @@ impl Correction<'_> {
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
-        old: &'o [Entry<'_>],
+        old: &'o [SentEntry<'_>],
         children: &[Option<Child>],
         free: &[bool],
     ) -> Option<(&'o str, &'o str)> {
@@ -396,7 +397,7 @@ impl Correction<'_> {
         let (Some(((key, doc), _)), None) = (unknown.next(), unknown.next()) else { return None };
         let mut missing = object.props.iter().zip(free).filter(|(prop, is_free)| prop.required && **is_free);
         let (Some((prop, _)), None) = (missing.next(), missing.next()) else { return None };
-        let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         let is_given = |other: &Prop| old.iter().any(|(key, _)| *key == other.name);
         let is_free = |index: usize| {
             let is_missing = free.get(index).is_some_and(|free| *free);
@@ -441,7 +442,7 @@ impl Correction<'_> {
         let items = items.into_iter().enumerate().map(|(index, item)| match array.item(index) {
             None => canonical(item),
             Some(id) => match (self.graph.kind(id), &item.shape) {
-                (Kind::Str(spec), Shape::Number) if spec.format.is_none() && array.is_list() => {
+                (NodeKind::Str(spec), Shape::Number) if spec.format.is_none() && array.is_list() => {
                     Value::from(item.to_value().to_string()).to_string().into()
                 }
                 _ => self.of(id, item, false),
@@ -451,7 +452,7 @@ impl Correction<'_> {
     }
 
     /// Whether an object is a list in a language without lists.
-    fn is_numbered(&self, array: &ArraySpec, entries: &[Entry<'_>], doc: &Doc<'_>) -> bool {
+    fn is_numbered(&self, array: &ArraySpec, entries: &[SentEntry<'_>], doc: &Doc<'_>) -> bool {
         array.is_list()
             && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
             && array.items.is_some_and(|item| !self.is_taken(item, doc, false))
@@ -459,8 +460,10 @@ impl Correction<'_> {
 
     fn is_array(&self, id: NodeId) -> bool {
         match self.graph.kind(self.graph.unchecked(id)) {
-            Kind::Array(_) => true,
-            Kind::Nullable(inner) => matches!(self.graph.kind(self.graph.unchecked(*inner)), Kind::Array(_)),
+            NodeKind::Array(_) => true,
+            NodeKind::Nullable(inner) => {
+                matches!(self.graph.kind(self.graph.unchecked(*inner)), NodeKind::Array(_))
+            }
             _ => false,
         }
     }
@@ -511,7 +514,7 @@ impl Correction<'_> {
 }
 
 /// Returns what each key leads to, and for each property whether it was not given.
-fn children(object: &ObjectSpec, old: &[Entry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
+fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {
         let child = object.child(key, hint);

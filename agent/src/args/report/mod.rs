@@ -1,27 +1,22 @@
 //! Everything that is wrong with the arguments, as a text for the model and as JSON for programs.
 
 mod corrected;
-mod signature;
 mod wrapper;
 
 pub(crate) use corrected::{Offer, corrected, corrected_spelling};
-pub(crate) use signature::{Side, limits, signature};
 pub(crate) use wrapper::issues_inside;
 
 use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
+use super::signature::{MAX_LINE, MAX_MEMBERS, parameter_lines, parameters, push_set};
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
 use serde_json::{Map, Value, json};
-use signature::{parameter_lines, parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
 
 /// How a report on the arguments of a call begins.
 pub(crate) const REFUSAL: &str = "Invalid arguments for ";
 pub(crate) const MAX_ISSUES: usize = 20;
-const MAX_PARAMETERS: usize = 40;
-const MAX_MEMBERS: usize = 20;
-const MAX_LINE: usize = 300;
 const MAX_PATH: usize = MAX_RECORD;
 const MAX_TEXT: usize = 6_000;
 
@@ -64,7 +59,7 @@ struct Inner {
     subject: Subject,
 }
 
-/// What the model did, which the report describes.
+/// The action of the model that the report describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// It called a tool.

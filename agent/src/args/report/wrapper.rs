@@ -3,9 +3,10 @@
 //! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
 //! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
 
-use crate::args::diagnose::{Doc, Refusal, Shape, diagnose};
+use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Graph, Kind};
+use crate::args::judge::{RefusedArguments, diagnose};
+use crate::args::plan::{Graph, NodeKind};
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::{Map, Value};
@@ -147,8 +148,8 @@ fn decoded(value: &Value) -> Option<Value> {
 
 fn is_parameter(graph: &Graph, key: &str) -> bool {
     match graph.kind(graph.unchecked(graph.root)) {
-        Kind::Object(object) => object.child(key, 0).is_some(),
-        Kind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
+        NodeKind::Object(object) => object.child(key, 0).is_some(),
+        NodeKind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
         _ => true,
     }
 }
@@ -156,11 +157,11 @@ fn is_parameter(graph: &Graph, key: &str) -> bool {
 /// Returns the names of the parameters that were not given.
 fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str> {
     match graph.kind(graph.unchecked(graph.root)) {
-        Kind::Object(object) => {
+        NodeKind::Object(object) => {
             let names = object.props.iter().map(|prop| prop.name.as_str());
             names.filter(|name| !entries.contains_key(*name)).collect()
         }
-        Kind::Tagged { tag, .. } => vec![tag.as_str()],
+        NodeKind::Tagged { tag, .. } => vec![tag.as_str()],
         _ => Vec::new(),
     }
 }
@@ -213,12 +214,14 @@ pub(crate) fn issues_inside(
     };
     issue.suggestions.clear();
     let mut count = told.len();
-    if let Err(Refusal { mut issues, count: inner, wrapped, .. }) = diagnose(graph, &call.to_string()) {
+    if let Err(RefusedArguments { mut issues, count: inner, wrapped, .. }) =
+        diagnose(graph, &call.to_string())
+    {
         wrapped.move_back(&mut issues);
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // What is missing at the top belongs inside, too; what is missing in a parameter beside the wrapper does not.
+            // A parameter that is missing at the top belongs inside, too; one that is missing in a parameter beside the wrapper does not.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;

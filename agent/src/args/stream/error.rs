@@ -2,6 +2,9 @@
 
 use crate::parse_error::ParseError;
 
+/// Maximum length of a number token.
+pub(super) const MAX_NUMBER: usize = 400;
+
 /// The arguments are not one complete JSON value. It quotes nothing of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON: {fault} at byte {offset}")]
@@ -33,7 +36,7 @@ pub(super) enum Fault {
     NotALiteral,
     #[error("not a number, or out of range,")]
     NotANumber,
-    #[error("a number longer than {} bytes", super::machine::MAX_NUMBER)]
+    #[error("a number longer than {} bytes", MAX_NUMBER)]
     LongNumber,
     #[error("a control character in a string")]
     ControlCharacter,

@@ -1,6 +1,5 @@
 //! The events of a stream of arguments.
 
-use super::machine::Frame;
 use crate::args::issue::Issue;
 use crate::args::text::{push_index, push_segment};
 use serde::{Deserialize, Serialize};
@@ -140,9 +139,21 @@ pub struct ArgumentPath<'a> {
     pub(super) secret: bool,
 }
 
+/// An open object or array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The start of its text.
+    pub(super) start: usize,
+    /// The current item of an array; `None` for an object.
+    pub(super) index: Option<usize>,
+    /// The start of an object's current key in the machine's keys.
+    pub(super) key_start: usize,
+    pub(super) key_end: usize,
+}
+
 /// One step of a path.
 #[derive(Clone, Copy)]
-enum PathStep<'a> {
+enum ArgumentStep<'a> {
     /// The key of an object.
     Key(&'a str),
     /// The index in an array.
@@ -151,10 +162,10 @@ enum PathStep<'a> {
 
 impl<'a> ArgumentPath<'a> {
     /// Returns the steps of the path, outermost first.
-    fn steps(self) -> impl Iterator<Item = PathStep<'a>> {
+    fn steps(self) -> impl Iterator<Item = ArgumentStep<'a>> {
         self.frames.iter().map(move |frame| match frame.index {
-            Some(index) => PathStep::Index(index),
-            None => PathStep::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
+            Some(index) => ArgumentStep::Index(index),
+            None => ArgumentStep::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
         })
     }
 
@@ -166,7 +177,7 @@ impl<'a> ArgumentPath<'a> {
     /// Returns the top-level parameter that the value is, or is in; `None` for the whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.steps().next() {
-            Some(PathStep::Key(key)) => Some(key),
+            Some(ArgumentStep::Key(key)) => Some(key),
             _ => None,
         }
     }
@@ -201,8 +212,8 @@ impl fmt::Display for ArgumentPath<'_> {
         let mut pointer = String::new();
         for step in self.steps() {
             match step {
-                PathStep::Key(key) => push_segment(&mut pointer, key),
-                PathStep::Index(index) => push_index(&mut pointer, index),
+                ArgumentStep::Key(key) => push_segment(&mut pointer, key),
+                ArgumentStep::Index(index) => push_index(&mut pointer, index),
             }
         }
         f.write_str(&pointer)

@@ -1,26 +1,12 @@
 //! Reads JSON byte by byte; its whole state is kept between deltas.
 
-use super::error::Fault;
-use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath};
-use super::string::Text;
-use crate::args::diagnose::EarlyCheck;
+use super::error::{Fault, MAX_NUMBER};
+use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
+use super::string::OpenString;
+use crate::args::judge::EarlyCheck;
 
 /// Maximum number of nested containers, as in `serde_json`.
 const MAX_DEPTH: usize = 127;
-/// Maximum length of a number token.
-pub(super) const MAX_NUMBER: usize = 400;
-
-/// An open object or array.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    /// The start of its text.
-    start: usize,
-    /// The current item of an array; `None` for an object.
-    pub(super) index: Option<usize>,
-    /// The start of an object's current key in the machine's keys.
-    pub(super) key_start: usize,
-    pub(super) key_end: usize,
-}
 
 #[derive(Clone, Copy, Debug)]
 enum ParserState {
@@ -47,7 +33,7 @@ enum ParserState {
 }
 
 /// The recipients of events.
-pub(super) struct Listeners<'l> {
+pub(super) struct StreamListeners<'l> {
     pub(super) on: &'l mut dyn FnMut(ArgumentEvent<'_>),
     pub(super) early: Option<&'l mut EarlyCheck>,
 }
@@ -57,7 +43,7 @@ pub(super) struct Machine {
     frames: Vec<Frame>,
     /// The keys of the open objects, unescaped and concatenated.
     pub(super) keys: String,
-    pub(super) string: Text,
+    pub(super) string: OpenString,
     /// How far the text was read.
     at: usize,
     /// The start of the open scalar.
@@ -75,7 +61,7 @@ impl Machine {
             state: ParserState::Value { first: false },
             frames: Vec::new(),
             keys: String::new(),
-            string: Text::default(),
+            string: OpenString::default(),
             at: 0,
             token: 0,
             closed: 0,
@@ -95,7 +81,7 @@ impl Machine {
     }
 
     /// Continues reading. `text` is everything so far.
-    pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    pub(super) fn run(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::String { key: false }) && self.goes_on(text, to) {
             return Ok(());
         }
@@ -108,7 +94,7 @@ impl Machine {
                     }
                 }
                 ParserState::Number => {
-                    // One byte too many is told, wherever the text was torn.
+                    // The first byte too many is reported, however the text was split.
                     let end = bytes.len().min(self.token + MAX_NUMBER + 1);
                     let rest = bytes.get(self.at..end).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
@@ -149,7 +135,7 @@ impl Machine {
     }
 
     /// Handles the end of the text.
-    pub(super) fn end(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    pub(super) fn end(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
         }
@@ -176,7 +162,13 @@ impl Machine {
         Some(out)
     }
 
-    fn value(&mut self, text: &str, byte: u8, first: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn value(
+        &mut self,
+        text: &str,
+        byte: u8,
+        first: bool,
+        to: &mut StreamListeners<'_>,
+    ) -> Result<(), Fault> {
         let (state, kind) = match byte {
             b'"' => (ParserState::String { key: false }, ArgumentKind::Text),
             b'{' => (ParserState::Key { first: true }, ArgumentKind::Object),
@@ -209,7 +201,7 @@ impl Machine {
         Ok(())
     }
 
-    fn after(&mut self, text: &str, byte: u8, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn after(&mut self, text: &str, byte: u8, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         let Some(frame) = self.frames.last_mut() else { return Err(Fault::Trailing) };
         match (byte, &mut frame.index) {
             (b',', Some(index)) => {
@@ -236,7 +228,7 @@ impl Machine {
         self.state = ParserState::String { key: true };
     }
 
-    fn close_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) {
+    fn close_string(&mut self, text: &str, key: bool, to: &mut StreamListeners<'_>) {
         if !key {
             return self.close_value(text, self.token, to);
         }
@@ -253,14 +245,14 @@ impl Machine {
         }
     }
 
-    fn close_number(&mut self, text: &str, last: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+    fn close_number(&mut self, text: &str, last: bool, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         let token = text.get(self.token..self.at).unwrap_or_default();
         match serde_json::from_str::<serde_json::Number>(token) {
             Ok(_) => {
                 self.close_value(text, self.token, to);
                 Ok(())
             }
-            // It could have gone on.
+            // The number may be incomplete.
             Err(error) if last && error.is_eof() => Err(Fault::Incomplete),
             Err(_) => {
                 self.at = self.token;
@@ -269,7 +261,7 @@ impl Machine {
         }
     }
 
-    fn close_container(&mut self, text: &str, to: &mut Listeners<'_>) {
+    fn close_container(&mut self, text: &str, to: &mut StreamListeners<'_>) {
         self.at += 1;
         if let Some(frame) = self.frames.pop() {
             self.keys.truncate(frame.key_start);
@@ -278,7 +270,7 @@ impl Machine {
     }
 
     /// Handles the end of the value that starts at `start`.
-    fn close_value(&mut self, text: &str, start: usize, to: &mut Listeners<'_>) {
+    fn close_value(&mut self, text: &str, start: usize, to: &mut StreamListeners<'_>) {
         let text = text.get(start..self.at).unwrap_or_default();
         self.closed = self.at;
         (to.on)(ArgumentEvent::Finished { path: self.path(), json: text });

@@ -8,12 +8,12 @@ mod value;
 
 pub use event::{ArgumentEvent, ArgumentKind, ArgumentPath};
 
-use super::diagnose::EarlyCheck;
 use super::issue::Issue;
+use super::judge::EarlyCheck;
 use super::plan::Plan;
 use crate::parse_error::ParseError;
 use error::{Fault, FaultAt};
-use machine::{Listeners, Machine};
+use machine::{Machine, StreamListeners};
 use serde_json::Value;
 use std::fmt;
 use value::Plain;
@@ -126,12 +126,12 @@ impl ArgumentStream {
     fn read(
         &mut self,
         on: &mut dyn FnMut(ArgumentEvent<'_>),
-        step: fn(&mut Machine, &str, &mut Listeners<'_>) -> Result<(), Fault>,
+        step: fn(&mut Machine, &str, &mut StreamListeners<'_>) -> Result<(), Fault>,
     ) -> Result<(), FaultAt> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let mut to = Listeners { on, early: self.early.as_mut() };
+        let mut to = StreamListeners { on, early: self.early.as_mut() };
         step(&mut self.machine, &self.text, &mut to).map_err(|fault| {
             let error = FaultAt { fault, offset: self.machine.at() };
             if fault != Fault::Incomplete {

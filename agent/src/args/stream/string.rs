@@ -2,14 +2,14 @@
 
 use super::error::Fault;
 use super::event::ArgumentEvent;
-use super::machine::{Listeners, Machine};
+use super::machine::{Machine, StreamListeners};
 
 /// Unescaped text above this many bytes is emitted at once.
 const ENOUGH: usize = 4_096;
 
 /// An open string.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct OpenString {
     place: StringState,
     /// The start of the open escape.
     escape: usize,
@@ -31,7 +31,7 @@ enum StringState {
     HighEscape(u32),
 }
 
-impl Text {
+impl OpenString {
     /// How far the open string has only complete characters; it was read up to `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
@@ -41,7 +41,7 @@ impl Text {
 impl Machine {
     /// A fast path: most deltas of a long string are only a part of it, which is emitted directly.
     #[inline]
-    pub(super) fn goes_on(&mut self, text: &str, to: &mut Listeners<'_>) -> bool {
+    pub(super) fn goes_on(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
         let plain = matches!(self.string.place, StringState::Plain) && delta.bytes().all(is_plain);
         if plain {
@@ -52,7 +52,12 @@ impl Machine {
     }
 
     /// Continues in a string; returns `true` if it ended.
-    pub(super) fn in_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) -> Result<bool, Fault> {
+    pub(super) fn in_string(
+        &mut self,
+        text: &str,
+        key: bool,
+        to: &mut StreamListeners<'_>,
+    ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
         // Plain text from here on is not told yet.
@@ -105,7 +110,7 @@ impl Machine {
     }
 
     /// Keeps plain text before an escape.
-    fn keep(&mut self, plain: &str, key: bool, to: &mut Listeners<'_>) {
+    fn keep(&mut self, plain: &str, key: bool, to: &mut StreamListeners<'_>) {
         if key {
             return self.keys.push_str(plain);
         }
@@ -115,13 +120,13 @@ impl Machine {
         }
     }
 
-    fn tell(&self, fragment: &str, to: &mut Listeners<'_>) {
+    fn tell(&self, fragment: &str, to: &mut StreamListeners<'_>) {
         if !fragment.is_empty() {
             (to.on)(ArgumentEvent::Appended { path: self.path(), fragment });
         }
     }
 
-    fn tell_kept(&mut self, to: &mut Listeners<'_>) {
+    fn tell_kept(&mut self, to: &mut StreamListeners<'_>) {
         self.tell(&self.string.fragment, to);
         self.string.fragment.clear();
     }

@@ -1,6 +1,6 @@
 //! Bytes as base64.
 
-use super::{FromText, read, text_of};
+use super::{ParsedText, read, text_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -88,7 +88,7 @@ impl fmt::Debug for Base64 {
     }
 }
 
-impl FromText for Base64 {
+impl ParsedText for Base64 {
     const WANTED: &'static str = "bytes as base64 text";
     type Error = String;
 
@@ -114,7 +114,7 @@ fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
         InvalidByte(_, byte) if byte.is_ascii_whitespace() => {
             "is not base64: remove spaces and line breaks".into()
         }
-        // A sign of the alphabet that stands where it may not is behind the padding.
+        // A sign of the alphabet at a wrong place is behind the padding.
         InvalidByte(at, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') => {
             format!("is not base64: wrong padding (`=`) at character {}", at + 1)
         }

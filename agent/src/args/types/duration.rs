@@ -1,6 +1,6 @@
 //! Durations in a human-readable form.
 
-use super::{FromText, read, text_of};
+use super::{ParsedText, read, text_of};
 use crate::parse_error::ParseError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -249,7 +249,7 @@ impl Sum {
     }
 }
 
-impl FromText for HumanDuration {
+impl ParsedText for HumanDuration {
     const WANTED: &'static str = "a duration like `1h 30m`";
     type Error = ParseError;
 

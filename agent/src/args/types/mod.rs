@@ -15,8 +15,8 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
 /// A type that is parsed from text.
-trait FromText: Sized {
-    /// What it expects, for serde's own errors.
+trait ParsedText: Sized {
+    /// The expected text, for serde's own errors.
     const WANTED: &'static str;
     type Error: Display;
 
@@ -26,7 +26,7 @@ trait FromText: Sized {
 }
 
 /// Parses the value. A mistake in the text is reported together with all others.
-fn read<'de, T: FromText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
 
@@ -36,7 +36,7 @@ struct TextVisitor<T> {
     type_: PhantomData<T>,
 }
 
-impl<'de, T: FromText> Visitor<'de> for TextVisitor<T> {
+impl<'de, T: ParsedText> Visitor<'de> for TextVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

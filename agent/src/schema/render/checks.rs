@@ -2,20 +2,20 @@
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
-use crate::args::{Check, Kind, NodeId, cut};
+use crate::args::{NodeCheck, NodeId, NodeKind, cut};
 use serde_json::{Value, json};
 
 /// Maximum length up to which names are listed.
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
-    pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[Check]) {
+    pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
         // A check by the schema as a whole is expressed by its own keywords.
         if self.graph.whole.is_some() {
             return;
         }
         for check in checks {
-            if let Check::Not { node, .. } = check
+            if let NodeCheck::Not { node, .. } = check
                 && let Some(members) = self.closed_set(*node)
             {
                 let words = || format!("Not {}.", quote_list(&members));
@@ -30,8 +30,8 @@ impl Renderer<'_> {
                 continue;
             }
             let words = match check {
-                Check::Not { given, .. } => not_given(given),
-                Check::Requires(name, others) => Some(format!("With `{name}`, give {}.", names(others))),
+                NodeCheck::Not { given, .. } => not_given(given),
+                NodeCheck::Requires(name, others) => Some(format!("With `{name}`, give {}.", names(others))),
                 _ => None,
             };
             let kind = if words.is_some() { ChangeKind::Described } else { ChangeKind::Dropped };
@@ -42,23 +42,23 @@ impl Renderer<'_> {
 
     fn closed_set(&self, id: NodeId) -> Option<Vec<Value>> {
         match self.graph.kind(id) {
-            Kind::Const(members) => Some(members.clone()),
-            Kind::Enum(words) => Some(words.names().map(Value::from).collect()),
+            NodeKind::Const(members) => Some(members.clone()),
+            NodeKind::Enum(words) => Some(words.names().map(Value::from).collect()),
             _ => None,
         }
     }
 }
 
 /// Returns the keyword of a check.
-pub(super) fn keyword_of(check: &Check) -> &'static str {
+pub(super) fn keyword_of(check: &NodeCheck) -> &'static str {
     match check {
-        Check::Also(_) => "allOf",
-        Check::Not { .. } => "not",
-        Check::If { .. } => "if",
-        Check::Contains { .. } => "contains",
-        Check::Names(_) => "propertyNames",
-        Check::Requires(..) => "dependentRequired",
-        Check::Depends(..) => "dependentSchemas",
+        NodeCheck::Also(_) => "allOf",
+        NodeCheck::Not { .. } => "not",
+        NodeCheck::If { .. } => "if",
+        NodeCheck::Contains { .. } => "contains",
+        NodeCheck::Names(_) => "propertyNames",
+        NodeCheck::Requires(..) => "dependentRequired",
+        NodeCheck::Depends(..) => "dependentSchemas",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result, strings};
-use crate::args::{ExternalSpec, Kind, NodeId};
+use crate::args::{ExternalSpec, NodeId, NodeKind};
 use crate::schema::abilities::{NullForm, OptionalMarking, RestKeyword};
 use serde_json::{Value, json};
 
@@ -11,16 +11,16 @@ impl Renderer<'_> {
         let mut ids: Vec<NodeId> = ids.collect();
         if !self.can.has("not") {
             let before = ids.len();
-            ids.retain(|id| !matches!(self.graph.kind(*id), Kind::Never));
+            ids.retain(|id| !matches!(self.graph.kind(*id), NodeKind::Never));
             if ids.len() < before {
                 self.record_change("not", ChangeKind::Dropped);
             }
         }
         let mut out = SchemaDraft::default();
         if self.can.null == NullForm::Keyword
-            && ids.iter().any(|id| matches!(self.graph.kind(*id), Kind::Null))
+            && ids.iter().any(|id| matches!(self.graph.kind(*id), NodeKind::Null))
         {
-            ids.retain(|id| !matches!(self.graph.kind(*id), Kind::Null));
+            ids.retain(|id| !matches!(self.graph.kind(*id), NodeKind::Null));
             out.put("nullable", json!(true));
         }
         let branches = self.render_all("anyOf", ids.into_iter())?;

@@ -13,7 +13,9 @@ use super::abilities::{Abilities, EXTENSIONS, NullForm, ReferenceSupport, RestKe
 use super::change::{Change, ChangeKind};
 use super::cycles::Cycles;
 use super::dialect::Dialect;
-use crate::args::{Graph, Kind, NodeId, SchemaError, UnknownKeys, cut, push_index, push_segment, signature};
+use crate::args::{
+    Graph, NodeId, NodeKind, SchemaError, UnknownKeys, cut, push_index, push_segment, signature,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use written::SchemaDraft;
@@ -210,26 +212,26 @@ impl<'g> Renderer<'g> {
 
     fn kind(&mut self, id: NodeId) -> Result<SchemaDraft> {
         Ok(match self.graph.kind(id) {
-            Kind::Any => self.any(),
-            Kind::Never => self.never(),
-            Kind::Null => self.null(),
-            Kind::Bool => SchemaDraft::typed("boolean"),
-            Kind::Int(spec) => self.integer(spec),
-            Kind::Num(spec) => self.number(spec),
-            Kind::Str(spec) => self.string(spec),
-            Kind::Enum(words) => strings(words.names()),
-            Kind::Const(members) => self.members(members),
-            Kind::Array(array) => self.array(array)?,
-            Kind::Object(object) => self.object(id, object)?,
-            Kind::Nullable(inner) => self.nullable(*inner)?,
-            Kind::Tagged { variants, .. } => self.any_of(variants.iter().map(|v| v.1))?,
-            Kind::External(external) => self.external(external)?,
-            Kind::Checked(checked) => {
+            NodeKind::Any => self.any(),
+            NodeKind::Never => self.never(),
+            NodeKind::Null => self.null(),
+            NodeKind::Bool => SchemaDraft::typed("boolean"),
+            NodeKind::Int(spec) => self.integer(spec),
+            NodeKind::Num(spec) => self.number(spec),
+            NodeKind::Str(spec) => self.string(spec),
+            NodeKind::Enum(words) => strings(words.names()),
+            NodeKind::Const(members) => self.members(members),
+            NodeKind::Array(array) => self.array(array)?,
+            NodeKind::Object(object) => self.object(id, object)?,
+            NodeKind::Nullable(inner) => self.nullable(*inner)?,
+            NodeKind::Tagged { variants, .. } => self.any_of(variants.iter().map(|v| v.1))?,
+            NodeKind::External(external) => self.external(external)?,
+            NodeKind::Checked(checked) => {
                 let mut out = self.node(checked.base)?;
                 self.checks(&mut out, &checked.checks);
                 out
             }
-            Kind::Union { branches, exclusive } => {
+            NodeKind::Union { branches, exclusive } => {
                 if *exclusive {
                     self.record_change("oneOf", ChangeKind::Rewritten);
                 }
@@ -272,7 +274,9 @@ impl<'g> Renderer<'g> {
     /// Returns the schema of a node, or null.
     fn nullable(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let kind = self.graph.kind(self.graph.unchecked(id));
-        if matches!(kind, Kind::Nullable(_) | Kind::Null | Kind::Any) && !self.recursive.contains(&id) {
+        if matches!(kind, NodeKind::Nullable(_) | NodeKind::Null | NodeKind::Any)
+            && !self.recursive.contains(&id)
+        {
             return self.node(id);
         }
         if self.can.null == NullForm::Keyword {
@@ -280,8 +284,8 @@ impl<'g> Renderer<'g> {
             out.put("nullable", json!(true));
             return Ok(out);
         }
-        let scalar = matches!(kind, Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_));
-        let choice = matches!(kind, Kind::Tagged { .. } | Kind::Union { .. } | Kind::External(_));
+        let scalar = matches!(kind, NodeKind::Bool | NodeKind::Int(_) | NodeKind::Num(_) | NodeKind::Str(_));
+        let choice = matches!(kind, NodeKind::Tagged { .. } | NodeKind::Union { .. } | NodeKind::External(_));
         let referred = self.recursive.contains(&id);
         if self.can.null == NullForm::Types || scalar && !referred {
             let mut out = self.node(id)?;

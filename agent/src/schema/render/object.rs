@@ -2,7 +2,7 @@
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, UnknownKeys};
-use crate::args::{AdditionalProperties, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop};
 use serde_json::{Map, Value, json};
 
 /// A property to be written.
@@ -19,7 +19,7 @@ pub(super) struct Field<'g> {
 
 /// The schema of a property.
 pub(super) enum FieldSchema<'g> {
-    Node(NodeId),
+    PlanNode(NodeId),
     /// The tags of all variants.
     Words(Vec<&'g str>),
     /// Different schemas in the variants, each with the variant's annotations.
@@ -49,7 +49,7 @@ impl<'g> Renderer<'g> {
             required: prop.required,
             null_absent: prop.null_absent,
             in_cycle: self.cycles.share_one(owner, prop.node),
-            form: FieldSchema::Node(prop.node),
+            form: FieldSchema::PlanNode(prop.node),
             notes: prop.notes.clone(),
         }
     }
@@ -100,8 +100,8 @@ impl<'g> Renderer<'g> {
 
     /// Returns `None` for a property that can only be absent.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
-        if let FieldSchema::Node(id) = field.form
-            && matches!(self.graph.kind(id), Kind::Never)
+        if let FieldSchema::PlanNode(id) = field.form
+            && matches!(self.graph.kind(id), NodeKind::Never)
             && !field.required
             && !self.can.has("not")
         {
@@ -129,8 +129,8 @@ impl<'g> Renderer<'g> {
 
     fn form(&mut self, form: FieldSchema<'g>, or_null: bool) -> Result<SchemaDraft> {
         let mut out = match form {
-            FieldSchema::Node(id) if or_null => return self.nullable(id),
-            FieldSchema::Node(id) => return self.node(id),
+            FieldSchema::PlanNode(id) if or_null => return self.nullable(id),
+            FieldSchema::PlanNode(id) => return self.node(id),
             FieldSchema::Words(words) => {
                 let words = super::strings(words.into_iter());
                 if !or_null {

@@ -4,7 +4,7 @@ use super::checks::keyword_of;
 use super::object::{Field, FieldSchema, OtherKeys};
 use super::written::SchemaDraft;
 use super::{ChangeKind, Cycles, ReferenceSupport, Renderer, Result};
-use crate::args::{Check, ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
+use crate::args::{ExternalSpec, Graph, NodeCheck, NodeId, NodeKind, ObjectSpec, Prop, SchemaError};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -21,7 +21,7 @@ pub(in crate::schema) struct RootVariant<'g> {
     /// The enum whose variants are the properties, if exactly one of them must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
     /// The other checks of the variant.
-    checks: Vec<&'g Check>,
+    checks: Vec<&'g NodeCheck>,
 }
 
 /// The variants that have a property, by its name.
@@ -41,9 +41,9 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
         match graph.kind(id) {
             // An alternative within several unions is one alternative of the arguments.
             _ if tags.is_empty() && !seen.insert(id) => {}
-            Kind::Object(object) => out.push(RootVariant { id, object, tags, external: None, checks }),
-            Kind::External(external) => {
-                if let Kind::Object(object) = graph.kind(external.object) {
+            NodeKind::Object(object) => out.push(RootVariant { id, object, tags, external: None, checks }),
+            NodeKind::External(external) => {
+                if let NodeKind::Object(object) = graph.kind(external.object) {
                     let external = Some(external);
                     out.push(RootVariant {
                         id: external.map_or(id, |e| e.object),
@@ -54,15 +54,15 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
                     });
                 }
             }
-            Kind::Tagged { tag, variants, .. } => open.extend(variants.iter().rev().map(|(name, id)| {
+            NodeKind::Tagged { tag, variants, .. } => open.extend(variants.iter().rev().map(|(name, id)| {
                 let mut tags = tags.clone();
                 tags.push((tag.as_str(), name.as_str()));
                 (*id, tags, checks.clone())
             })),
-            Kind::Union { branches, .. } => {
+            NodeKind::Union { branches, .. } => {
                 open.extend(branches.iter().rev().map(|id| (*id, tags.clone(), checks.clone())));
             }
-            Kind::Checked(checked) => {
+            NodeKind::Checked(checked) => {
                 checks.extend(&checked.checks);
                 open.push((checked.base, tags, checks));
             }
@@ -136,7 +136,7 @@ impl<'g> Renderer<'g> {
         };
         out.put("description", description.into());
         let mut id = self.graph.root;
-        while let Kind::Checked(checked) = self.graph.kind(id) {
+        while let NodeKind::Checked(checked) = self.graph.kind(id) {
             self.checks(&mut out, &checked.checks);
             id = checked.base;
         }
@@ -175,7 +175,7 @@ impl<'g> Renderer<'g> {
             }
         }
         if let [(_, only, _)] = forms[..] {
-            return Ok(FieldSchema::Node(only));
+            return Ok(FieldSchema::PlanNode(only));
         }
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
@@ -313,7 +313,7 @@ fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Opti
     }
     let mut out: Vec<&'g str> = Vec::new();
     for (_, prop) in given {
-        let Kind::Enum(words) = graph.kind(prop.node) else { return None };
+        let NodeKind::Enum(words) = graph.kind(prop.node) else { return None };
         for word in words.iter() {
             if !out.contains(&word.as_str()) {
                 out.push(word);
@@ -329,9 +329,9 @@ pub(in crate::schema) fn can_be_null(graph: &Graph, id: NodeId) -> bool {
     let mut open = vec![id];
     while let Some(id) = open.pop() {
         match graph.kind(id) {
-            Kind::Any | Kind::Null | Kind::Nullable(_) => return true,
-            Kind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
-            Kind::Checked(checked) => open.push(checked.base),
+            NodeKind::Any | NodeKind::Null | NodeKind::Nullable(_) => return true,
+            NodeKind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
+            NodeKind::Checked(checked) => open.push(checked.base),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::written::{SchemaDraft, between, plain, quote_list};
 use super::{ChangeKind, Renderer};
-use crate::args::{Bound, IntSpec, NumSpec, StrSpec};
+use crate::args::{IntSpec, NumSpec, NumberBound, StrSpec};
 use crate::schema::abilities::{EnumMembers, FormatSupport, PatternSupport};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl Renderer<'_> {
 
     pub(super) fn number(&mut self, spec: &NumSpec) -> SchemaDraft {
         let mut out = SchemaDraft::typed("number");
-        let exact = |bound: Bound| {
+        let exact = |bound: NumberBound| {
             let signed = bound.whole.and_then(|v| i64::try_from(v).ok()).map(|v| json!(v));
             let whole = signed.or_else(|| bound.whole.and_then(|v| u64::try_from(v).ok()).map(|v| json!(v)));
             whole.unwrap_or_else(|| json!(bound.float))

@@ -1,7 +1,7 @@
 //! Tagged objects whose tag is somewhere else: as a key, under another name, or as a bare word.
 
 use super::Correction;
-use crate::args::plan::{Kind, NodeId};
+use crate::args::plan::{NodeId, NodeKind};
 use crate::args::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
@@ -59,7 +59,9 @@ impl Correction<'_> {
             }
             Value::Object(_) => {}
             inner => {
-                let Kind::Object(object) = self.graph.kind(self.graph.unchecked(*variant)) else { return };
+                let NodeKind::Object(object) = self.graph.kind(self.graph.unchecked(*variant)) else {
+                    return;
+                };
                 let mut required = object.props.iter().filter(|prop| prop.required && prop.name != tag);
                 if let (Some(only), None) = (required.next(), required.next()) {
                     *map = named.chain([(only.name.clone(), inner.clone())]).collect();

@@ -1,6 +1,6 @@
 //! Corrected calls as JSON text, in the form in which `serde_json` writes values.
 
-use crate::args::diagnose::{Doc, Shape};
+use crate::args::document::{Doc, Shape};
 use crate::args::plan::Prop;
 use crate::args::rounding;
 use crate::args::text::{is_plain, push_json};

@@ -1,101 +1,35 @@
-//! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
-//!
-//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where
-//! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
-//! instantiation would make release builds several times slower.
-//!
-//! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) determines why.
+//! A value of any kind: which visitor reads it, by the node and by what the type asks for.
 
-mod buffered;
-mod careful;
-mod container;
-mod context;
-mod external;
-mod object;
-mod scalar;
-mod sequence;
-
-pub(crate) use buffered::IsKey;
-pub(crate) use context::{Context, Failure, Position, choice_key};
-
-use super::hooks::{self, CHECKED};
-use super::plan::{IntSpec, Kind};
-use context::refused;
-use external::ExternalVisitor;
-use object::{ObjectNode, ObjectVisitor};
-use scalar::ScalarVisitor;
-use sequence::SequenceVisitor;
-use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
+use super::context::refused;
+use super::external::ExternalVisitor;
+use super::object::{ObjectNode, ObjectVisitor};
+use super::scalar::ScalarVisitor;
+use super::sequence::SequenceVisitor;
+use super::{Hint, MAX_DEPTH, PlanDe, ValuePosition};
+use crate::args::hooks::CHECKED;
+use crate::args::plan::{IntSpec, NodeKind};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
-const MAX_DEPTH: u32 = 127;
-
-pub(crate) struct PlanDe<'c, D> {
-    pub(crate) de: D,
-    pub(crate) at: &'c Position<'c>,
-}
-
-/// Deserializes whatever the seed asks for, through a [`PlanDe`].
-struct PlanSeed<'c, S> {
-    seed: S,
-    at: &'c Position<'c>,
-}
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
-    type Value = S::Value;
-
-    #[inline]
-    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        if at.cx.collects() {
-            return PlanSeed { seed, at }.collecting(de);
-        }
-        seed.deserialize(PlanDe { de, at })
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
-    /// The same, and records what checks find in the value for its place.
-    #[cold]
-    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        let _tried = at.cx.is_tried(at.node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, at })?;
-        at.cx.place(at);
-        Ok(out)
-    }
-}
-
-/// What the `Deserialize` impl asked for, where it matters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hint {
-    Any,
-    Ignored,
-    Enum,
-    Signed128,
-    Unsigned128,
-}
-
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
-    fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+    pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             // Arguments that fit exactly are read so.
-            Kind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
+            NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.cx.is_exact() {
                     at.cx.note_any(at);
                 }
                 de.deserialize_any(visitor)
             }
             // Apart from the rest, whose large frame would cost each scalar.
-            Kind::Int(IntSpec { wide: false, .. })
-            | Kind::Bool
-            | Kind::Num(_)
-            | Kind::Str(_)
-            | Kind::Enum(_) => {
+            NodeKind::Int(IntSpec { wide: false, .. })
+            | NodeKind::Bool
+            | NodeKind::Num(_)
+            | NodeKind::Str(_)
+            | NodeKind::Enum(_) => {
                 if at.cx.reads_digits() {
                     return PlanDe { de, at }.carefully(visitor, hint);
                 }
@@ -109,7 +43,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            Kind::Any => match hint {
+            NodeKind::Any => match hint {
                 Hint::Any => PlanDe { de, at }.any_carefully(visitor),
                 Hint::Ignored => de.deserialize_ignored_any(visitor),
                 // serde_json asks neither for the name nor for the variants.
@@ -117,33 +51,36 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Hint::Signed128 => de.deserialize_i128(visitor),
                 Hint::Unsigned128 => de.deserialize_u128(visitor),
             },
-            Kind::Int(spec) if spec.wide => PlanDe { de, at }.wide(visitor, spec, hint),
-            Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) => {
-                de.deserialize_any(ScalarVisitor { visitor, at, hint })
-            }
-            Kind::Object(_) | Kind::Array(_) if at.depth >= MAX_DEPTH => Err(refused("too deep")),
-            Kind::Object(object) => {
+            NodeKind::Int(spec) if spec.wide => PlanDe { de, at }.wide(visitor, spec, hint),
+            NodeKind::Null
+            | NodeKind::Bool
+            | NodeKind::Int(_)
+            | NodeKind::Num(_)
+            | NodeKind::Str(_)
+            | NodeKind::Enum(_) => de.deserialize_any(ScalarVisitor { visitor, at, hint }),
+            NodeKind::Object(_) | NodeKind::Array(_) if at.depth >= MAX_DEPTH => Err(refused("too deep")),
+            NodeKind::Object(object) => {
                 let object = ObjectNode::Known(object);
                 de.deserialize_map(ObjectVisitor { visitor, at, object })
             }
-            Kind::Tagged { .. } if at.depth < MAX_DEPTH => match ObjectNode::of(at) {
+            NodeKind::Tagged { .. } if at.depth < MAX_DEPTH => match ObjectNode::of(at) {
                 Some(object) => de.deserialize_map(ObjectVisitor { visitor, at, object }),
                 None => PlanDe { de, at }.buffered(visitor, hint),
             },
-            Kind::Array(array) if array.unique && !at.cx.is_silent() => {
+            NodeKind::Array(array) if array.unique && !at.cx.is_silent() => {
                 PlanDe { de, at }.unique(visitor, array)
             }
-            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
-            Kind::Nullable(inner) => {
+            NodeKind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
+            NodeKind::Nullable(inner) => {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(NullableVisitor { visitor, at, hint })
             }
-            Kind::External(external) if hint == Hint::Enum => {
+            NodeKind::External(external) if hint == Hint::Enum => {
                 de.deserialize_any(ExternalVisitor { visitor, at, external })
             }
-            Kind::Checked(checked) => PlanDe { de, at }.checked(visitor, checked, hint),
-            Kind::Never => Err(refused("no value is allowed here")),
-            Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
+            NodeKind::Checked(checked) => PlanDe { de, at }.checked(visitor, checked, hint),
+            NodeKind::Never => Err(refused("no value is allowed here")),
+            NodeKind::Const(_) | NodeKind::Tagged { .. } | NodeKind::External(_) | NodeKind::Union { .. } => {
                 PlanDe { de, at }.buffered(visitor, hint)
             }
         }
@@ -204,8 +141,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            Kind::Any | Kind::Null => de.deserialize_option(OptionVisitor { visitor, at }),
-            Kind::Nullable(inner) => {
+            NodeKind::Any | NodeKind::Null => de.deserialize_option(OptionVisitor { visitor, at }),
+            NodeKind::Nullable(inner) => {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(OptionVisitor { visitor, at })
             }
@@ -225,7 +162,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         }
         match &self.at.node.kind {
             // serde_json's RawValue is a newtype with a name of its own.
-            Kind::Any => self.de.deserialize_newtype_struct(name, visitor),
+            NodeKind::Any => self.de.deserialize_newtype_struct(name, visitor),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -273,7 +210,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
 /// Visits a nullable node for a type that asked for an option.
 struct OptionVisitor<'c, V> {
     visitor: V,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
@@ -299,7 +236,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
 /// Visits a nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     hint: Hint,
 }
 

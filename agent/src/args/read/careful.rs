@@ -2,10 +2,10 @@
 
 use super::context::{Context, nested, refused};
 use super::scalar::ScalarVisitor;
-use super::{Hint, PlanDe, Position};
+use super::{Hint, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::diagnose::{Doc, Document, Shape};
-use crate::args::plan::Kind;
+use crate::args::document::{Doc, Document, Shape};
+use crate::args::plan::NodeKind;
 use crate::args::rounding;
 use crate::args::scalar::Num;
 use serde::de::{Deserialize, Deserializer, Visitor};
@@ -22,10 +22,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
         if let Some(Num::Float(float)) = Num::of_token(token).filter(|_| is_number) {
             match &at.node.kind {
-                Kind::Num(spec) if spec.takes(Num::Float(float)) => {
+                NodeKind::Num(spec) if spec.takes(Num::Float(float)) => {
                     return scalar.give_float(spec, token, float);
                 }
-                Kind::Int(_) | Kind::Str(_) if rounding::is_rounded(token, float) => {
+                NodeKind::Int(_) | NodeKind::Str(_) if rounding::is_rounded(token, float) => {
                     return Err(refused("rounded"));
                 }
                 _ => return scalar.visit_f64(float),
@@ -44,11 +44,13 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         // By the code that reads such values elsewhere, which is compiled for each type.
         let cx = Context::exact(at.cx.graph, raw.get());
         let mut de = serde_json::Deserializer::from_str(raw.get());
-        PlanDe { de: &mut de, at: &Position::root(&cx, cx.root()) }.read(visitor, Hint::Any).map_err(nested)
+        PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) }
+            .read(visitor, Hint::Any)
+            .map_err(nested)
     }
 }
 
-fn note_rounded(at: &Position<'_>, doc: &Doc<'_>) {
+fn note_rounded(at: &ValuePosition<'_>, doc: &Doc<'_>) {
     match &doc.shape {
         Shape::Array(items) => {
             for (index, item) in items.iter().enumerate() {

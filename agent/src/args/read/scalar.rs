@@ -1,10 +1,10 @@
 //! Scalars: checked, coerced where the rules of the node allow.
 
-use super::context::{Position, refused};
+use super::context::{ValuePosition, refused};
 use super::object::KeyText;
 use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{IntSpec, Kind, NumSpec, PickedWord};
+use crate::args::plan::{IntSpec, NodeKind, NumSpec, PickedWord};
 use crate::args::policy::Rules;
 use crate::args::rounding;
 use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
@@ -15,7 +15,7 @@ use std::fmt;
 
 pub(super) struct ScalarVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c Position<'c>,
+    pub(super) at: &'c ValuePosition<'c>,
     pub(super) hint: Hint,
 }
 
@@ -28,7 +28,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 Err(_) => self.visitor.visit_i64(v),
             },
             Int::Unsigned(v) => self.visitor.visit_u64(v),
-            // Whoever asks for anything, such as `Value`, may have no place for so many digits: they come as text.
+            // A type that accepts anything, such as `Value`, may not hold so many digits: it gets them as text.
             wide if matches!(self.hint, Hint::Any | Hint::Ignored) => {
                 self.visitor.visit_string(wide.to_string())
             }
@@ -116,9 +116,9 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Reads a number where text is expected.
     #[cold]
-    fn num_as_text<E: Error>(self, from: Value, whole: bool) -> Result<V::Value, E> {
-        let Kind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
-        if spec.format.is_some() || !self.at.node.rules.number_to_text(whole) {
+    fn num_as_text<E: Error>(self, from: Value) -> Result<V::Value, E> {
+        let NodeKind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
+        if !spec.takes_number(&from, self.at.node.rules) {
             return Err(refused("type"));
         }
         let Some(text) = number_text(&from) else { return Err(refused("type")) };
@@ -139,9 +139,9 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     fn coerce_text<E: Error>(self, text: &str) -> Result<V::Value, E> {
         let rules = self.at.node.rules;
         match &self.at.node.kind {
-            Kind::Int(spec) => self.text_as_int(spec, text),
-            Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
-            Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
+            NodeKind::Int(spec) => self.text_as_int(spec, text),
+            NodeKind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
+            NodeKind::Bool => match bool_from_text(text, rules) {
                 Some(b) => {
                     self.at.cx.record(
                         self.at,
@@ -153,7 +153,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 }
                 None => Err(refused("boolean")),
             },
-            Kind::Enum(words) => match words.pick(text, rules) {
+            NodeKind::Enum(words) => match words.pick(text, rules) {
                 Some(PickedWord { word, is_coerced }) => {
                     if is_coerced {
                         let (from, to) = (CoercedValue::Text(text), CoercedValue::Text(word));
@@ -174,8 +174,8 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
-            Kind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
-            Kind::Enum(words) => words.iter().any(|w| w == text),
+            NodeKind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
+            NodeKind::Enum(words) => words.iter().any(|w| w == text),
             _ => false,
         }
     }
@@ -190,14 +190,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
         match self.at.node.kind {
-            Kind::Null => self.visitor.visit_unit(),
+            NodeKind::Null => self.visitor.visit_unit(),
             _ => Err(refused("null")),
         }
     }
 
     fn visit_bool<E: Error>(self, b: bool) -> Result<V::Value, E> {
         match self.at.node.kind {
-            Kind::Bool => self.visitor.visit_bool(b),
+            NodeKind::Bool => self.visitor.visit_bool(b),
             _ => Err(refused("type")),
         }
     }
@@ -205,14 +205,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
         match &self.at.node.kind {
-            Kind::Int(spec) => {
+            NodeKind::Int(spec) => {
                 if spec.surely_takes(v) || spec.takes(Int::Signed(v)) {
                     self.visitor.visit_i64(v)
                 } else {
                     Err(refused("range"))
                 }
             }
-            Kind::Num(spec) => {
+            NodeKind::Num(spec) => {
                 if spec.takes(Num::Signed(v)) {
                     match spec.rounded_whole(v.into()) {
                         Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
@@ -222,21 +222,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            _ => self.num_as_text(v.into(), true),
+            _ => self.num_as_text(v.into()),
         }
     }
 
     #[inline]
     fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
         match &self.at.node.kind {
-            Kind::Int(spec) => {
+            NodeKind::Int(spec) => {
                 if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) {
                     self.visitor.visit_u64(v)
                 } else {
                     Err(refused("range"))
                 }
             }
-            Kind::Num(spec) => {
+            NodeKind::Num(spec) => {
                 if spec.takes(Num::Unsigned(v)) {
                     match spec.rounded_whole(v.into()) {
                         Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
@@ -246,18 +246,18 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            _ => self.num_as_text(v.into(), true),
+            _ => self.num_as_text(v.into()),
         }
     }
 
     fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
         match &self.at.node.kind {
-            Kind::Num(spec) if spec.takes(Num::Float(f)) => {
+            NodeKind::Num(spec) if spec.takes(Num::Float(f)) => {
                 self.at.cx.note_float(f, spec.single);
                 self.visitor.visit_f64(f)
             }
-            Kind::Num(_) => Err(refused("range")),
-            Kind::Int(spec) => match int_from_f64(f) {
+            NodeKind::Num(_) => Err(refused("range")),
+            NodeKind::Int(spec) => match int_from_f64(f) {
                 Some(int) if self.at.node.rules.has(Rules::FLOAT_INTEGER) => {
                     self.at.cx.note_float(f, false);
                     self.coerced_int(spec, int, CoercedValue::Float(f), CoercionRule::FloatToInteger)
@@ -266,7 +266,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             },
             _ => {
                 self.at.cx.note_float(f, false);
-                self.num_as_text(f.into(), false)
+                self.num_as_text(f.into())
             }
         }
     }

@@ -2,13 +2,12 @@
 //!
 //! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
 
-use super::document::Document;
-use super::outcome::{SUGGESTION_BUDGET, Shared};
+use super::outcome::{SUGGESTION_BUDGET, WalkState};
 use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
+use crate::args::document::Document;
 use crate::args::issue::Issue;
-use crate::args::plan::{AdditionalProperties, Child, Kind, NodeId, Plan};
-use crate::args::policy::UnknownKeys;
+use crate::args::plan::{Child, NodeId, NodeKind, Plan, UnlistedKey};
 use std::collections::HashMap;
 
 pub(crate) struct EarlyCheck {
@@ -33,7 +32,7 @@ struct SeenParameter {
 /// Whether it was reported that this key is given twice.
 type Told = bool;
 
-/// What the value of the latest key is checked against.
+/// The definition that the value of the latest key has to fit.
 #[derive(Clone, Copy)]
 enum Awaited {
     Nothing,
@@ -73,11 +72,10 @@ impl EarlyCheck {
         let graph = self.plan.graph();
         let Some(object) = graph.root_object() else { return before };
         self.secret = graph.has_secrets();
-        let shared = Shared::new(graph, None, false);
+        let shared = WalkState::new(graph, key, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
-        let keep = graph.options.unknown_keys() == UnknownKeys::Keep
-            && object.rest == AdditionalProperties::Unspecified;
+        let unlisted = graph.unlisted(object, true);
         let entry = match object.child(key, self.hint) {
             Some(Child::Prop(index, node)) => {
                 self.hint = index + 1;
@@ -98,10 +96,10 @@ impl EarlyCheck {
                 return before;
             }
             Some(Child::Entry(node)) => Some(node),
-            None if keep => Some(graph.any),
+            None if unlisted == UnlistedKey::Kept => Some(graph.any),
             None => None,
         };
-        let strip = graph.options.unknown_keys() == UnknownKeys::Strip;
+        let strip = unlisted == UnlistedKey::Dropped;
         let identity = graph.identity(object, key);
         match (self.others.get_mut(identity.as_ref()), entry) {
             (None, _) => {
@@ -148,7 +146,7 @@ impl EarlyCheck {
         // Decoded text may nest deeper than JSON is read; then nothing was mended.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
-        let shared = Shared::new(graph, None, false);
+        let shared = WalkState::new(graph, document.root.raw, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
         match prop {
@@ -164,10 +162,10 @@ impl EarlyCheck {
 }
 
 /// Whether no string can have an issue, so that a long one need not be read again.
-fn takes_any_text(kind: &Kind) -> bool {
+fn takes_any_text(kind: &NodeKind) -> bool {
     match kind {
-        Kind::Any => true,
-        Kind::Str(spec) => spec.is_plain(),
+        NodeKind::Any => true,
+        NodeKind::Str(spec) => spec.is_plain(),
         _ => false,
     }
 }

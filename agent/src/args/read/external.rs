@@ -3,10 +3,10 @@
 //! `serde_json`'s own `deserialize_enum` is not used, because it would also accept `{"Unit": null}`, which the schema does not offer.
 
 use super::PlanSeed;
-use super::context::{Position, refused};
+use super::context::{ValuePosition, refused};
 use super::object::KeyText;
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{ExternalSpec, Node};
+use crate::args::plan::{ExternalSpec, PlanNode};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
@@ -16,7 +16,7 @@ use std::fmt;
 
 pub(super) struct ExternalVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c Position<'c>,
+    pub(super) at: &'c ValuePosition<'c>,
     pub(super) external: &'c ExternalSpec,
 }
 
@@ -43,8 +43,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
-        let out =
-            self.visitor.visit_enum(Entry { access: &mut access, at: self.at, external: self.external })?;
+        let out = self.visitor.visit_enum(VariantEntry {
+            access: &mut access,
+            at: self.at,
+            external: self.external,
+        })?;
         match access.next_key::<IgnoredAny>()? {
             None => Ok(out),
             Some(_) => Err(refused("more than one variant")),
@@ -52,13 +55,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 }
 
-struct Entry<'c, 'a, A> {
+struct VariantEntry<'c, 'a, A> {
     access: &'a mut A,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     external: &'c ExternalSpec,
 }
 
-impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
+impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for VariantEntry<'c, 'a, A> {
     type Error = A::Error;
     type Variant = Payload<'de, 'c, 'a, A>;
 
@@ -74,10 +77,10 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
 
 pub(super) struct Payload<'de, 'c, 'a, A> {
     access: &'a mut A,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     /// The name of the variant as it was sent.
     key: Cow<'de, str>,
-    node: &'c Node,
+    node: &'c PlanNode,
 }
 
 impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {

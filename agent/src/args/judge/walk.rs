@@ -6,21 +6,21 @@ mod object;
 
 pub(crate) use object::says_nothing;
 
-use super::document::{Doc, Document, Shape};
-use super::outcome::Shared;
-use super::unique::repeated;
+use super::outcome::{TextJudge, WalkState};
 use crate::args::coercion::HIDDEN;
-use crate::args::de::{Context, PlanDe, Position};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, PickedWord, StrSpec, Words};
+use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, PickedWord, PlanNode, StrSpec, Words};
 use crate::args::policy::Rules;
-use crate::args::report::{Side, limits, signature};
+use crate::args::read::{Context, PlanDe, ValuePosition};
 use crate::args::rounding;
 use crate::args::scalar::{
     Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
 };
+use crate::args::signature::{Side, limits, signature};
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{has_numbered_keys, push_index, push_segment};
+use crate::args::unique::repeated;
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ impl WalkSummary {
 
 /// Adds all issues of the arguments and returns their number.
 pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
-    let shared = Shared::new(graph, Some(root), false);
+    let shared = WalkState::new(graph, root.raw, Some(root), false);
     let mut walk = Walk::new(&shared, Some(issues));
     walk.check(graph.root, root);
     walk.found.count
@@ -75,14 +75,14 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 
 /// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
-    Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
+    Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
 /// Returns the issues of a value at a node, and how many of them are formats that only a type explains; `secret`: none has a part of
 /// the value.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
-    let (shared, mut issues) = (Shared::new(graph, None, false), Vec::new());
+    let (shared, mut issues) = (WalkState::new(graph, doc.raw, None, false), Vec::new());
     let mut walk = Walk::new(&shared, Some(&mut issues));
     walk.secret = secret;
     walk.check(node, doc);
@@ -91,20 +91,20 @@ pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -
 }
 
 /// Returns the findings about a value at a node, with the state of a diagnosis.
-pub(crate) fn count(shared: &Shared<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
+pub(crate) fn count(shared: &WalkState<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
     Walk::count(shared, node, doc)
 }
 
 #[derive(Clone, Copy)]
-enum Segment<'w> {
+enum WalkSegment<'w> {
     Key(&'w str),
     Index(usize),
 }
 
 pub(super) struct Walk<'w, 'o> {
     graph: &'w Graph,
-    shared: &'w Shared<'w>,
-    path: Vec<Segment<'w>>,
+    shared: &'w WalkState<'w>,
+    path: Vec<WalkSegment<'w>>,
     /// `None`: only count.
     out: Option<&'o mut Vec<Issue>>,
     secret: bool,
@@ -112,7 +112,7 @@ pub(super) struct Walk<'w, 'o> {
 }
 
 impl<'w, 'o> Walk<'w, 'o> {
-    pub(super) fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
+    pub(super) fn new(shared: &'w WalkState<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
         Walk {
             graph: shared.graph,
             shared,
@@ -123,7 +123,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    pub(super) fn count(shared: &'w Shared<'w>, node: NodeId, doc: &'w Doc<'_>) -> WalkSummary {
+    pub(super) fn count(shared: &'w WalkState<'w>, node: NodeId, doc: &'w Doc<'_>) -> WalkSummary {
         let mut walk = Walk::new(shared, None);
         walk.check(node, doc);
         walk.found
@@ -145,14 +145,14 @@ impl<'w, 'o> Walk<'w, 'o> {
         let mut out = String::with_capacity(32 * self.path.len());
         for segment in &self.path {
             match segment {
-                Segment::Key(key) => push_segment(&mut out, key),
-                Segment::Index(index) => push_index(&mut out, *index),
+                WalkSegment::Key(key) => push_segment(&mut out, key),
+                WalkSegment::Index(index) => push_index(&mut out, *index),
             }
         }
         out
     }
 
-    fn below(&mut self, segment: Segment<'w>, f: impl FnOnce(&mut Self)) {
+    fn below(&mut self, segment: WalkSegment<'w>, f: impl FnOnce(&mut Self)) {
         self.path.push(segment);
         f(self);
         self.path.pop();
@@ -182,7 +182,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     /// Describes the sent value briefly, unless it is or may contain a secret.
-    fn received(&self, node: Option<&Node>, doc: &Doc<'_>) -> String {
+    fn received(&self, node: Option<&PlanNode>, doc: &Doc<'_>) -> String {
         let holds =
             node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
         match &doc.shape {
@@ -210,7 +210,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
             let below = match (walk.graph.kind(id), doc.as_f64()) {
                 #[expect(clippy::cast_precision_loss, reason = "near enough to tell the side")]
-                (Kind::Int(spec), Some(sent)) => spec.min.is_some_and(|min| sent < min as f64),
+                (NodeKind::Int(spec), Some(sent)) => spec.min.is_some_and(|min| sent < min as f64),
                 _ => doc.is_negative(),
             };
             let side = if below { Side::Below } else { Side::Above };
@@ -242,7 +242,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         is_alone.then_some(inner)
     }
 
-    /// Returns what to say of a value that fits once it is taken out of what is around it.
+    /// Returns the advice for a value that fits once its container is removed.
     fn what_is_around(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         match &doc.shape {
             Shape::Object(entries) if self.stands_alone(id, entries).is_some() => {
@@ -259,23 +259,23 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
             (_, Shape::Null) => "must not be null",
-            (Kind::Array(array), Shape::Object(entries))
+            (NodeKind::Array(array), Shape::Object(entries))
                 if array.is_list() && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref())) =>
             {
                 "send a JSON array, not an object with numbered keys"
             }
-            (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
-            (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
-            (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
-            (Kind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
-            (Kind::Int(_), Shape::Number) if rounding::is_whole(doc.raw) => {
+            (NodeKind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
+            (NodeKind::Object(_) | NodeKind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
+            (NodeKind::Array(array), _) if array.is_list() => "must be an array, even for one item",
+            (NodeKind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
+            (NodeKind::Int(_), Shape::Number) if rounding::is_whole(doc.raw) => {
                 "write the whole number in digits, without a point or an exponent"
             }
-            (Kind::Int(_), Shape::Number) => "must be a whole number",
-            (Kind::Str(spec), Shape::Number) if spec.format.as_deref() == Some("duration") => {
+            (NodeKind::Int(_), Shape::Number) => "must be a whole number",
+            (NodeKind::Str(spec), Shape::Number) if spec.format.as_deref() == Some("duration") => {
                 "must be text in quotes, with a unit"
             }
-            (Kind::Str(_), Shape::Number) => "must be text in quotes",
+            (NodeKind::Str(_), Shape::Number) => "must be text in quotes",
             _ => "wrong type",
         };
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
@@ -318,21 +318,20 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn check_node(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let node = self.graph.node(id);
         match (&node.kind, &doc.shape) {
-            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {
-            }
-            (Kind::Never, _) => self.add(IssueCode::Type, |walk, issue| {
+            (NodeKind::Any, _)
+            | (NodeKind::Null | NodeKind::Nullable(_), Shape::Null)
+            | (NodeKind::Bool, Shape::Bool(_)) => {}
+            (NodeKind::Never, _) => self.add(IssueCode::Type, |walk, issue| {
                 issue.problem = "no value is allowed here".into();
                 issue.received = Some(walk.received(None, doc));
             }),
-            (Kind::Nullable(inner), _) => self.check(*inner, doc),
-            (Kind::Bool, Shape::Text(text))
-                if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
-            {
+            (NodeKind::Nullable(inner), _) => self.check(*inner, doc),
+            (NodeKind::Bool, Shape::Text(text)) if bool_from_text(text, node.rules).is_some() => {
                 self.note_coercion_beyond(bool_from_text(text, node.rules.within_strict()).is_none());
             }
-            (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
+            (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
-                    // Written as a float so large that it may have been rounded: an integer to JSON Schema all the same.
+                    // Written as a float so large that it may have been rounded: JSON Schema still considers it an integer.
                     let is_number = matches!(doc.shape, Shape::Number);
                     self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);
@@ -350,18 +349,18 @@ impl<'w, 'o> Walk<'w, 'o> {
                 Digits::Int(_) => self.out_of_range("out of range", id, doc),
                 Digits::TooWide => self.out_of_range("too large a number", id, doc),
             },
-            (Kind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
+            (NodeKind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
                 None => self.wrong(id, doc),
                 Some(number) if spec.takes(number) => {}
                 Some(_) => self.out_of_range("out of range", id, doc),
             },
-            (Kind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
-            (Kind::Str(spec), Shape::Number) => match self.number_as_text(node, spec, doc) {
+            (NodeKind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
+            (NodeKind::Str(spec), Shape::Number) => match self.number_as_text(node, spec, doc) {
                 Some(text) => self.text(id, spec, &text, doc),
                 None => self.wrong(id, doc),
             },
-            (Kind::Enum(words), shape) => self.word(id, words, shape, doc),
-            (Kind::Const(members), _) => {
+            (NodeKind::Enum(words), shape) => self.word(id, words, shape, doc),
+            (NodeKind::Const(members), _) => {
                 let sent = doc.to_value();
                 match const_of(members, &sent, node.rules) {
                     Some(member) => {
@@ -381,14 +380,16 @@ impl<'w, 'o> Walk<'w, 'o> {
                     }),
                 }
             }
-            (Kind::Array(array), Shape::Array(items)) => self.array(id, array, items, doc),
-            (Kind::Object(object), Shape::Object(entries)) => self.object(object, doc.raw, entries),
-            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+            (NodeKind::Array(array), Shape::Array(items)) => self.array(id, array, items, doc),
+            (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, doc.raw, entries),
+            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 self.tagged(node.rules, tag, variants, names, doc);
             }
-            (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
-            (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
-            (Kind::Checked(checked), _) => self.checked(id, checked, doc),
+            (NodeKind::External(external), Shape::Text(_) | Shape::Object(_)) => {
+                self.external(id, external, doc);
+            }
+            (NodeKind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
+            (NodeKind::Checked(checked), _) => self.checked(id, checked, doc),
             _ => self.wrong(id, doc),
         }
     }
@@ -403,7 +404,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    fn integer(&mut self, node: &Node, doc: &Doc<'_>) -> Digits {
+    fn integer(&mut self, node: &PlanNode, doc: &Doc<'_>) -> Digits {
         match &doc.shape {
             Shape::Number if doc.is_integer_token() => int_from_text(doc.raw),
             Shape::Number if node.rules.has(Rules::FLOAT_INTEGER) => {
@@ -418,7 +419,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    fn number(&mut self, node: &Node, doc: &Doc<'_>) -> Option<Num> {
+    fn number(&mut self, node: &PlanNode, doc: &Doc<'_>) -> Option<Num> {
         match &doc.shape {
             Shape::Number => Num::of_token(doc.raw),
             Shape::Text(text) if node.rules.has(Rules::TEXT_NUMBER) => {
@@ -429,15 +430,15 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    fn number_as_text(&mut self, node: &Node, spec: &StrSpec, doc: &Doc<'_>) -> Option<String> {
+    fn number_as_text(&mut self, node: &PlanNode, spec: &StrSpec, doc: &Doc<'_>) -> Option<String> {
         if !doc.is_integer_token() {
             doc.exact_f64()?;
         }
         let value = doc.to_value();
-        if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
+        if !spec.takes_number(&value, node.rules) {
             return None;
         }
-        self.note_coercion_beyond(!node.rules.within_strict().number_to_text(!value.is_f64()));
+        self.note_coercion_beyond(!spec.takes_number(&value, node.rules.within_strict()));
         number_text(&value)
     }
 
@@ -468,7 +469,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns what to say of a word that was sent as the key of an object: `{"Newest": {}}`.
+    /// Returns the advice for a word that was sent as the key of an object: `{"Newest": {}}`.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };
@@ -492,7 +493,7 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     fn array(&mut self, id: NodeId, array: &ArraySpec, items: &'w [Doc<'_>], doc: &'w Doc<'_>) {
         let count = items.len() as u64;
-        if count < array.min || count > array.max {
+        if !array.takes_length(count) {
             let problem = if array.min == array.max && array.max == array.prefix.len() as u64 {
                 format!("must have exactly {} items, has {count}", array.max)
             } else if count < array.min {
@@ -507,14 +508,14 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
         for (i, item) in items.iter().enumerate() {
             let Some(node) = array.item(i) else { break };
-            self.below(Segment::Index(i), |walk| walk.check(node, item));
+            self.below(WalkSegment::Index(i), |walk| walk.check(node, item));
         }
         if array.unique
             && !self.shared.silent
             && let Some((first, second)) = self.coerced_items(id, doc).and_then(|items| repeated(&items))
             && let Some(item) = items.get(second)
         {
-            self.below(Segment::Index(second), |walk| {
+            self.below(WalkSegment::Index(second), |walk| {
                 walk.add(IssueCode::Unique, |walk, issue| {
                     issue.problem = format!("repeats item {first}");
                     issue.received =
@@ -526,10 +527,11 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     /// Returns the items as they would arrive, or unchanged if the array would not.
     fn coerced_items(&self, id: NodeId, doc: &Doc<'_>) -> Option<Vec<Value>> {
-        let cx = Context::silent(self.graph, doc.raw);
+        let judge = TextJudge::new(self.graph, doc.raw);
+        let cx = Context::silent(self.graph, doc.raw, &judge);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let coerced =
-            Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, self.graph.node(id)) });
+            Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, self.graph.node(id)) });
         match coerced.unwrap_or_else(|_| doc.to_value()) {
             Value::Array(items) => Some(items),
             _ => None,

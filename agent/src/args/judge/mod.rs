@@ -1,23 +1,20 @@
 //! The pass after a refusal: finds everything that is wrong, or repairs it where the policy allows.
 
-mod document;
 mod early;
 mod outcome;
 mod repair;
 mod spelling;
 mod syntax;
-mod unique;
 mod walk;
 
-pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
-pub(crate) use outcome::{Choices, Shared, choose, pass};
-pub(crate) use unique::repeated;
+pub(crate) use outcome::{TextJudge, WalkState};
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
 pub(crate) use walk::{count, fits, inspect, says_nothing};
 
 use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use super::document::{Doc, Document, Shape};
 use super::issue::{Issue, IssueCode};
 use super::plan::Graph;
 use super::policy::Rules;
@@ -25,7 +22,7 @@ use super::wrapped::WrappedValues;
 use serde_json::{Value, json};
 
 /// Arguments that the plan refuses.
-pub(crate) struct Refusal<'t> {
+pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
     /// The number of all issues; only the first ones are kept.
     pub(crate) count: usize,
@@ -33,13 +30,13 @@ pub(crate) struct Refusal<'t> {
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
     /// The same, where it is the text that was diagnosed.
     document: Option<Box<Document<'t>>>,
-    /// What was probably meant by text that is not JSON.
+    /// The probable meaning of text that is not JSON.
     pub(crate) respelled: Option<String>,
     /// Which values of `sent` were in no list when they were sent.
     pub(crate) wrapped: WrappedValues,
 }
 
-impl Refusal<'_> {
+impl RefusedArguments<'_> {
     /// Looks at the arguments as they were sent, decoded as far as possible.
     pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
         match (&self.document, &self.sent) {
@@ -58,7 +55,7 @@ pub(crate) struct Mended {
 }
 
 /// Returns all issues, or the repaired arguments.
-pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refusal<'t>> {
+pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, RefusedArguments<'t>> {
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
@@ -67,7 +64,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
             let issue = syntax::fault(text, &error, graph.has_secrets(), hint.unwrap_or_default());
             let respelled = respelled.map(|respelled| respelled.text);
             let wrapped = WrappedValues::default();
-            return Err(Refusal {
+            return Err(RefusedArguments {
                 issues: vec![issue],
                 count: 1,
                 sent: None,
@@ -80,7 +77,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     match unwrapped(graph, &document.root) {
         None => check(graph, document, text, Vec::new(), None),
         Some((inner, coercion)) => {
-            let refusal = |r: Refusal<'_>| Refusal {
+            let refusal = |r: RefusedArguments<'_>| RefusedArguments {
                 issues: r.issues,
                 count: r.count,
                 sent: r.sent.map(|s| s.into_owned().into()),
@@ -88,7 +85,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
                 respelled: None,
                 wrapped: r.wrapped,
             };
-            let document = Document::parse(&inner).map_err(|_| Refusal {
+            let document = Document::parse(&inner).map_err(|_| RefusedArguments {
                 issues: Vec::new(),
                 count: 0,
                 sent: None,
@@ -129,14 +126,14 @@ fn check<'t>(
     text: &'t str,
     mut coercions: Vec<Coercion>,
     mut replaced: Option<String>,
-) -> Result<Mended, Refusal<'t>> {
+) -> Result<Mended, RefusedArguments<'t>> {
     let root = &document.root;
     if !matches!(root.shape, Shape::Object(_)) {
         let mut issue = Issue::new(String::new(), IssueCode::Type, "must be one JSON object");
         let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
         issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { root.shown() });
         issue.expected = Some("an object with the parameters below".into());
-        return Err(Refusal {
+        return Err(RefusedArguments {
             issues: vec![issue],
             count: 1,
             sent: Some(text.into()),
@@ -166,5 +163,5 @@ fn check<'t>(
         None => (text.into(), Some(Box::new(document))),
     };
     let wrapped = WrappedValues::of(&coercions);
-    Err(Refusal { issues, count, sent: Some(sent), document, respelled: None, wrapped })
+    Err(RefusedArguments { issues, count, sent: Some(sent), document, respelled: None, wrapped })
 }

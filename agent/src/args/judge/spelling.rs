@@ -1,8 +1,8 @@
 //! Reads objects in the spellings of other languages and of broken templates, so that the call can be offered as JSON.
 //!
-//! What it reads is never accepted, only offered. Text that is cut short, or whose end of a string cannot be told, is not read.
+//! The result is never accepted, only offered. Text that is cut short, or in which the end of a string is uncertain, is not read.
 
-use super::document::Document;
+use crate::args::document::Document;
 use serde_json::{Map, Value};
 
 /// Longer texts would give a longer call than is offered.
@@ -71,19 +71,19 @@ struct Reader<'t> {
     at: usize,
     /// How to write the first thing that JSON writes differently.
     hint: Option<&'static str>,
-    /// What a value is a part of.
-    part_of: Around,
+    /// The container of a value.
+    part_of: Container,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Around {
+enum Container {
     Object,
     List,
     Call,
 }
 
-/// What stands where a text in quotes may begin.
-enum Quoted {
+/// The result of reading a text in quotes.
+enum QuotedText {
     Text(String),
     /// A quote that is not closed.
     Open,
@@ -92,11 +92,11 @@ enum Quoted {
 
 impl<'t> Reader<'t> {
     fn new(text: &'t str) -> Reader<'t> {
-        Reader { text, at: 0, hint: None, part_of: Around::Object }
+        Reader { text, at: 0, hint: None, part_of: Container::Object }
     }
 
     /// Reads a part of something else.
-    fn within<T>(&mut self, around: Around, read: impl FnOnce(&mut Self) -> T) -> T {
+    fn within<T>(&mut self, around: Container, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.part_of, around);
         let out = read(self);
         self.part_of = before;
@@ -159,7 +159,7 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.note("send the arguments alone, as one JSON object");
-        let value = self.within(Around::Call, |reader| reader.entries(")", 1))?;
+        let value = self.within(Container::Call, |reader| reader.entries(")", 1))?;
         self.blank();
         (!is_list || self.eat("]")).then_some(value)
     }
@@ -180,20 +180,20 @@ impl<'t> Reader<'t> {
         match self.peek()? {
             '{' if self.eat("{{") => {
                 self.note("write each brace once");
-                self.within(Around::Object, |reader| reader.entries("}}", depth + 1))
+                self.within(Container::Object, |reader| reader.entries("}}", depth + 1))
             }
             '{' => {
                 self.at += 1;
-                self.within(Around::Object, |reader| reader.entries("}", depth + 1))
+                self.within(Container::Object, |reader| reader.entries("}", depth + 1))
             }
             '[' => {
                 self.at += 1;
-                self.within(Around::List, |reader| reader.items(depth + 1))
+                self.within(Container::List, |reader| reader.items(depth + 1))
             }
             _ => match self.quoted(false) {
-                Quoted::Text(text) => Some(text.into()),
-                Quoted::Open => None,
-                Quoted::No => self.bare(),
+                QuotedText::Text(text) => Some(text.into()),
+                QuotedText::Open => None,
+                QuotedText::No => self.bare(),
             },
         }
     }
@@ -206,9 +206,9 @@ impl<'t> Reader<'t> {
                 return Some(map.into());
             }
             let key = match self.quoted(true) {
-                Quoted::Text(key) => key,
-                Quoted::Open => return None,
-                Quoted::No => {
+                QuotedText::Text(key) => key,
+                QuotedText::Open => return None,
+                QuotedText::No => {
                     self.note("put names in double quotes");
                     self.word().to_owned()
                 }
@@ -272,17 +272,17 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a text in quotes of any kind.
-    fn quoted(&mut self, is_key: bool) -> Quoted {
+    fn quoted(&mut self, is_key: bool) -> QuotedText {
         let rest = self.rest();
         for (open, close) in [("\"<|\"|>", "<|\"|>\""), (QUOTE, QUOTE)] {
             if let Some(inner) = rest.strip_prefix(open) {
                 self.note("put names and texts in plain double quotes");
-                let Some(end) = inner.find(close) else { return Quoted::Open };
+                let Some(end) = inner.find(close) else { return QuotedText::Open };
                 self.at += open.len() + end + close.len();
-                return inner.get(..end).map_or(Quoted::Open, |text| Quoted::Text(text.to_owned()));
+                return inner.get(..end).map_or(QuotedText::Open, |text| QuotedText::Text(text.to_owned()));
             }
         }
-        let Some(open) = rest.chars().next() else { return Quoted::No };
+        let Some(open) = rest.chars().next() else { return QuotedText::No };
         let close = match open {
             '"' => '"',
             '\'' => {
@@ -297,10 +297,10 @@ impl<'t> Reader<'t> {
                 self.note("use straight double quotes");
                 '\u{201d}'
             }
-            _ => return Quoted::No,
+            _ => return QuotedText::No,
         };
         self.at += open.len_utf8();
-        self.text_until(close, is_key).map_or(Quoted::Open, Quoted::Text)
+        self.text_until(close, is_key).map_or(QuotedText::Open, QuotedText::Text)
     }
 
     fn text_until(&mut self, close: char, is_key: bool) -> Option<String> {
@@ -371,7 +371,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Whether a quote is the end of its text: what follows can only follow a text.
+    /// Whether a quote is the end of its text: the rest can only follow a text.
     fn is_end(&self, is_key: bool) -> bool {
         let rest = self.rest().trim_start();
         if is_key {
@@ -381,9 +381,9 @@ impl<'t> Reader<'t> {
             return false;
         }
         let close = match self.part_of {
-            Around::Object => '}',
-            Around::List => ']',
-            Around::Call => ')',
+            Container::Object => '}',
+            Container::List => ']',
+            Container::Call => ')',
         };
         let Some(next) = rest.strip_prefix(',') else { return rest.starts_with(close) };
         let next = next.trim_start();
@@ -395,21 +395,23 @@ impl<'t> Reader<'t> {
             let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
             let after = next.trim_start_matches(is_part).trim_start();
             return match self.part_of {
-                Around::List => {
+                Container::List => {
                     let token = next.split([',', ']']).next().unwrap_or_default().trim();
                     let is_word = !token.is_empty() && token.chars().all(char::is_alphanumeric);
                     is_word
                         || next.starts_with(['{', '[', '<'])
                         || serde_json::from_str::<Value>(token).is_ok()
                 }
-                Around::Object | Around::Call => after.starts_with([':', '=']) || next.starts_with(QUOTE),
+                Container::Object | Container::Call => {
+                    after.starts_with([':', '=']) || next.starts_with(QUOTE)
+                }
             };
         };
         let inner = next.get(1..).unwrap_or_default();
         let after = inner.find(quote).and_then(|end| inner.get(end + 1..)).unwrap_or_default().trim_start();
         match self.part_of {
-            Around::List => after.starts_with([',', ']']),
-            Around::Object | Around::Call => after.starts_with([':', '=']),
+            Container::List => after.starts_with([',', ']']),
+            Container::Object | Container::Call => after.starts_with([':', '=']),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What is told of arguments that cannot be read as JSON.
+//! The issue of arguments that cannot be read as JSON.
 
 use crate::args::coercion::HIDDEN;
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::text::{MAX_VALUE, cut, push_index, push_segment};
 
-/// So many characters are shown before and after a fault.
+/// The number of characters that are shown before and after a fault.
 const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
@@ -92,7 +92,7 @@ fn spelling(text: &str, at: usize) -> Option<&'static str> {
     })
 }
 
-/// Returns how to write what stands in a text.
+/// Returns how to write a character that a JSON string cannot contain.
 fn escape(words: &str) -> Option<&'static str> {
     if words.starts_with("control character") {
         Some("write a line break in a text as `\\n`, a tab as `\\t`")

@@ -1,12 +1,12 @@
 //! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
-use super::{Segment, Walk};
-use crate::args::diagnose::document::{Doc, Document, Shape};
+use super::{Walk, WalkSegment};
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{AdditionalProperties, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
-use crate::args::policy::{Rules, UnknownKeys};
-use crate::args::report::signature;
+use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey};
+use crate::args::policy::Rules;
+use crate::args::signature::signature;
 use crate::args::suggest::{has_close_name, near_names};
 use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;
@@ -43,18 +43,15 @@ impl<'w> Walk<'w, '_> {
                 None => unknown.push(key),
             }
         }
-        let options = &self.graph.options;
-        let keep =
-            options.unknown_keys() == UnknownKeys::Keep && object.rest == AdditionalProperties::Unspecified;
-        let strip = options.unknown_keys() == UnknownKeys::Strip && self.shared.is_root(raw);
+        let unlisted = self.graph.unlisted(object, self.shared.is_root(raw));
         let mut count = rest.len();
         let mut meant = None;
-        if keep {
+        if unlisted == UnlistedKey::Kept {
             count += unknown.len();
             let any = self.graph.any;
             let docs = entries.iter().filter(|(key, _)| object.child(key, 0).is_none());
             rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
-        } else if strip {
+        } else if unlisted == UnlistedKey::Dropped {
             if !unknown.is_empty() {
                 self.note_coercion();
             }
@@ -88,7 +85,7 @@ impl<'w> Walk<'w, '_> {
         }
         self.entries(object, &rest);
         let count = count as u64;
-        if count < object.min || count > object.max {
+        if !object.takes_length(count) {
             let few = count < object.min;
             let problem = if few {
                 format!("too few entries ({count})")
@@ -100,7 +97,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Reports keys that match no parameter; parameters that were given are not suggested.
-    pub(in crate::args::diagnose) fn unknown(
+    pub(in crate::args::judge) fn unknown(
         &mut self,
         object: &'w ObjectSpec,
         is_given: &dyn Fn(usize) -> bool,
@@ -108,7 +105,7 @@ impl<'w> Walk<'w, '_> {
     ) {
         let mut known = HashSet::with_hasher(NameHash::default());
         for key in unknown.iter().filter(|key| unknown.len() == 1 || known.insert(**key)) {
-            self.below(Segment::Key(key), |walk| {
+            self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = match &object.patterns[..] {
                         [(pattern, _)] if object.props.is_empty() && pattern.is_integer_key() => {
@@ -177,8 +174,8 @@ impl<'w> Walk<'w, '_> {
             object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
         let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
-        // What takes anything says nothing about what is meant for it.
-        let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        // A parameter that accepts anything fits every key.
+        let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
             || Walk::count(self.shared, prop.node, doc).count > 0
@@ -197,7 +194,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
-        self.below(Segment::Key(&prop.name), |walk| {
+        self.below(WalkSegment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
                 issue.problem.push_str("required, but missing");
                 if let Some(key) = meant {
@@ -218,16 +215,16 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Reports a key that was given before, under this name or another name of the same parameter.
-    pub(in crate::args::diagnose) fn twice(&mut self, key: &'w str, before: &str) {
+    pub(in crate::args::judge) fn twice(&mut self, key: &'w str, before: &str) {
         let problem =
             if before == key { "given twice".into() } else { format!("given twice (also as {before:?})") };
-        self.below(Segment::Key(key), |walk| {
+        self.below(WalkSegment::Key(key), |walk| {
             walk.add(IssueCode::Duplicate, |_, issue| issue.problem = problem);
         });
     }
 
     /// Checks a parameter that was given once.
-    pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
+    pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
         // Most parameters of a refused call are as they should be.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
@@ -235,7 +232,7 @@ impl<'w> Walk<'w, '_> {
         let secret = self.secret;
         self.secret |= prop.secret;
         let known = self.out.as_ref().map_or(0, |out| out.len());
-        self.below(Segment::Key(key), |walk| {
+        self.below(WalkSegment::Key(key), |walk| {
             if !(doc.is_null() && prop.null_absent) {
                 walk.check(prop.node, doc);
             } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
@@ -267,8 +264,8 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Checks a map entry that was given once.
-    pub(in crate::args::diagnose) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
-        self.below(Segment::Key(key), |walk| walk.check(node, doc));
+    pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
+        self.below(WalkSegment::Key(key), |walk| walk.check(node, doc));
     }
 
     fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
@@ -315,7 +312,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
             !matches!(entries.as_slice(), [(key, _)] if is_word(key))
                 && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
         }
-        // What was meant by null in a list is not known.
+        // The meaning of null in a list is not known.
         Shape::Array(items) => {
             let item = id.and_then(|id| graph.item(id));
             items.iter().all(|doc| is_nothing(graph, item, doc))

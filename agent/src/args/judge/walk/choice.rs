@@ -1,9 +1,9 @@
 //! Tagged, externally tagged and untagged alternatives.
 
-use super::{Segment, Walk};
-use crate::args::diagnose::document::{Doc, Shape};
-use crate::args::diagnose::outcome::Choice;
+use super::{Walk, WalkSegment};
+use crate::args::document::{Doc, Shape};
 use crate::args::issue::IssueCode;
+use crate::args::judge::outcome::Choice;
 use crate::args::plan::{ExternalSpec, NodeId, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::suggest::did_you_mean;
@@ -22,7 +22,7 @@ impl<'w> Walk<'w, '_> {
         let names = variants.iter().map(|v| v.0.as_str());
         let Some(sent) = doc.entry(tag) else {
             self.misspelled_tag(tag, variants, doc);
-            return self.below(Segment::Key(tag), |walk| {
+            return self.below(WalkSegment::Key(tag), |walk| {
                 walk.add(IssueCode::Missing, |_, issue| {
                     issue.problem = "required, but missing".into();
                     issue.allowed = names.map(Value::from).collect();
@@ -40,7 +40,7 @@ impl<'w> Walk<'w, '_> {
                 }
                 self.check(variant, doc);
             }
-            None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
+            None => self.below(WalkSegment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
         }
     }
 
@@ -55,7 +55,7 @@ impl<'w> Walk<'w, '_> {
             && variants.iter().any(|(name, _)| name == key)
             && !self.graph.has_key(variants, key)
         {
-            return self.below(Segment::Key(key), |walk| {
+            return self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |_, issue| {
                     let shown = cut(key, MAX_VALUE);
                     issue.problem =
@@ -67,7 +67,7 @@ impl<'w> Walk<'w, '_> {
             && inner.entry(tag).is_some()
             && !self.graph.has_key(variants, key)
         {
-            return self.below(Segment::Key(key), |walk| {
+            return self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |_, issue| {
                     issue.problem =
                         "unknown parameter: send what is inside, without anything around it".into();
@@ -81,7 +81,7 @@ impl<'w> Walk<'w, '_> {
                 && !did_you_mean(key, [tag]).is_empty()
         });
         if let Some(key) = nearest {
-            return self.below(Segment::Key(key), |walk| {
+            return self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |_, issue| {
                     issue.problem = "unknown parameter".into();
                     issue.suggestions = vec![tag.to_owned()];
@@ -91,7 +91,7 @@ impl<'w> Walk<'w, '_> {
         if let Some(key) =
             self.graph.other_tag(variants, entries.iter().map(|(key, doc)| (key.as_ref(), doc.text())))
         {
-            self.below(Segment::Key(key), |walk| {
+            self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |_, issue| {
                     issue.problem =
                         format!("unknown parameter; its value belongs under `{}`", cut(tag, MAX_VALUE));

@@ -1,9 +1,5 @@
 //! The record of a coercion.
 
-mod log;
-
-pub(crate) use log::{CoercedValue, Coercions, PathWriter};
-
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,6 +122,31 @@ pub struct Coercion {
 
 /// Replaces a secret value in records and reports.
 pub(crate) const HIDDEN: &str = "(hidden)";
+
+/// A value to be recorded.
+pub(crate) enum CoercedValue<'a> {
+    Null,
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(&'a str),
+    Value(Box<Value>),
+}
+
+impl CoercedValue<'_> {
+    pub(crate) fn recorded(self) -> Value {
+        match self {
+            CoercedValue::Null => Value::Null,
+            CoercedValue::Bool(b) => b.into(),
+            CoercedValue::Signed(v) => v.into(),
+            CoercedValue::Unsigned(v) => v.into(),
+            CoercedValue::Float(f) => f.into(),
+            CoercedValue::Text(text) => cut(text, MAX_RECORD).into(),
+            CoercedValue::Value(value) => recorded(*value),
+        }
+    }
+}
 
 /// Returns a value as it is recorded: unchanged if it is short, described in words if it is long.
 pub(crate) fn recorded(value: Value) -> Value {

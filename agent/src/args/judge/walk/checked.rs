@@ -2,11 +2,11 @@
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
-use crate::args::diagnose::document::{Doc, Document, Shape};
-use crate::args::diagnose::outcome::Shared;
+use crate::args::document::{Doc, Document, Shape};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Check, CheckedSpec, Graph, Kind, NodeId};
-use crate::args::report::signature;
+use crate::args::judge::outcome::WalkState;
+use crate::args::plan::{CheckedSpec, Graph, NodeCheck, NodeId, NodeKind};
+use crate::args::signature::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::Value;
 
@@ -30,31 +30,32 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // What was sent may fail for what would have been coerced. What was given does not change, but that null
-            // may become absent.
+            // A check may fail because of a value that would have been coerced. Coercion does not change which keys are given,
+            // except that null may become absent.
             if doc.has_null_entry() {
                 return;
             }
             let presence = spec.checks.iter().filter(|check| check.is_about_presence());
-            Judge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
+            CheckJudge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
         } else if own.non_schema_coercion {
             let text = self.shared.arrived(spec.base, doc);
-            let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
-            let shared = self.shared.another();
-            let verdict = Judge { shared: &shared, collect: self.out.is_some() }
+            let Some(text) = text.as_deref() else { return };
+            let Ok(document) = Document::parse(text) else { return };
+            let shared = self.shared.another(text);
+            let verdict = CheckJudge { shared: &shared, collect: self.out.is_some() }
                 .all(spec.checks.iter(), &document.root);
             self.shared.take_back(&shared);
             verdict
         } else {
-            Judge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
+            CheckJudge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
         };
         if own.count == 0 && verdict.count == 0 {
             let clean = self.found.count;
-            if spec.checks.iter().any(Check::may_turn) {
+            if spec.checks.iter().any(NodeCheck::may_turn) {
                 self.repeated(doc);
             }
             if self.found.count == clean {
-                self.shared.passed(graph.node(id), doc.raw);
+                self.shared.passed(id, doc.raw);
             }
             return;
         }
@@ -87,9 +88,9 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Returns the property that a pointer from an object leads to; what it accepts is described where it is declared.
+/// Returns the property that a pointer from an object leads to; its signature is that of the declaration.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
-    let Kind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
+    let NodeKind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
     let name = name.replace("~1", "/").replace("~0", "~");
     object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
@@ -112,13 +113,13 @@ impl CheckSummary {
     }
 }
 
-struct Judge<'x> {
-    shared: &'x Shared<'x>,
+struct CheckJudge<'x> {
+    shared: &'x WalkState<'x>,
     collect: bool,
 }
 
-impl<'x> Judge<'x> {
-    fn all<'k>(&self, checks: impl Iterator<Item = &'k Check>, doc: &'x Doc<'_>) -> CheckSummary {
+impl<'x> CheckJudge<'x> {
+    fn all<'k>(&self, checks: impl Iterator<Item = &'k NodeCheck>, doc: &'x Doc<'_>) -> CheckSummary {
         let mut verdict = CheckSummary::default();
         for check in checks {
             if !self.shared.may_check(doc.raw) {
@@ -136,14 +137,14 @@ impl<'x> Judge<'x> {
         verdict
     }
 
-    fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut CheckSummary) {
+    fn one(&self, check: &NodeCheck, doc: &'x Doc<'_>, verdict: &mut CheckSummary) {
         match (check, &doc.shape) {
-            (Check::Also(node), _) => self.fit(*node, doc, None, verdict),
-            (Check::Not { node, given }, _) if self.fits(*node, doc) => {
-                verdict.root_type_mismatch |= matches!(self.graph().kind(*node), Kind::Any);
+            (NodeCheck::Also(node), _) => self.fit(*node, doc, None, verdict),
+            (NodeCheck::Not { node, given }, _) if self.fits(*node, doc) => {
+                verdict.root_type_mismatch |= matches!(self.graph().kind(*node), NodeKind::Any);
                 verdict.add(self.collect, || self.forbidden(*node, given, doc));
             }
-            (Check::If { condition, then, otherwise, when }, _) => {
+            (NodeCheck::If { condition, then, otherwise, when }, _) => {
                 let (node, word) =
                     if self.fits(*condition, doc) { (then, "when") } else { (otherwise, "unless") };
                 if let Some(node) = node {
@@ -151,7 +152,7 @@ impl<'x> Judge<'x> {
                     self.fit(*node, doc, why.as_deref(), verdict);
                 }
             }
-            (Check::Contains { node, min, max }, Shape::Array(items)) => {
+            (NodeCheck::Contains { node, min, max }, Shape::Array(items)) => {
                 let fitting = items.iter().filter(|item| self.fits(*node, item)).count() as u64;
                 if fitting < *min || fitting > *max {
                     let (few, bound) = if fitting < *min { ("few", min) } else { ("many", max) };
@@ -165,12 +166,12 @@ impl<'x> Judge<'x> {
                     });
                 }
             }
-            (Check::Names(node), Shape::Object(entries)) => {
+            (NodeCheck::Names(node), Shape::Object(entries)) => {
                 for (key, _) in entries {
                     self.name(*node, key, verdict);
                 }
             }
-            (Check::Requires(name, needed), Shape::Object(_)) if doc.entry(name).is_some() => {
+            (NodeCheck::Requires(name, needed), Shape::Object(_)) if doc.entry(name).is_some() => {
                 for needed in needed.iter().filter(|needed| doc.entry(needed).is_none()) {
                     verdict.add(self.collect, || {
                         let words =
@@ -179,7 +180,7 @@ impl<'x> Judge<'x> {
                     });
                 }
             }
-            (Check::Depends(name, node), Shape::Object(_)) if doc.entry(name).is_some() => {
+            (NodeCheck::Depends(name, node), Shape::Object(_)) if doc.entry(name).is_some() => {
                 let why = format!("when `{}` is given", cut(name, MAX_VALUE));
                 self.fit(*node, doc, Some(&why), verdict);
             }
@@ -215,14 +216,16 @@ impl<'x> Judge<'x> {
         match given {
             [] => {
                 let code = match self.graph().kind(node) {
-                    Kind::Enum(_) | Kind::Const(_) => IssueCode::Enum,
-                    Kind::Any | Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) => IssueCode::Type,
-                    Kind::Str(spec) if spec.is_plain() => IssueCode::Type,
-                    Kind::Str(spec) if spec.pattern.is_some() => IssueCode::Pattern,
+                    NodeKind::Enum(_) | NodeKind::Const(_) => IssueCode::Enum,
+                    NodeKind::Any | NodeKind::Null | NodeKind::Bool | NodeKind::Int(_) | NodeKind::Num(_) => {
+                        IssueCode::Type
+                    }
+                    NodeKind::Str(spec) if spec.is_plain() => IssueCode::Type,
+                    NodeKind::Str(spec) if spec.pattern.is_some() => IssueCode::Pattern,
                     _ => IssueCode::Value,
                 };
                 let words = match self.graph().kind(node) {
-                    Kind::Any => "no value is allowed here".to_owned(),
+                    NodeKind::Any => "no value is allowed here".to_owned(),
                     _ => format!("must not be {}", cut(signature(self.graph(), node), MAX_WORDS)),
                 };
                 let mut issue = Issue::new(String::new(), code, words);
@@ -241,7 +244,7 @@ impl<'x> Judge<'x> {
     fn name(&self, node: NodeId, key: &str, verdict: &mut CheckSummary) {
         let text = Value::from(key).to_string();
         let Ok(document) = Document::parse(&text) else { return };
-        let shared = self.shared.another();
+        let shared = self.shared.another(&text);
         let mut issues = Vec::new();
         let mut walk = Walk::new(&shared, Some(&mut issues));
         walk.check(node, &document.root);

@@ -1,10 +1,10 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::context::{Context, Position, nested, refused};
+use super::context::{Context, ValuePosition, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{AdditionalProperties, Kind, NodeId, ObjectSpec, Prop, VariantNames};
-use crate::args::policy::{Rules, UnknownKeys};
+use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey, VariantNames};
+use crate::args::policy::Rules;
 use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -14,11 +14,11 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c Position<'c>,
+    pub(super) at: &'c ValuePosition<'c>,
     pub(super) object: ObjectNode<'c>,
 }
 
-/// What an object is read along.
+/// The definition along which an object is read.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectNode<'c> {
     Known(&'c ObjectSpec),
@@ -34,11 +34,11 @@ pub(super) enum ObjectNode<'c> {
 impl<'c> ObjectNode<'c> {
     /// Returns what objects of a node are read along, if that can be known while they are read.
     #[inline]
-    pub(super) fn of(at: &Position<'c>) -> Option<ObjectNode<'c>> {
+    pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
         match &node.kind {
-            Kind::Object(object) => Some(ObjectNode::Known(object)),
-            Kind::Tagged { tag, variants, names } if names.are_objects(variants, at.cx.graph) => {
+            NodeKind::Object(object) => Some(ObjectNode::Known(object)),
+            NodeKind::Tagged { tag, variants, names } if names.are_objects(variants, at.cx.graph) => {
                 Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
             }
             _ => None,
@@ -46,12 +46,12 @@ impl<'c> ObjectNode<'c> {
     }
 }
 
-/// What was read of a tagged object to find its tag.
+/// The part of a tagged object that was read to find its tag.
 enum ReadAhead<'de> {
     /// The tag came first. Its value is still to be read.
     Tag(Cow<'de, str>),
     /// The last one is the first to be passed on.
-    Entries(Box<EntriesAhead<'de>>),
+    EntryReader(Box<EntriesAhead<'de>>),
 }
 
 struct EntriesAhead<'de> {
@@ -87,14 +87,14 @@ fn variant<'de, 'c, A: MapAccess<'de>>(
         let name: String = serde_json::from_str(raw.get()).map_err(nested)?;
         break (names.pick(variants, &name, rules).map(|(_, node)| node), None);
     };
-    let Some(Kind::Object(object)) = picked.map(|node| &cx.graph.node(node).kind) else {
+    let Some(NodeKind::Object(object)) = picked.map(|node| &cx.graph.node(node).kind) else {
         return Err(refused("variant"));
     };
     let ahead = match key {
         Some(key) if entries.is_empty() => ReadAhead::Tag(key),
         tag => {
             entries.reverse();
-            ReadAhead::Entries(Box::new(EntriesAhead { entries, tag }))
+            ReadAhead::EntryReader(Box::new(EntriesAhead { entries, tag }))
         }
     };
     Ok((object, ahead))
@@ -113,7 +113,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         if !self.at.cx.is_exact() {
             keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
         }
-        let out = self.visitor.visit_map(Entries { access, at: self.at, keys: &mut keys });
+        let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
         // A large value is not moved to be looked at.
         if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.object)) {
             return Err(refused("missing, or too few or too many entries"));
@@ -122,16 +122,16 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     }
 }
 
-struct Entries<'de, 'c, 'g, A> {
+struct EntryReader<'de, 'c, 'g, A> {
     access: A,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     /// Reads the keys; `None` if they are known to be right.
     keys: &'g mut Option<KeyReader<'de, 'c>>,
 }
 
 /// Reads the keys of an object along the plan. Nothing of it is compiled for each type.
 struct KeyReader<'de, 'c> {
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     object: &'c ObjectSpec,
     /// The index after that of the previous property.
     hint: usize,
@@ -147,7 +147,7 @@ struct Next<'de, 'c> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
-    /// What serde sees of the key, if that is something else.
+    /// The name that serde gets, if it differs from the key.
     name: Option<Cow<'c, str>>,
     /// The value, if it was read before the key was passed on.
     raw: Option<&'de RawValue>,
@@ -157,7 +157,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     #[inline(never)]
     fn new<A: MapAccess<'de>>(
         access: &mut A,
-        at: &'c Position<'c>,
+        at: &'c ValuePosition<'c>,
         object: ObjectNode<'c>,
     ) -> Result<KeyReader<'de, 'c>, A::Error> {
         let (object, is_ahead, key, ahead) = match object {
@@ -165,7 +165,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
             ObjectNode::Tagged { tag, variants, names, rules } => {
                 match variant(access, at.cx, (tag, variants, names, rules))? {
                     (object, ReadAhead::Tag(key)) => (object, true, key, None),
-                    (object, ReadAhead::Entries(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
+                    (object, ReadAhead::EntryReader(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
                 }
             }
         };
@@ -178,7 +178,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     fn next<A: MapAccess<'de>>(
         &mut self,
         access: &mut A,
-    ) -> Result<Option<Key<'_, 'de, A::Error>>, A::Error> {
+    ) -> Result<Option<ObjectKey<'_, 'de, A::Error>>, A::Error> {
         loop {
             let ahead = if self.is_ahead { self.key_ahead() } else { None };
             let key = match ahead {
@@ -221,12 +221,12 @@ impl<'de, 'c> KeyReader<'de, 'c> {
                 _ => None,
             };
             let text = self.next.name.as_deref().unwrap_or(&self.next.key);
-            return Ok(Some(Key { text, borrowed, integer, error: PhantomData }));
+            return Ok(Some(ObjectKey { text, borrowed, integer, error: PhantomData }));
         }
     }
 
     /// Returns the position of the value whose key was read.
-    fn position(&self) -> Position<'_> {
+    fn position(&self) -> ValuePosition<'_> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
@@ -238,14 +238,13 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         child: Option<NodeId>,
     ) -> Result<Option<NodeId>, A::Error> {
         let cx = self.at.cx;
-        let unknown = cx.graph.options.unknown_keys();
         let node = match child {
             Some(node) => Some(node),
-            None if unknown == UnknownKeys::Keep && self.object.rest == AdditionalProperties::Unspecified => {
-                Some(cx.graph.any)
-            }
-            None if unknown == UnknownKeys::Strip && self.at.is_root() => None,
-            None => return Err(refused("unknown key")),
+            None => match cx.graph.unlisted(self.object, self.at.is_root()) {
+                UnlistedKey::Kept => Some(cx.graph.any),
+                UnlistedKey::Dropped => None,
+                UnlistedKey::Refused => return Err(refused("unknown key")),
+            },
         };
         let identity = match cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
@@ -335,7 +334,7 @@ fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
         && object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key())
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
     type Error = A::Error;
 
     #[inline]
@@ -402,14 +401,14 @@ impl<'de> Visitor<'de> for KeyText {
 }
 
 /// A key as a field name, or as the key type of a map: text, integer, bool, enum, or a newtype of those.
-struct Key<'k, 'de, E> {
+struct ObjectKey<'k, 'de, E> {
     text: &'k str,
     borrowed: Option<&'de str>,
     integer: bool,
     error: PhantomData<E>,
 }
 
-impl<'de, E: Error> Key<'_, 'de, E> {
+impl<'de, E: Error> ObjectKey<'_, 'de, E> {
     #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
         match self.borrowed {
@@ -430,7 +429,7 @@ macro_rules! parsed_keys {
     };
 }
 
-impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
+impl<'de, E: Error> Deserializer<'de> for ObjectKey<'_, 'de, E> {
     type Error = E;
 
     #[inline]

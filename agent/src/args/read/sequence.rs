@@ -1,14 +1,14 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::context::{Position, refused};
+use super::context::{ValuePosition, refused};
 use crate::args::plan::ArraySpec;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
-    pub(super) at: &'c Position<'c>,
+    pub(super) at: &'c ValuePosition<'c>,
     pub(super) array: &'c ArraySpec,
 }
 
@@ -25,7 +25,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
         let array = self.array;
         let out = self.visitor.visit_seq(Items { access, at: self.at, array, count: &mut count });
         let count = count as u64;
-        if out.is_ok() && (count < array.min || count > array.max) {
+        if out.is_ok() && !array.takes_length(count) {
             return Err(refused("length"));
         }
         out
@@ -34,7 +34,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 
 struct Items<'c, 'n, A> {
     access: A,
-    at: &'c Position<'c>,
+    at: &'c ValuePosition<'c>,
     array: &'c ArraySpec,
     count: &'n mut usize,
 }

@@ -1,13 +1,17 @@
 //! A type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
 
-use super::{MAX_LINE, MAX_MEMBERS, MAX_PARAMETERS};
-use crate::args::plan::{
-    AdditionalProperties, ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Pattern, StrSpec,
+use super::plan::{
+    AdditionalProperties, ArraySpec, Graph, IntSpec, NodeId, NodeKind, NumSpec, ObjectSpec, Pattern, StrSpec,
 };
-use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
+use super::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
+/// Maximum number of parameters and of members of a closed set that are listed.
+const MAX_PARAMETERS: usize = 40;
+pub(super) const MAX_MEMBERS: usize = 20;
+/// Maximum length of a line.
+pub(super) const MAX_LINE: usize = 300;
 /// Objects nested deeper than this are written as `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
@@ -55,7 +59,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
 }
 
 /// Returns the same as indented lines; computed once for each plan.
-pub(super) fn parameter_lines(graph: &Graph) -> &str {
+pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     graph.parameter_lines.get_or_init(|| {
         let lines = parameters(graph).iter();
         lines.flat_map(|line| ["  ", line, "\n"]).collect()
@@ -101,7 +105,7 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
 }
 
 /// Writes the members of a closed set as JSON, at most twenty.
-pub(super) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
+pub(crate) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
     let more = members.len().saturating_sub(MAX_MEMBERS);
     for (i, member) in members.take(MAX_MEMBERS).enumerate() {
         if i > 0 {
@@ -145,7 +149,7 @@ impl Writer<'_> {
         }
         if self.open.contains(&id) {
             // It contains itself: once is enough.
-            let word = if matches!(self.graph.kind(id), Kind::Array(_)) { "array" } else { "object" };
+            let word = if matches!(self.graph.kind(id), NodeKind::Array(_)) { "array" } else { "object" };
             return self.out.push_str(word);
         }
         self.open.push(id);
@@ -156,27 +160,27 @@ impl Writer<'_> {
     fn kind(&mut self, id: NodeId, depth: usize) {
         let graph = self.graph;
         match graph.kind(id) {
-            Kind::Any => self.out.push_str("any JSON value"),
-            Kind::Never => self.out.push_str("nothing"),
-            Kind::Null => self.out.push_str("null"),
-            Kind::Bool => self.out.push_str("boolean"),
-            Kind::Int(spec) => self.integer(spec),
-            Kind::Num(spec) => self.number(spec),
-            Kind::Str(spec) => self.string(spec),
-            Kind::Enum(words) => self.words(words),
-            Kind::Const(members) => push_set(&mut self.out, members.iter()),
-            Kind::Array(array) => self.array(array, depth),
-            Kind::Object(_) if depth == 0 => self.out.push_str("object"),
-            Kind::Object(object) => self.object(object, depth),
-            Kind::Nullable(inner) => {
+            NodeKind::Any => self.out.push_str("any JSON value"),
+            NodeKind::Never => self.out.push_str("nothing"),
+            NodeKind::Null => self.out.push_str("null"),
+            NodeKind::Bool => self.out.push_str("boolean"),
+            NodeKind::Int(spec) => self.integer(spec),
+            NodeKind::Num(spec) => self.number(spec),
+            NodeKind::Str(spec) => self.string(spec),
+            NodeKind::Enum(words) => self.words(words),
+            NodeKind::Const(members) => push_set(&mut self.out, members.iter()),
+            NodeKind::Array(array) => self.array(array, depth),
+            NodeKind::Object(_) if depth == 0 => self.out.push_str("object"),
+            NodeKind::Object(object) => self.object(object, depth),
+            NodeKind::Nullable(inner) => {
                 self.node(*inner, depth.saturating_sub(1));
                 self.out.push_str(" | null");
             }
-            Kind::Tagged { variants, .. } if depth == 0 => {
+            NodeKind::Tagged { variants, .. } if depth == 0 => {
                 let _ = write!(self.out, "object ({} kinds)", variants.len());
             }
-            Kind::Tagged { variants, .. } => self.alternatives(variants.iter().map(|v| v.1), depth),
-            Kind::External(external) => {
+            NodeKind::Tagged { variants, .. } => self.alternatives(variants.iter().map(|v| v.1), depth),
+            NodeKind::External(external) => {
                 self.words(&external.units);
                 for (i, variant) in external.variants.iter().enumerate() {
                     if i > 0 || !external.units.is_empty() {
@@ -189,8 +193,8 @@ impl Writer<'_> {
                     self.out.push('}');
                 }
             }
-            Kind::Checked(checked) => self.node(checked.base, depth),
-            Kind::Union { branches, .. } => {
+            NodeKind::Checked(checked) => self.node(checked.base, depth),
+            NodeKind::Union { branches, .. } => {
                 self.alternatives(branches.iter().copied(), depth.saturating_sub(1));
             }
         }

@@ -1,12 +1,14 @@
 //! Decides which branch of a union a value belongs to.
 
-use super::document::{Doc, Document};
 use super::walk::{Walk, WalkSummary};
-use crate::args::de::{Context, PlanDe, Position};
-use crate::args::plan::{Graph, Kind, Node, NodeId};
+use crate::args::document::{Doc, Document};
+use crate::args::hash::NameHash;
+use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
+use crate::args::read::{Context, PlanDe, ValueJudge, ValuePosition};
+use crate::args::text::offset_in;
 use serde::de::Deserialize;
 use serde_json::Value;
-use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap};
+use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
 
 /// The budget for suggestions in one diagnosis: candidates times compared characters. After that, mistakes are listed without suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
@@ -14,23 +16,27 @@ pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 /// The budget for checks in one diagnosis: each costs 1, and 1 for every 64 bytes that it looks at. Real tools need far less.
 const CHECK_BUDGET: usize = 300_000;
 
-/// The state that all walks of one diagnosis share.
-pub(crate) struct Shared<'w> {
+/// A node, and the offset of the value that it looks at in the text.
+type PlaceKey = (NodeId, usize);
+
+/// The state that all walks of one diagnosis share. Everything that they look at is a part of one text.
+pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
-    /// The start of the arguments as a whole, if they are being looked at.
+    text: &'w str,
+    /// Where the arguments as a whole begin, if they are being looked at.
     root: Option<usize>,
     /// Sets may have repeated items: they are being read in order to be compared, and reading them again would multiply.
     pub(super) silent: bool,
-    /// By union node and place in the text. Without it nested unions would be tried again for every branch around them.
-    choices: RefCell<HashMap<(usize, usize), Choice>>,
+    /// By union and value. Without it nested unions would be tried again for every branch around them.
+    choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
     /// The rest of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
     /// The rest of [`CHECK_BUDGET`], and of what the text adds to it.
     checks: Cell<usize>,
     /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
-    /// Nodes with checks that places in the text have passed.
-    passed: RefCell<Vec<(usize, usize)>>,
+    /// Nodes with checks, and the values that have passed them.
+    passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
 #[derive(Clone, Copy)]
@@ -55,11 +61,28 @@ pub(super) enum Choice {
     Nothing,
 }
 
-impl<'w> Shared<'w> {
-    pub(crate) fn new(graph: &'w Graph, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
-        let root = root.map(|doc| doc.raw.as_ptr().addr());
-        Shared {
+impl Choice {
+    /// Returns the branch that fits.
+    fn branch(&self) -> Option<NodeId> {
+        match self {
+            Choice::Fits { branch, .. } => Some(*branch),
+            _ => None,
+        }
+    }
+}
+
+impl<'w> WalkState<'w> {
+    /// Creates the state for looking at parts of a text; `root`: one of them is the arguments as a whole.
+    pub(crate) fn new(
+        graph: &'w Graph,
+        text: &'w str,
+        root: Option<&Doc<'_>>,
+        silent: bool,
+    ) -> WalkState<'w> {
+        let root = root.and_then(|doc| offset_in(text, doc.raw));
+        WalkState {
             graph,
+            text,
             root,
             silent,
             choices: RefCell::default(),
@@ -71,15 +94,15 @@ impl<'w> Shared<'w> {
     }
 
     /// Returns the state for looking at another text, with the same budget.
-    pub(super) fn another(&self) -> Shared<'w> {
-        let other = Shared::new(self.graph, None, self.silent);
+    pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
+        let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
         other.checks.set(self.checks.get());
         other.depth.set(self.depth.get());
         other
     }
 
-    pub(super) fn take_back(&self, other: &Shared<'_>) {
+    pub(super) fn take_back(&self, other: &WalkState<'_>) {
         self.suggestions.set(other.suggestions.get());
         self.checks.set(other.checks.get());
     }
@@ -91,30 +114,24 @@ impl<'w> Shared<'w> {
         left.is_some()
     }
 
-    pub(super) fn passed(&self, node: &Node, raw: &str) {
-        self.passed.borrow_mut().push(crate::args::de::choice_key(node, raw));
+    pub(super) fn passed(&self, node: NodeId, raw: &str) {
+        self.passed.borrow_mut().extend(offset_in(self.text, raw).map(|at| (node, at)));
     }
 
-    /// Returns the chosen branch, if one fits.
-    pub(crate) fn chosen(&self, key: (usize, usize)) -> Option<NodeId> {
-        match self.choices.borrow().get(&key) {
-            Some(Choice::Fits { branch, .. }) => Some(*branch),
-            _ => None,
-        }
+    /// Returns the branch that was chosen for a value, if one fits.
+    fn chosen(&self, union: NodeId, raw: &str) -> Option<NodeId> {
+        self.choices.borrow().get(&(union, offset_in(self.text, raw)?))?.branch()
     }
 
     /// Returns the branch of a union that fits a value.
     pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
-        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
-        match self.choose(self.graph.node(node), branches, *exclusive, doc) {
-            Choice::Fits { branch, .. } => Some(branch),
-            _ => None,
-        }
+        let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
     /// Returns the branch of a union that fits a value, or that has the fewest issues with it.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
-        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
             Choice::Fits { branch, .. } | Choice::Closest { branch, .. } => Some(branch),
             _ => None,
@@ -123,7 +140,7 @@ impl<'w> Shared<'w> {
 
     /// Whether this is the text of the arguments as a whole.
     pub(super) fn is_root(&self, raw: &str) -> bool {
-        self.root == Some(raw.as_ptr().addr())
+        self.root.is_some() && self.root == offset_in(self.text, raw)
     }
 
     /// Whether the budget allows that many candidates to be compared with this.
@@ -138,20 +155,26 @@ impl<'w> Shared<'w> {
     }
 
     /// A branch that accepts the value unchanged wins, then the first that accepts it coerced, then the closest.
-    pub(super) fn choose(&self, node: &Node, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
-        let key = crate::args::de::choice_key(node, doc.raw);
-        if let Some(choice) = self.choices.borrow().get(&key) {
-            return *choice;
+    pub(super) fn choose(
+        &self,
+        node: &PlanNode,
+        branches: &[NodeId],
+        exclusive: bool,
+        doc: &Doc<'_>,
+    ) -> Choice {
+        let place = offset_in(self.text, doc.raw).map(|at| (node.id, at));
+        if let Some(choice) = place.and_then(|place| self.choices.borrow().get(&place).copied()) {
+            return choice;
         }
         let choice = self.find(branches, exclusive, doc);
-        self.choices.borrow_mut().insert(key, choice);
+        self.choices.borrow_mut().extend(place.map(|place| (place, choice)));
         choice
     }
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is. What a wider policy lets
-        // fit as well must not stand against what fits under a narrower one.
+        // JSON Schema counts the branches that fit, and to it an integer branch accepts 1.0 unchanged. A branch that fits only
+        // under a wider policy must not compete with one that fits under a narrower policy.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -204,13 +227,14 @@ impl<'w> Shared<'w> {
     }
 }
 
-impl Shared<'_> {
+impl WalkState<'_> {
     /// Returns a value as it will arrive, as JSON text.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
-        let cx = Context::chosen(self.graph, doc.raw, self);
+        let judge = TextJudge { walked: Some(self), ..TextJudge::new(self.graph, self.text) };
+        let cx = Context::silent(self.graph, doc.raw, &judge);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
         let node = self.graph.node(node);
-        let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&cx, node) });
+        let value = Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, node) });
         value.ok().map(|value| value.to_string())
     }
 
@@ -219,7 +243,7 @@ impl Shared<'_> {
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
-        let other = self.another();
+        let other = self.another(&text);
         let fits = |branch: &&NodeId| {
             let found = Walk::count(&other, **branch, &document.root);
             found.count == 0 && !found.non_schema_coercion
@@ -230,47 +254,78 @@ impl Shared<'_> {
     }
 }
 
-/// The results of a walk over a value and everything in it.
-#[derive(Default)]
-pub(crate) struct Choices {
-    /// The chosen branches of the unions of which one fits.
-    pub(crate) branches: Vec<((usize, usize), NodeId)>,
-    /// Nodes with checks that passed.
-    pub(crate) passed: Vec<(usize, usize)>,
+/// Judges parts of one text for a reader of it, each once: what a walk chose and checked in a value holds for everything in it.
+pub(crate) struct TextJudge<'t> {
+    graph: &'t Graph,
+    text: &'t str,
+    /// An earlier walk over the text.
+    walked: Option<&'t WalkState<'t>>,
+    known: RefCell<Option<Box<KnownValues>>>,
 }
 
-impl Shared<'_> {
-    fn into_choices(self) -> Choices {
-        let fits = |(key, choice): ((usize, usize), Choice)| match choice {
-            Choice::Fits { branch, .. } => Some((key, branch)),
-            _ => None,
-        };
-        let branches = self.choices.into_inner().into_iter().filter_map(fits).collect();
-        Choices { branches, passed: self.passed.into_inner() }
+#[derive(Default)]
+struct KnownValues {
+    /// The choices of walks, and of those in which sets may have repeated items.
+    choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
+    /// Nodes with checks, and the values that pass them.
+    passed: HashSet<PlaceKey, NameHash>,
+}
+
+impl<'t> TextJudge<'t> {
+    pub(crate) fn new(graph: &'t Graph, text: &'t str) -> TextJudge<'t> {
+        TextJudge { graph, text, walked: None, known: RefCell::default() }
+    }
+
+    /// Remembers the results of a walk.
+    fn remember(&self, walked: WalkState<'_>) {
+        let mut known = self.known.borrow_mut();
+        let known = known.get_or_insert_default();
+        let choices = &mut known.choices[usize::from(walked.silent)];
+        let (new, passed) = (walked.choices.into_inner(), walked.passed.into_inner());
+        if known.passed.is_empty() {
+            known.passed = passed;
+        } else {
+            known.passed.extend(passed);
+        }
+        if choices.is_empty() {
+            *choices = new;
+        } else {
+            choices.extend(new);
+        }
     }
 }
 
-/// Returns the branch of the union `node` for this value, if one fits, and those of everything nested in it. `root`: the value is
-/// the arguments as a whole. `silent`: sets may have repeated items.
-pub(crate) fn choose(
-    graph: &Graph,
-    node: &Node,
-    doc: &Doc<'_>,
-    root: bool,
-    silent: bool,
-) -> (Option<NodeId>, Choices) {
-    let Kind::Union { branches, exclusive } = &node.kind else { return (None, Choices::default()) };
-    let shared = Shared::new(graph, root.then_some(doc), silent);
-    let chosen = match shared.choose(node, branches, *exclusive, doc) {
-        Choice::Fits { branch, .. } => Some(branch),
-        _ => None,
-    };
-    (chosen, shared.into_choices())
-}
+impl ValueJudge for TextJudge<'_> {
+    #[cold]
+    fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId> {
+        let NodeKind::Union { branches, exclusive } = &union.kind else { return None };
+        let place = (union.id, offset_in(self.text, value)?);
+        let known = match self.known.borrow().as_ref() {
+            Some(known) => known.choices[usize::from(is_silent)].get(&place).and_then(Choice::branch),
+            None => None,
+        };
+        if let Some(branch) = known.or_else(|| self.walked?.chosen(union.id, value)) {
+            return Some(branch);
+        }
+        let document = Document::parse(value).ok()?;
+        let shared = WalkState::new(self.graph, self.text, is_root.then_some(&document.root), is_silent);
+        let chosen = shared.choose(union, branches, *exclusive, &document.root).branch();
+        self.remember(shared);
+        chosen
+    }
 
-/// Whether a value passes the checks of a node, with the choices made in it.
-pub(crate) fn pass(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Option<Choices> {
-    let shared = Shared::new(graph, root.then_some(doc), false);
-    let fits = Walk::count(&shared, node, doc).count == 0;
-    fits.then(|| shared.into_choices())
+    #[cold]
+    fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool {
+        let Some(at) = offset_in(self.text, value) else { return false };
+        if self.known.borrow().as_ref().is_some_and(|known| known.passed.contains(&(checked.id, at))) {
+            return true;
+        }
+        let Ok(document) = Document::parse(value) else { return false };
+        let shared = WalkState::new(self.graph, self.text, is_root.then_some(&document.root), false);
+        let passes = Walk::count(&shared, checked.id, &document.root).count == 0;
+        if passes {
+            self.remember(shared);
+        }
+        passes
+    }
 }

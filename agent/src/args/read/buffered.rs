@@ -3,12 +3,13 @@
 
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
-use super::{Context, Hint, MAX_DEPTH, PlanDe, Position};
+use super::{Context, Hint, MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::diagnose::{self, Document};
-use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
+use crate::args::document::Document;
+use crate::args::plan::{ArraySpec, CheckedSpec, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::scalar::const_of;
+use crate::args::unique::repeated;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
@@ -28,8 +29,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
         let chosen = match &node.kind {
-            Kind::Const(members) => return constant(at, members, text, visitor),
-            Kind::External(external) if text.starts_with('"') => {
+            NodeKind::Const(members) => return constant(at, members, text, visitor),
+            NodeKind::External(external) if text.starts_with('"') => {
                 // Met by something that did not ask for an enum: serde's buffer, a `Value`.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
@@ -77,7 +78,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
-        cx.pass(at, checked, text).map_err(nested)?;
+        cx.pass(at, text).map_err(nested)?;
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
         let out = PlanDe { de: &mut de, at: &at.along(base) }.read(visitor, hint);
@@ -91,7 +92,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let items = coerced(at, raw.get()).ok_or_else(|| refused("type"))?;
-        if diagnose::repeated(&items).is_some() {
+        if repeated(&items).is_some() {
             return Err(refused("unique"));
         }
         drop(items);
@@ -104,16 +105,16 @@ impl<'c> Context<'c> {
     /// Returns the node to read this along, for types that ask for objects or lists.
     pub(in crate::args) fn look_ahead(
         &self,
-        at: &Position<'c>,
+        at: &ValuePosition<'c>,
         text: &str,
-    ) -> Result<&'c Node, serde_json::Error> {
+    ) -> Result<&'c PlanNode, serde_json::Error> {
         let node = at.node;
         match &node.kind {
-            Kind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
-            Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
-            Kind::Checked(checked) => {
+            NodeKind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
+            NodeKind::Nullable(inner) => Ok(self.graph.node(*inner)),
+            NodeKind::Checked(checked) => {
                 if !self.is_silent() {
-                    self.pass(at, checked, text)?;
+                    self.pass(at, text)?;
                 }
                 Ok(self.graph.node(checked.base))
             }
@@ -124,32 +125,28 @@ impl<'c> Context<'c> {
         }
     }
 
-    fn pass(&self, at: &Position<'_>, checked: &CheckedSpec, text: &str) -> Result<(), serde_json::Error> {
-        if !self.has_passed(at.node, text) {
-            let document = Document::parse(text)?;
-            let passed = diagnose::pass(self.graph, checked.id, &document.root, at.is_root());
-            self.remember(passed.ok_or_else(|| refused("check"))?);
-        }
-        Ok(())
+    fn pass(&self, at: &ValuePosition<'_>, text: &str) -> Result<(), serde_json::Error> {
+        if self.passes(at, text) { Ok(()) } else { Err(refused("check")) }
     }
 }
 
 /// Returns the items as they will arrive.
-fn coerced(at: &Position<'_>, text: &str) -> Option<Vec<Value>> {
-    let silent = Context::silent(at.cx.graph, text);
+fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
+    let silent = at.cx.silent_part();
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = Value::deserialize(PlanDe { de: &mut de, at: &Position::root(&silent, at.node) }).ok()?;
+    let value =
+        Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&silent, at.node) }).ok()?;
     match value {
         Value::Array(items) => Some(items),
         _ => None,
     }
 }
 
-fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
+fn choose(cx: &Context<'_>, at: &ValuePosition<'_>, text: &str) -> Option<NodeId> {
     let node = at.node;
     match &node.kind {
-        Kind::External(external) => Some(external.object),
-        Kind::Tagged { tag, variants, names } => {
+        NodeKind::External(external) => Some(external.object),
+        NodeKind::Tagged { tag, variants, names } => {
             let mut de = serde_json::Deserializer::from_str(text);
             let mut name = None;
             // It stops at the tag, which serde_json takes for a mistake.
@@ -157,22 +154,13 @@ fn choose(cx: &Context<'_>, at: &Position<'_>, text: &str) -> Option<NodeId> {
             let name = name?;
             names.pick(variants, &name, node.rules).map(|(_, variant)| variant)
         }
-        Kind::Union { .. } => {
-            if let Some(chosen) = cx.choice(node, text) {
-                return Some(chosen);
-            }
-            let document = Document::parse(text).ok()?;
-            let (chosen, nested) =
-                diagnose::choose(cx.graph, node, &document.root, at.is_root(), cx.is_silent());
-            cx.remember(nested);
-            chosen
-        }
+        NodeKind::Union { .. } => cx.branch(at, text),
         _ => None,
     }
 }
 
 fn constant<'de, V: Visitor<'de>, E: Error>(
-    at: &Position<'_>,
+    at: &ValuePosition<'_>,
     members: &[Value],
     text: &'de str,
     visitor: V,
@@ -205,7 +193,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
 fn member<'v>(
     members: &'v [Value],
     text: &str,
-    node: &Node,
+    node: &PlanNode,
 ) -> Result<(&'v Value, Value), serde_json::Error> {
     let sent: Value = serde_json::from_str(text)?;
     let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };

@@ -41,7 +41,7 @@ impl<'t> Document<'t> {
             return Ok(document);
         }
         let mut de = serde_json::Deserializer::from_str(text);
-        Checked::deserialize(&mut de)?;
+        CheckedJson::deserialize(&mut de)?;
         de.end()?;
         // The text is JSON, so this error is not reached.
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
@@ -215,53 +215,53 @@ fn mark_of(key: &str) -> u64 {
 }
 
 /// Reads JSON without building a value: number ranges, surrogates and depth are checked as for a `Value`.
-struct Checked;
+struct CheckedJson;
 
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Checked, D::Error> {
-        de.deserialize_any(Checked)
+impl<'de> Deserialize<'de> for CheckedJson {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<CheckedJson, D::Error> {
+        de.deserialize_any(CheckedJson)
     }
 }
 
-impl<'de> Visitor<'de> for Checked {
-    type Value = Checked;
+impl<'de> Visitor<'de> for CheckedJson {
+    type Value = CheckedJson;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_bool<E>(self, _: bool) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_i64<E>(self, _: i64) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_u64<E>(self, _: u64) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_f64<E>(self, _: f64) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_str<E>(self, _: &str) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_unit<E>(self) -> Result<Checked, E> {
-        Ok(Checked)
+    fn visit_unit<E>(self) -> Result<CheckedJson, E> {
+        Ok(CheckedJson)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Checked, A::Error> {
-        while access.next_element::<Checked>()?.is_some() {}
-        Ok(Checked)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<CheckedJson, A::Error> {
+        while access.next_element::<CheckedJson>()?.is_some() {}
+        Ok(CheckedJson)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Checked, A::Error> {
-        while access.next_entry::<Checked, Checked>()?.is_some() {}
-        Ok(Checked)
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<CheckedJson, A::Error> {
+        while access.next_entry::<CheckedJson, CheckedJson>()?.is_some() {}
+        Ok(CheckedJson)
     }
 }
 
@@ -275,7 +275,7 @@ struct Reader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// How many more levels are read.
+    /// The number of further levels that are read.
     depth: u32,
     /// Whether the text is known to be JSON, at most 128 deep.
     is_json: bool,
@@ -371,7 +371,7 @@ impl<'t> Reader<'t> {
             }
             return Some(Shape::Number);
         }
-        // What follows is neither a comma nor an end if it belongs to the number.
+        // The next byte is neither a comma nor an end if it belongs to the number.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

@@ -1,14 +1,13 @@
 //! The state of one parse.
 
-use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, Coercions, PathWriter};
-use crate::args::diagnose::{Choices, Shared};
+use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
 use crate::args::hooks::{self, CheckFindings};
-use crate::args::plan::{Graph, Kind, Node, NodeId};
+use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{offset_in, push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
+use std::{cell::Cell, cell::RefCell};
 
 /// Where reading ended.
 #[derive(Clone, Debug, Default)]
@@ -19,61 +18,60 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// A value while it is read: what it is read along, and where it is. A linked list on the stack, so that the place costs nothing until it
-/// is needed.
-pub(crate) struct Position<'c> {
+/// A value while it is read: its node and its path. A linked list on the stack, so that the path costs nothing until it is needed.
+pub(crate) struct ValuePosition<'c> {
     pub(super) cx: &'c Context<'c>,
-    pub(super) node: &'c Node,
-    up: Option<&'c Position<'c>>,
-    segment: Segment<'c>,
+    pub(super) node: &'c PlanNode,
+    up: Option<&'c ValuePosition<'c>>,
+    segment: PositionSegment<'c>,
     secret: bool,
     pub(super) depth: u32,
 }
 
 #[derive(Clone, Copy)]
-enum Segment<'c> {
+enum PositionSegment<'c> {
     Root,
     Key(&'c str),
     Index(usize),
 }
 
-impl<'c> Position<'c> {
+impl<'c> ValuePosition<'c> {
     /// The arguments as a whole, or a value that is read by itself.
-    pub(crate) fn root(cx: &'c Context<'c>, node: &'c Node) -> Position<'c> {
-        Position { cx, node, up: None, segment: Segment::Root, secret: false, depth: 0 }
+    pub(crate) fn root(cx: &'c Context<'c>, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition { cx, node, up: None, segment: PositionSegment::Root, secret: false, depth: 0 }
     }
 
     #[inline]
-    pub(super) fn key(&'c self, key: &'c str, secret: bool, node: &'c Node) -> Position<'c> {
-        Position {
+    pub(super) fn key(&'c self, key: &'c str, secret: bool, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition {
             cx: self.cx,
             node,
             up: Some(self),
-            segment: Segment::Key(key),
+            segment: PositionSegment::Key(key),
             secret: self.secret || secret,
             depth: self.depth + 1,
         }
     }
 
     #[inline]
-    pub(super) fn index(&'c self, index: usize, node: &'c Node) -> Position<'c> {
-        Position {
+    pub(super) fn index(&'c self, index: usize, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition {
             cx: self.cx,
             node,
             up: Some(self),
-            segment: Segment::Index(index),
+            segment: PositionSegment::Index(index),
             secret: self.secret,
             depth: self.depth + 1,
         }
     }
 
     /// Returns the same place, to be read along another node.
-    pub(super) fn along(&self, node: &'c Node) -> Position<'c> {
-        Position { node, ..*self }
+    pub(super) fn along(&self, node: &'c PlanNode) -> ValuePosition<'c> {
+        ValuePosition { node, ..*self }
     }
 
     pub(super) fn is_root(&self) -> bool {
-        matches!(self.segment, Segment::Root)
+        matches!(self.segment, PositionSegment::Root)
     }
 
     pub(super) fn pointer(&self) -> String {
@@ -82,32 +80,30 @@ impl<'c> Position<'c> {
         out
     }
 
-    fn write_record(&self, out: &mut PathWriter<'_>) {
-        let mut place = Some(self);
-        while let Some(position) = place {
-            match position.segment {
-                Segment::Root => {}
-                Segment::Key(key) => out.key(key),
-                Segment::Index(index) => out.index(index),
-            }
-            place = position.up;
-        }
-    }
-
     /// At most 128 calls deep, like the parser.
     fn write(&self, out: &mut String) {
         if let Some(up) = self.up {
             up.write(out);
         }
         match self.segment {
-            Segment::Root => {}
-            Segment::Key(key) => push_segment(out, key),
-            Segment::Index(index) => push_index(out, index),
+            PositionSegment::Root => {}
+            PositionSegment::Key(key) => push_segment(out, key),
+            PositionSegment::Index(index) => push_index(out, index),
         }
     }
 }
 
-/// What a reading is for.
+/// Looks at values as a whole before they are read, where reading alone cannot decide. The values are parts of the text that is read.
+pub(crate) trait ValueJudge {
+    /// Returns the branch of a union that fits the value, if one does. `is_root`: it is the arguments as a whole. `is_silent`: sets may
+    /// have repeated items.
+    fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
+
+    /// Whether the value passes the checks of a node.
+    fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool;
+}
+
+/// The purpose of a reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// The arguments of a call.
@@ -128,11 +124,10 @@ pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
     text: &'c str,
-    log: RefCell<Coercions>,
-    /// What most calls do not need.
+    /// State that most calls do not need.
     rare: RefCell<Option<Box<RareState>>>,
-    /// The choices of an earlier walk.
-    walked: Option<&'c Shared<'c>>,
+    /// Looks at whole values; `None` if nothing is read that needs it.
+    judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
     /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
@@ -140,15 +135,14 @@ pub(crate) struct Context<'c> {
     floats: Cell<u8>,
 }
 
-/// The state of a parse that refuses something, chooses between alternatives, or collects.
+/// The state of a parse that coerces or collects.
 #[derive(Default)]
 struct RareState {
+    /// The changes so far. The first ones were structural, before anything was read.
+    coercions: Vec<Coercion>,
+    structural: usize,
     /// The place of the first refusal.
     failed_at: Option<Failure>,
-    /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
-    choices: HashMap<(usize, usize), NodeId>,
-    /// Nodes with checks, and the places in the text that pass them.
-    passed: HashSet<(usize, usize)>,
     placed: Vec<CheckFindings>,
 }
 
@@ -160,13 +154,16 @@ const EXPONENTS: u8 = 1 << 1;
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
-    pub(crate) fn new(graph: &'c Graph, text: &'c str) -> Context<'c> {
+    pub(crate) fn new(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { judge: Some(judge), ..Context::alone(graph, text) }
+    }
+
+    fn alone(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context {
             graph,
             text,
-            log: RefCell::default(),
             rare: RefCell::default(),
-            walked: None,
+            judge: None,
             purpose: Purpose::Call,
             again: Cell::new(0),
             floats: Cell::new(0),
@@ -175,7 +172,7 @@ impl<'c> Context<'c> {
 
     /// Creates a context for arguments that fit exactly.
     pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Exact, ..Context::new(graph, text) }
+        Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
     /// Whether the arguments are known to fit as they are.
@@ -209,7 +206,7 @@ impl<'c> Context<'c> {
     }
 
     /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
-    pub(crate) fn root(&self) -> &'c Node {
+    pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
     }
 
@@ -227,10 +224,12 @@ impl<'c> Context<'c> {
     }
 
     /// Notes that a value is read without the plan, if it may contain numbers.
-    pub(super) fn note_any(&self, at: &Position<'_>) {
+    pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
-            Segment::Key(key) => self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":")),
-            Segment::Root | Segment::Index(_) => None,
+            PositionSegment::Key(key) => {
+                self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":"))
+            }
+            PositionSegment::Root | PositionSegment::Index(_) => None,
         };
         if !matches!(start.map(skip_blank), Some([b'"' | b't' | b'f' | b'n', ..])) {
             self.floats.set(self.floats.get() | FLOATS | EXPONENTS);
@@ -247,23 +246,28 @@ impl<'c> Context<'c> {
     /// Creates a context for reading the same text once more, by the digits of its numbers.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
-        let log = RefCell::new(self.log.into_inner().only_before());
-        Context { log, purpose: Purpose::Digits, ..Context::new(self.graph, self.text) }
+        let rare = self.rare.into_inner().map(|rare| {
+            let (structural, mut coercions) = (rare.structural, rare.coercions);
+            coercions.truncate(structural);
+            Box::new(RareState { coercions, structural, ..RareState::default() })
+        });
+        let (rare, purpose) = (RefCell::new(rare), Purpose::Digits);
+        Context { rare, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
-    pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Silent, ..Context::new(graph, text) }
+    pub(crate) fn silent(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Silent, ..Context::new(graph, text, judge) }
     }
 
     /// The same for canonical arguments, which were checked.
-    pub(crate) fn canonical(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Canonical, ..Context::new(graph, text) }
+    pub(crate) fn canonical(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Canonical, ..Context::new(graph, text, judge) }
     }
 
     /// Creates a context that collects what checks find.
-    pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
-        Context { purpose: Purpose::Checks, ..Context::new(graph, text) }
+    pub(crate) fn collecting(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
+        Context { purpose: Purpose::Checks, ..Context::new(graph, text, judge) }
     }
 
     /// Returns what was found, and the place of the first refusal.
@@ -274,71 +278,90 @@ impl<'c> Context<'c> {
 
     /// Assigns what checks have found since the last call to the value at this position.
     #[cold]
-    pub(crate) fn place(&self, at: &Position<'_>) {
+    pub(crate) fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
-        hooks::place(|| at.pointer(), at.node, at.secret, placed);
+        hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
-    pub(crate) fn is_tried(&self, node: &Node) -> bool {
+    pub(crate) fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
-            Kind::Union { .. } => true,
-            Kind::Nullable(inner) => matches!(self.graph.kind(*inner), Kind::Union { .. }),
+            NodeKind::Union { .. } => true,
+            NodeKind::Nullable(inner) => matches!(self.graph.kind(*inner), NodeKind::Union { .. }),
             _ => false,
         }
     }
 
     /// Creates a context for text that was changed before.
-    pub(crate) fn after(graph: &'c Graph, text: &'c str, before: Vec<Coercion>) -> Context<'c> {
-        Context { log: RefCell::new(before.into()), ..Context::new(graph, text) }
+    pub(crate) fn after(
+        graph: &'c Graph,
+        text: &'c str,
+        judge: &'c dyn ValueJudge,
+        before: Vec<Coercion>,
+    ) -> Context<'c> {
+        let structural = before.len();
+        let rare = Box::new(RareState { coercions: before, structural, ..RareState::default() });
+        Context { rare: RefCell::new(Some(rare)), ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context for looking, with the choices of a walk.
-    pub(crate) fn chosen(graph: &'c Graph, text: &'c str, walked: &'c Shared<'c>) -> Context<'c> {
-        Context { walked: Some(walked), ..Context::silent(graph, text) }
+    /// Creates a context that looks at a part of the text as it will arrive.
+    pub(super) fn silent_part(&self) -> Context<'c> {
+        Context { purpose: Purpose::Silent, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
-    pub(crate) fn into_coercions(self) -> Coercions {
-        self.log.into_inner()
+    pub(crate) fn into_coercions(self) -> Vec<Coercion> {
+        self.rare.into_inner().map_or_else(Vec::new, |rare| rare.coercions)
     }
 
     #[cold]
     pub(super) fn record(
         &self,
-        at: &Position<'_>,
+        at: &ValuePosition<'_>,
         from: CoercedValue<'_>,
         to: CoercedValue<'_>,
         rule: CoercionRule,
     ) {
-        if !self.is_silent() {
-            self.log.borrow_mut().add(|out| at.write_record(out), at.secret, from, to, rule);
-        }
+        self.push(at, at.secret, from, to, rule);
     }
 
     /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
-    pub(super) fn record_dropped(&self, at: &Position<'_>, from: Value) {
-        if !self.is_silent() {
-            let secret = self.graph.has_secrets();
-            let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
-            self.log.borrow_mut().add(|out| at.write_record(out), secret, from, CoercedValue::Null, rule);
+    pub(super) fn record_dropped(&self, at: &ValuePosition<'_>, from: Value) {
+        let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
+        self.push(at, self.graph.has_secrets(), from, CoercedValue::Null, rule);
+    }
+
+    fn push(
+        &self,
+        at: &ValuePosition<'_>,
+        is_secret: bool,
+        from: CoercedValue<'_>,
+        to: CoercedValue<'_>,
+        rule: CoercionRule,
+    ) {
+        if self.is_silent() {
+            return;
         }
+        let (from, to) =
+            if is_secret { (HIDDEN.into(), HIDDEN.into()) } else { (from.recorded(), to.recorded()) };
+        let mut rare = self.rare.borrow_mut();
+        rare.get_or_insert_default().coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
     /// Remembers the innermost place of a refusal.
     #[cold]
-    pub(super) fn failed(&self, at: &Position<'_>) {
+    pub(super) fn failed(&self, at: &ValuePosition<'_>) {
         self.fail(at, false);
     }
 
     /// Remembers that the type of a map's keys refused this one.
     #[cold]
-    pub(super) fn failed_key(&self, at: &Position<'_>) {
+    pub(super) fn failed_key(&self, at: &ValuePosition<'_>) {
         self.fail(at, true);
     }
 
-    fn fail(&self, at: &Position<'_>, is_key: bool) {
+    fn fail(&self, at: &ValuePosition<'_>, is_key: bool) {
         // A refusal is only located where it is looked for.
         if self.collects() {
             let mut rare = self.rare.borrow_mut();
@@ -350,9 +373,8 @@ impl<'c> Context<'c> {
     /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).
     #[inline]
     fn after_key(&self, key: &str) -> Option<&'c [u8]> {
-        let start = key.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         // The key, its closing quote, then the colon.
-        self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
+        self.text.as_bytes().get(offset_in(self.text, key)? + key.len() + 1..)
     }
 
     /// Whether the value after this key is certainly not null.
@@ -381,27 +403,15 @@ impl<'c> Context<'c> {
         self.text.get(start..start + length).filter(|_| is_plain)
     }
 
-    pub(super) fn choice(&self, node: &Node, raw: &str) -> Option<NodeId> {
-        let key = choice_key(node, raw);
-        let known = self.rare.borrow().as_ref().and_then(|rare| rare.choices.get(&key).copied());
-        known.or_else(|| self.walked?.chosen(key))
+    /// Returns the branch of a union that fits the value at a position.
+    pub(super) fn branch(&self, at: &ValuePosition<'_>, value: &str) -> Option<NodeId> {
+        self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
 
-    pub(super) fn remember(&self, made: Choices) {
-        let mut rare = self.rare.borrow_mut();
-        let rare = rare.get_or_insert_default();
-        rare.choices.extend(made.branches);
-        rare.passed.extend(made.passed);
+    /// Whether the value at a position passes the checks of its node.
+    pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
+        self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
-
-    pub(super) fn has_passed(&self, node: &Node, raw: &str) -> bool {
-        self.rare.borrow().as_ref().is_some_and(|rare| rare.passed.contains(&choice_key(node, raw)))
-    }
-}
-
-/// A union node and a place in the text.
-pub(crate) fn choice_key(node: &Node, raw: &str) -> (usize, usize) {
-    (std::ptr::from_ref(node).addr(), raw.as_ptr().addr())
 }
 
 #[inline]

@@ -5,8 +5,8 @@ use super::buffered::MAX_AGAIN;
 use super::context::{nested, refused};
 use super::object::{ObjectNode, ObjectVisitor};
 use super::sequence::SequenceVisitor;
-use super::{MAX_DEPTH, PlanDe, Position};
-use crate::args::plan::{Kind, Node};
+use super::{MAX_DEPTH, PlanDe, ValuePosition};
+use crate::args::plan::{NodeKind, PlanNode};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
@@ -17,7 +17,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         let object = match &at.node.kind {
             // Not read without the plan: that would compile every type for a second kind of map.
-            Kind::Any => Some(ObjectNode::Known(&at.cx.graph.any_object)),
+            NodeKind::Any => Some(ObjectNode::Known(&at.cx.graph.any_object)),
             _ => ObjectNode::of(at),
         };
         match object {
@@ -41,8 +41,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         let array = match &at.node.kind {
-            Kind::Any => Some(&at.cx.graph.any_array),
-            Kind::Array(array) if !array.unique || at.cx.is_silent() => Some(array),
+            NodeKind::Any => Some(&at.cx.graph.any_array),
+            NodeKind::Array(array) if !array.unique || at.cx.is_silent() => Some(array),
             _ => None,
         };
         match array {
@@ -55,7 +55,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            Kind::Array(array) if at.depth < MAX_DEPTH => {
+            NodeKind::Array(array) if at.depth < MAX_DEPTH => {
                 return PlanDe { de, at }.unique(visitor, array);
             }
             _ => {}
@@ -70,15 +70,18 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
 
 /// Returns the text of a value that needs look-ahead, and the node to read it along. It increases the depth of re-reading, which
 /// the caller decreases again.
-fn ahead<'de, 'c, D: Deserializer<'de>>(at: &Position<'c>, de: D) -> Result<(&'c Node, &'de str), D::Error> {
+fn ahead<'de, 'c, D: Deserializer<'de>>(
+    at: &ValuePosition<'c>,
+    de: D,
+) -> Result<(&'c PlanNode, &'de str), D::Error> {
     if !matches!(
         at.node.kind,
-        Kind::Nullable(_)
-            | Kind::Const(_)
-            | Kind::Tagged { .. }
-            | Kind::External(_)
-            | Kind::Union { .. }
-            | Kind::Checked(_)
+        NodeKind::Nullable(_)
+            | NodeKind::Const(_)
+            | NodeKind::Tagged { .. }
+            | NodeKind::External(_)
+            | NodeKind::Union { .. }
+            | NodeKind::Checked(_)
     ) {
         return Err(refused("type, or too deep"));
     }

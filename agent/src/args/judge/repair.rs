@@ -1,12 +1,12 @@
 //! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. They edit the
 //! text, so every digit stays as it was sent.
 
-use super::document::{Doc, Document, Shape};
 use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
-use crate::args::plan::{Graph, Kind, NodeId};
+use crate::args::document::{Doc, Document, Shape};
+use crate::args::plan::{Graph, NodeId, NodeKind};
 use crate::args::policy::Rules;
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{offset_in, push_index, push_segment};
 use crate::args::wrapped::WrappedValues;
 use serde_json::Value;
 
@@ -51,10 +51,10 @@ impl Repair<'_> {
     fn value(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let graph = self.graph;
         let node = graph.node(id);
-        if let Kind::Checked(checked) = &node.kind {
+        if let NodeKind::Checked(checked) = &node.kind {
             return self.value(checked.base, doc);
         }
-        if let Kind::Nullable(inner) = &node.kind {
+        if let NodeKind::Nullable(inner) = &node.kind {
             return if doc.is_null() { None } else { self.value(*inner, doc) };
         }
         if node.rules.has(Rules::JSON_TEXT)
@@ -63,7 +63,7 @@ impl Repair<'_> {
         {
             return Some(decoded);
         }
-        if let Kind::Array(array) = &node.kind
+        if let NodeKind::Array(array) = &node.kind
             && let Some(item) = array.items.filter(|_| array.is_list() && node.rules.has(Rules::WRAP_ONE))
             && !matches!(doc.shape, Shape::Array(_) | Shape::Null)
             && array.min <= 1
@@ -75,7 +75,7 @@ impl Repair<'_> {
             return Some(wrapped);
         }
         match (&node.kind, &doc.shape) {
-            (Kind::Array(array), Shape::Array(items)) => {
+            (NodeKind::Array(array), Shape::Array(items)) => {
                 let edits = items.iter().enumerate().filter_map(|(i, item)| {
                     let id = array.item(i)?;
                     self.below(|path| push_index(path, i), id, item).map(|edit| (item, edit))
@@ -83,7 +83,7 @@ impl Repair<'_> {
                 let edits = edits.collect();
                 spliced(doc, edits)
             }
-            (Kind::Object(object), Shape::Object(entries)) => {
+            (NodeKind::Object(object), Shape::Object(entries)) => {
                 let edits = entries.iter().filter_map(|(key, item)| {
                     let (crate::args::plan::Child::Prop(_, id) | crate::args::plan::Child::Entry(id)) =
                         object.child(key, 0)?;
@@ -92,13 +92,13 @@ impl Repair<'_> {
                 let edits = edits.collect();
                 spliced(doc, edits)
             }
-            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
                 let (_, variant) = names.pick(variants, name, node.rules)?;
                 self.value(variant, doc)
             }
-            (Kind::External(external), Shape::Object(_)) => self.value(external.object, doc),
-            (Kind::Union { branches, .. }, _) => self.union(id, branches, doc),
+            (NodeKind::External(external), Shape::Object(_)) => self.value(external.object, doc),
+            (NodeKind::Union { branches, .. }, _) => self.union(id, branches, doc),
             _ => None,
         }
     }
@@ -115,8 +115,8 @@ impl Repair<'_> {
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {
-            (Kind::Array(_), Shape::Array(_))
-            | (Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_), Shape::Object(_)) => {}
+            (NodeKind::Array(_), Shape::Array(_))
+            | (NodeKind::Object(_) | NodeKind::Tagged { .. } | NodeKind::External(_), Shape::Object(_)) => {}
             _ => return None,
         }
         let hidden = self.graph.has_secrets();
@@ -137,7 +137,10 @@ impl Repair<'_> {
         }
         // An object that an alternative for objects refuses is not meant as a list of one.
         let is_object = |id: &NodeId| {
-            matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Object(_) | Kind::Tagged { .. })
+            matches!(
+                self.graph.kind(self.graph.unchecked(*id)),
+                NodeKind::Object(_) | NodeKind::Tagged { .. }
+            )
         };
         let objects_only = matches!(doc.shape, Shape::Object(_)) && branches.iter().any(is_object);
         for branch in branches.iter().filter(|id| !objects_only || is_object(id)) {
@@ -173,7 +176,7 @@ fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
     let mut out = String::with_capacity(doc.raw.len());
     let mut done = 0;
     for (part, edit) in edits {
-        let start = part.raw.as_ptr().addr().checked_sub(doc.raw.as_ptr().addr())?;
+        let start = offset_in(doc.raw, part.raw)?;
         out.push_str(doc.raw.get(done..start)?);
         out.push_str(&edit);
         done = start + part.raw.len();

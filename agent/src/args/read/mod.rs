@@ -1,0 +1,72 @@
+//! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
+//!
+//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where
+//! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
+//! instantiation would make release builds several times slower.
+//!
+//! Errors here only say that the arguments are refused; [`judge`](super::judge) determines why.
+
+mod buffered;
+mod careful;
+mod container;
+mod context;
+mod external;
+mod object;
+mod scalar;
+mod sequence;
+mod value;
+
+pub(crate) use buffered::IsKey;
+pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
+
+use super::hooks;
+use serde::de::{DeserializeSeed, Deserializer};
+
+/// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
+const MAX_DEPTH: u32 = 127;
+
+pub(crate) struct PlanDe<'c, D> {
+    pub(crate) de: D,
+    pub(crate) at: &'c ValuePosition<'c>,
+}
+
+/// Deserializes whatever the seed asks for, through a [`PlanDe`].
+struct PlanSeed<'c, S> {
+    seed: S,
+    at: &'c ValuePosition<'c>,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
+    type Value = S::Value;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
+        let PlanSeed { seed, at } = self;
+        if at.cx.collects() {
+            return PlanSeed { seed, at }.collecting(de);
+        }
+        seed.deserialize(PlanDe { de, at })
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
+    /// The same, and records what checks find in the value for its place.
+    #[cold]
+    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
+        let PlanSeed { seed, at } = self;
+        let _tried = at.cx.is_tried(at.node).then(hooks::suspend);
+        let out = seed.deserialize(PlanDe { de, at })?;
+        at.cx.place(at);
+        Ok(out)
+    }
+}
+
+/// The request of the `Deserialize` impl, where it matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hint {
+    Any,
+    Ignored,
+    Enum,
+    Signed128,
+    Unsigned128,
+}
